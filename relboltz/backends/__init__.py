@@ -1,0 +1,1 @@
+"""The same kernels over arrays, one module for each kind of machine."""

@@ -1,0 +1,516 @@
+"""Kernels of the CPU backend: loops over one chunk of events, and nothing else.
+
+A chunk lives in one flat scratch array with a row for each quantity. Rows are a fixed distance
+apart, so the compiler sees that they do not overlap and works on several events at once; what
+cannot be done that way (table look-ups, additions into cells) has loops of its own.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ..compiling import kernel
+from ..projection import WALK
+from .physics import compiled as physics
+
+philox = physics.philox
+uniform = physics.uniform
+energy = physics.energy
+scatter = physics.scatter
+momentum_transfer2 = physics.momentum_transfer2
+invariant_mass2 = physics.invariant_mass2
+invariant_t = physics.invariant_t
+root_through_k2 = physics.root_through_k2
+root_through_k3 = physics.root_through_k3
+node_momentum = physics.node_momentum
+node_position = physics.node_position
+bracket = physics.bracket
+walk = physics.walk
+flow = physics.flow
+shares = physics.shares
+nearest_integer = physics.nearest_integer
+
+CHUNK = 2048
+"""Events drawn together; the scratch array of a thread is about half a megabyte."""
+
+# rows of the scratch array
+PX, PY, PZ, KX, KY, KZ = (row * CHUNK for row in range(6))
+U0, U1, U2, U3, U4 = (row * CHUNK for row in range(6, 11))
+K1X, K1Y, K1Z, E, S, T, WEIGHT = (row * CHUNK for row in range(11, 18))
+Q2, QU2, INVERSE_Q, TX, TY, TZ = (row * CHUNK for row in range(18, 24))
+LOW, E_LOW, HIGH, E_HIGH, M2 = (row * CHUNK for row in range(24, 29))
+X, Y, NET, FORWARD = (row * CHUNK for row in range(29, 33))
+ROWS = 33
+
+MASK10 = 1023
+ONE = np.uint64(1)
+BITS = np.uint64(32)
+FLOOR = -690.0
+"""Lowest logarithm: f = 0 is taken as e^-690."""
+
+
+@kernel
+def sampling_table(weight, probability, cumulative, threshold, alias, inverse):
+    """Tables to draw nodes with given weights, exactly, from random words of 32 bits.
+
+    Probabilities are integers in units of 2^-32 that add up to 2^32: nothing is left to
+    rounding. ``cumulative`` serves stratified draws; ``threshold`` and ``alias`` (Vose) serve
+    independent ones: the high bits of a word choose a bucket, the low bits one of its two nodes.
+    """
+    n = weight.size
+    total = 0.0
+    for i in range(n):
+        total += weight[i]
+    largest = 0
+    left = np.int64(4294967296)
+    for i in range(n):
+        probability[i] = 1 + np.int64(weight[i] / total * (4294967296.0 - n))
+        left -= probability[i]
+        if probability[i] > probability[largest]:
+            largest = i
+    probability[largest] += left
+    cumulative[0] = 0
+    for i in range(n):
+        cumulative[i + 1] = cumulative[i] + probability[i]
+        inverse[i] = 4294967296.0 / probability[i]
+    buckets = threshold.size
+    unit = np.int64(4294967296) // buckets
+    rest = np.zeros(buckets, np.int64)
+    small = np.empty(buckets, np.int64)
+    large = np.empty(buckets, np.int64)
+    n_small = 0
+    n_large = 0
+    for i in range(buckets):
+        rest[i] = probability[i] if i < n else 0
+        threshold[i] = unit
+        alias[i] = i
+        if rest[i] < unit:
+            small[n_small] = i
+            n_small += 1
+        elif rest[i] > unit:
+            large[n_large] = i
+            n_large += 1
+    while n_small > 0 and n_large > 0:
+        n_small -= 1
+        poor = small[n_small]
+        rich = large[n_large - 1]
+        threshold[poor] = rest[poor]
+        alias[poor] = rich
+        rest[rich] -= unit - rest[poor]
+        if rest[rich] < unit:
+            n_large -= 1
+            small[n_small] = rich
+            n_small += 1
+        elif rest[rich] == unit:
+            n_large -= 1
+
+
+@kernel
+def draw_words(first, count, channel, step, cell, seed, words):
+    """Four random words for each of the samples first, first + 1, ..."""
+    k0 = np.uint64(seed & 0xFFFFFFFF)
+    k1 = np.uint64(seed >> 32)
+    c1 = np.uint64(channel)
+    c2 = np.uint64(step)
+    c3 = np.uint64(cell)
+    for i in range(count):
+        a, b, c, d = philox(np.uint64(first + i), c1, c2, c3, k0, k1)
+        words[i] = a
+        words[CHUNK + i] = b
+        words[2 * CHUNK + i] = c
+        words[3 * CHUNK + i] = d
+
+
+@kernel
+def draw_pairs(first, count, samples, words, table_p, table_k, packed, grid, w, nodes):
+    """Nodes p (stratified over all samples of the channel) and k3 (independent), and 1/(q q).
+
+    Sample j of N falls at (j + v)/N of the cumulative weight of p, v its first random word.
+    """
+    cumulative, _, _, inverse_p = table_p
+    _, threshold, alias, inverse_k = table_k
+    cells, h = grid
+    shift = np.int64(32)
+    buckets = threshold.size
+    while buckets > 1:
+        buckets >>= 1
+        shift -= 1
+    low_bits = (np.int64(1) << shift) - 1
+    at = np.uint64(first) << BITS
+    p = np.searchsorted(cumulative, np.int64(at // np.uint64(samples)), side="right") - 1
+    for i in range(count):
+        position = (np.uint64(first + i) << BITS) + words[i]
+        while position >= np.uint64(cumulative[p + 1]) * np.uint64(samples):
+            p += 1
+        word = np.int64(words[CHUNK + i])
+        k = word >> shift
+        if word & low_bits >= threshold[k]:
+            k = alias[k]
+        nodes[i] = p
+        nodes[CHUNK + i] = k
+        w[INVERSE_Q + i] = inverse_p[p] * inverse_k[k]
+        a = packed[p]
+        b = packed[k]
+        w[PX + i] = node_momentum(float(a & MASK10), cells[0], h[0])
+        w[PY + i] = node_momentum(float((a >> 10) & MASK10), cells[1], h[1])
+        w[PZ + i] = node_momentum(float(a >> 20), cells[2], h[2])
+        w[KX + i] = node_momentum(float(b & MASK10), cells[0], h[0])
+        w[KY + i] = node_momentum(float((b >> 10) & MASK10), cells[1], h[1])
+        w[KZ + i] = node_momentum(float(b >> 20), cells[2], h[2])
+        w[TX + i] = (a & MASK10) + (b & MASK10)
+        w[TY + i] = ((a >> 10) & MASK10) + ((b >> 10) & MASK10)
+        w[TZ + i] = (a >> 20) + (b >> 20)
+        w[U0 + i] = uniform(words[2 * CHUNK + i])
+        w[U1 + i] = uniform(words[3 * CHUNK + i])
+
+
+@kernel
+def draw_box(count, words, more, grid, w):
+    """Five uniforms for the paper's samplings: k1x, k1y and a whole momentum in the box."""
+    cells, h = grid
+    for i in range(count):
+        w[U0 + i] = (uniform(words[CHUNK + i]) - 0.5) * cells[0] * h[0]
+        w[U1 + i] = (uniform(words[2 * CHUNK + i]) - 0.5) * cells[1] * h[1]
+        w[U2 + i] = (uniform(words[3 * CHUNK + i]) - 0.5) * cells[0] * h[0]
+        w[U3 + i] = (uniform(more[i]) - 0.5) * cells[1] * h[1]
+        w[U4 + i] = (uniform(more[CHUNK + i]) - 0.5) * cells[2] * h[2]
+
+
+@kernel
+def scatter_chunk(count, m2, angle, w):
+    """k1, s, t and the weight of every drawn pair, through the centre-of-mass frame."""
+    for i in range(count):
+        p = (w[PX + i], w[PY + i], w[PZ + i])
+        k3 = (w[KX + i], w[KY + i], w[KZ + i])
+        k1, e, s, t, weight = scatter(p, k3, m2, (w[U0 + i], w[U1 + i]), angle)
+        w[K1X + i] = k1[0]
+        w[K1Y + i] = k1[1]
+        w[K1Z + i] = k1[2]
+        w[E + i] = e
+        w[S + i] = s
+        w[T + i] = t
+        w[WEIGHT + i] = weight
+        w[Q2 + i] = momentum_transfer2(k1, k3)
+        w[QU2 + i] = momentum_transfer2(k1, p)
+
+
+@kernel
+def roots_chunk(count, m2, area, branch, through_k3, w):
+    """k1, k3, s, t and the weight through one root of the paper's delta function."""
+    ma2, mb2, mc2, md2 = m2
+    for i in range(count):
+        p = (w[PX + i], w[PY + i], w[PZ + i])
+        k1x = w[U0 + i]
+        k1y = w[U1 + i]
+        free = (w[U2 + i], w[U3 + i], w[U4 + i])
+        if through_k3:
+            k1z, root = root_through_k3(p, free, k1x, k1y, m2, branch)
+            k3 = (k1x + free[0] - p[0], k1y + free[1] - p[1], k1z + free[2] - p[2])
+            e_free = energy(free, mb2)
+        else:
+            k1z, root = root_through_k2(p, free, k1x, k1y, m2, branch)
+            k3 = free
+            e_free = energy(free, mc2)
+        k1 = (k1x, k1y, k1z)
+        ep = energy(p, md2)
+        e3 = energy(k3, mc2)
+        valid = root > 0.0 and e_free > 0.0 and ep > 0.0
+        s = invariant_mass2(p, ep, k3, e3, mc2 + md2)
+        weight = area / (4.0 * math.pi * math.pi) * root / (e_free * ep) if valid else 0.0
+        w[KX + i] = k3[0]
+        w[KY + i] = k3[1]
+        w[KZ + i] = k3[2]
+        w[K1X + i] = k1[0]
+        w[K1Y + i] = k1[1]
+        w[K1Z + i] = k1[2]
+        w[S + i] = s if valid else 1.0
+        w[T + i] = invariant_t(k1, energy(k1, ma2), k3, e3, ma2 + mc2) if valid else -0.5
+        w[WEIGHT + i] = weight if s > 0.0 else 0.0
+        w[Q2 + i] = momentum_transfer2(k1, k3)
+        w[QU2 + i] = momentum_transfer2(k1, p)
+
+
+@kernel
+def inspect_elements(count, w):
+    """Where the matrix element is worst: (index or -1, its value, largest value)."""
+    worst = -1
+    lowest = 0.0
+    largest = 0.0
+    for i in range(count):
+        if w[WEIGHT + i] > 0.0:
+            value = w[M2 + i]
+            if not (value >= lowest):
+                worst = i
+                lowest = value
+                if not (value < 0.0):
+                    return i, value, largest
+            if value > largest:
+                largest = value
+            if value < 0.0:
+                w[M2 + i] = 0.0
+    return worst, lowest, largest
+
+
+@kernel
+def bracket_chunk(count, m2, grid, w):
+    """The two node pairs around every k1 that bracket its energy."""
+    cells, h = grid
+    for i in range(count):
+        position = (
+            node_position(w[K1X + i], cells[0], h[0]),
+            node_position(w[K1Y + i], cells[1], h[1]),
+            node_position(w[K1Z + i], cells[2], h[2]),
+        )
+        total = (w[TX + i], w[TY + i], w[TZ + i])
+        low, e_low, high, e_high = bracket(position, total, w[E + i], m2, cells, h)
+        w[LOW + i] = low
+        w[E_LOW + i] = e_low
+        w[HIGH + i] = high
+        w[E_HIGH + i] = e_high
+
+
+@kernel
+def land_conserving(count, m2, grid, factor, offsets, occupancy, w, nodes, legs, weights, ratios):
+    """Turn drawn pairs into events on six cells; returns (events, all weight, lost weight).
+
+    Pairs without a bracket are lost: they move nothing, and their share of f_c f_d says how many
+    physical collisions that costs.
+    """
+    cells, h = grid
+    ny = np.int64(cells[1])
+    nz = np.int64(cells[2])
+    off_k1, off_k2, off_k3, off_p = offsets
+    events = 0
+    everything = 0.0
+    lost = 0.0
+    for i in range(count):
+        weight = factor * w[WEIGHT + i] * w[M2 + i] * w[INVERSE_Q + i]
+        if not weight > 0.0:
+            continue
+        p = nodes[i]
+        k3 = nodes[CHUNK + i]
+        physical = weight * occupancy[off_p + p] * occupancy[off_k3 + k3]
+        everything += physical
+        high = np.int64(w[HIGH + i])
+        if high < 0:
+            lost += physical
+            continue
+        position = (
+            node_position(w[K1X + i], cells[0], h[0]),
+            node_position(w[K1Y + i], cells[1], h[1]),
+            node_position(w[K1Z + i], cells[2], h[2]),
+        )
+        jx = np.int64(math.floor(position[0]))
+        jy = np.int64(math.floor(position[1]))
+        jz = np.int64(math.floor(position[2]))
+        low = np.int64(w[LOW + i])
+        e_low = w[E_LOW + i]
+        e = w[E + i]
+        if low >= 0:
+            node_low = ((jx + (low & 1)) * ny + jy + ((low >> 1) & 1)) * nz + jz + (low >> 2)
+        else:
+            node_low = np.int64(-1)
+            total = (w[TX + i], w[TY + i], w[TZ + i])
+            for step in range(1, WALK + 1):
+                lx, ly, lz, e_low = walk(float(step), position, total, e, m2, cells, h)
+                if e_low <= e:
+                    node_low = (np.int64(lx) * ny + np.int64(ly)) * nz + np.int64(lz)
+                    break
+            if node_low < 0:
+                lost += physical
+                continue
+        node_high = ((jx + (high & 1)) * ny + jy + ((high >> 1) & 1)) * nz + jz + (high >> 2)
+        gap = w[E_HIGH + i] - e_low
+        legs[events, 0] = off_p + p
+        legs[events, 1] = off_k3 + k3
+        legs[events, 2] = off_k1 + node_low
+        legs[events, 3] = off_k2 + p + k3 - node_low
+        legs[events, 4] = off_k1 + node_high
+        legs[events, 5] = off_k2 + p + k3 - node_high
+        weights[events] = weight
+        ratios[events] = min(max((e - e_low) / gap, 0.0), 1.0) if gap > 0.0 else 0.0
+        events += 1
+    return events, everything, lost
+
+
+@kernel
+def cell_of(kx, ky, kz, grid):
+    """The node whose cell holds a momentum, -1 outside the box."""
+    cells, h = grid
+    ix = math.floor(node_position(kx, cells[0], h[0]) + 0.5)
+    iy = math.floor(node_position(ky, cells[1], h[1]) + 0.5)
+    iz = math.floor(node_position(kz, cells[2], h[2]) + 0.5)
+    if ix < 0 or iy < 0 or iz < 0 or ix >= cells[0] or iy >= cells[1] or iz >= cells[2]:
+        return np.int64(-1)
+    return np.int64((ix * np.int64(cells[1]) + iy) * np.int64(cells[2]) + iz)
+
+
+@kernel
+def land_nearest(count, m2, grid, factor, offsets, occupancy, w, nodes, legs, weights, ratios):
+    """As land_conserving, but every leg goes to the cell that holds it: the paper's way."""
+    off_k1, off_k2, off_k3, off_p = offsets
+    events = 0
+    everything = 0.0
+    lost = 0.0
+    for i in range(count):
+        weight = factor * w[WEIGHT + i] * w[M2 + i] * w[INVERSE_Q + i]
+        if not weight > 0.0:
+            continue
+        k2x = w[PX + i] + w[KX + i] - w[K1X + i]
+        k2y = w[PY + i] + w[KY + i] - w[K1Y + i]
+        k2z = w[PZ + i] + w[KZ + i] - w[K1Z + i]
+        p = nodes[i]
+        k1 = cell_of(w[K1X + i], w[K1Y + i], w[K1Z + i], grid)
+        k2 = cell_of(k2x, k2y, k2z, grid)
+        k3 = cell_of(w[KX + i], w[KY + i], w[KZ + i], grid)
+        if k3 < 0:
+            continue
+        physical = weight * occupancy[off_p + p] * occupancy[off_k3 + k3]
+        everything += physical
+        if k1 < 0 or k2 < 0:
+            lost += physical
+            continue
+        legs[events, 0] = off_p + p
+        legs[events, 1] = off_k3 + k3
+        legs[events, 2] = off_k1 + k1
+        legs[events, 3] = off_k2 + k2
+        legs[events, 4] = off_k1 + k1
+        legs[events, 5] = off_k2 + k2
+        weights[events] = weight
+        ratios[events] = 0.0
+        events += 1
+    return events, everything, lost
+
+
+@kernel
+def logarithms(number, unit, degeneracy, eta, table, occupancy):
+    """ln(f/F) and ln F of one species' nodes, and f, from the number N f in fixed point."""
+    scale = unit / degeneracy
+    for i in range(number.size):
+        f = number[i] * scale
+        occupancy[i] = f
+        full = 1.0 + eta * f
+        ln_f = math.log(f) if f > 1e-299 else FLOOR
+        ln_full = (math.log1p(eta * f) if full > 1e-299 else FLOOR) if eta != 0 else 0.0
+        table[i, 0] = ln_f - ln_full
+        table[i, 1] = ln_full
+
+
+@kernel
+def amounts(count, legs, weights, ratios, table, w):
+    """Net and forward flow of every event; returns the sums of forward and backward flows."""
+    for i in range(count):
+        p = legs[i, 0]
+        k3 = legs[i, 1]
+        l0 = legs[i, 2]
+        m0 = legs[i, 3]
+        l1 = legs[i, 4]
+        m1 = legs[i, 5]
+        r = ratios[i]
+        low = table[l0, 0] + table[m0, 0]
+        high = table[l1, 0] + table[m1, 0]
+        full_low = table[l0, 1] + table[m0, 1]
+        full_high = table[l1, 1] + table[m1, 1]
+        full = full_low + r * (full_high - full_low) + table[p, 1] + table[k3, 1]
+        w[X + i] = low + r * (high - low) + full
+        w[Y + i] = table[p, 0] + table[k3, 0] + full
+    for i in range(count):
+        net, forward = flow(w[X + i], w[Y + i])
+        w[NET + i] = net
+        w[FORWARD + i] = forward
+    forward_sum = 0.0
+    net_sum = 0.0
+    for i in range(count):
+        w[NET + i] *= weights[i]
+        net_sum += w[NET + i]
+        forward_sum += w[FORWARD + i] * weights[i]
+    return forward_sum, forward_sum - net_sum
+
+
+@kernel
+def deposit(count, scale, legs, ratios, w, total):
+    """Move whole amounts: in at p and k3, out at the low and the high pair."""
+    for i in range(count):
+        amount = nearest_integer(scale * w[NET + i])
+        if amount == 0.0:
+            continue
+        from_low, from_high = shares(amount, ratios[i])
+        whole = np.int64(amount)
+        low = np.int64(from_low)
+        high = np.int64(from_high)
+        total[legs[i, 0]] += whole
+        total[legs[i, 1]] += whole
+        total[legs[i, 2]] -= low
+        total[legs[i, 3]] -= low
+        total[legs[i, 4]] -= high
+        total[legs[i, 5]] -= high
+
+
+@kernel
+def deposit_p(count, scale, legs, w, total):
+    """Without symmetrical sampling: a sample counts for the leg p alone."""
+    for i in range(count):
+        total[legs[i, 0]] += np.int64(nearest_integer(scale * w[NET + i]))
+
+
+@kernel
+def deposit_gross(count, scale, legs, ratios, weights, only_p, w, gain, loss):
+    """What comes in and what goes out, apart: e^x into the nodes, e^y out of them."""
+    for i in range(count):
+        forward = nearest_integer(scale * w[FORWARD + i] * weights[i])
+        backward = nearest_integer(scale * (w[FORWARD + i] * weights[i] - w[NET + i]))
+        gain[legs[i, 0]] += np.int64(forward)
+        loss[legs[i, 0]] += np.int64(backward)
+        if only_p:
+            continue
+        gain[legs[i, 1]] += np.int64(forward)
+        loss[legs[i, 1]] += np.int64(backward)
+        low, high = shares(forward, ratios[i])
+        loss[legs[i, 2]] += np.int64(low)
+        loss[legs[i, 3]] += np.int64(low)
+        loss[legs[i, 4]] += np.int64(high)
+        loss[legs[i, 5]] += np.int64(high)
+        low, high = shares(backward, ratios[i])
+        gain[legs[i, 2]] += np.int64(low)
+        gain[legs[i, 3]] += np.int64(low)
+        gain[legs[i, 4]] += np.int64(high)
+        gain[legs[i, 5]] += np.int64(high)
+
+
+@kernel
+def demands(count, scale, legs, ratios, w, loss, gain):
+    """What all events together want to take from, and to put into, every cell (rounded up)."""
+    for i in range(count):
+        amount = scale * w[NET + i]
+        high = ratios[i] * amount
+        low = amount - high
+        for leg in range(6):
+            move = amount if leg < 2 else (-low if leg < 4 else -high)
+            if move > 0.0:
+                gain[legs[i, leg]] += np.int64(math.ceil(move))
+            elif move < 0.0:
+                loss[legs[i, leg]] += np.int64(math.ceil(-move))
+
+
+@kernel
+def limit(count, legs, ratios, loss_scale, gain_scale, w):
+    """Scale whole events by the tightest limit of their legs; returns (wanted, refused)."""
+    wanted = 0.0
+    refused = 0.0
+    for i in range(count):
+        net = w[NET + i]
+        if net == 0.0:
+            continue
+        s = 1.0
+        for leg in range(6):
+            share = 1.0 if leg < 2 else (ratios[i] - 1.0 if leg < 4 else -ratios[i])
+            if share * net < 0.0:
+                s = min(s, loss_scale[legs[i, leg]])
+            elif share * net > 0.0:
+                s = min(s, gain_scale[legs[i, leg]])
+        wanted += abs(net)
+        refused += abs(net) * (1.0 - s)
+        w[NET + i] = s * net
+    return wanted, refused

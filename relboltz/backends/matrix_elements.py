@@ -1,0 +1,121 @@
+"""Compiles matrix elements into loops over a chunk of events.
+
+Each distinct function gets one small generated module. It is written to a file named by its
+contents where the function can be imported by name, because only then does Numba find its
+compiled code again in the next run; functions of a notebook or script compile anew.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import inspect
+import os
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numba
+from numba.core.errors import NumbaError
+
+from ..compiling import FASTMATH, cache_folder, kernel
+from ..errors import InputError
+from ..model import Process
+
+TEMPLATE = '''"""Generated: {name} for every event of a chunk."""
+
+import numba
+
+from relboltz.backends.cpu_kernels import M2, Q2, QU2, S, T
+from relboltz.backends.physics import compiled
+from relboltz.compiling import FASTMATH, kernel
+{imports}
+screened = compiled.screened
+element = numba.njit(error_model="numpy", fastmath=FASTMATH, forceinline=True)(function)
+
+
+def evaluate(count, m2, screening2, ekt, parameters, w):
+    """|M|^2 of every drawn pair."""
+    ma2, mb2, mc2, md2 = m2
+    for i in range(count):
+        s = w[S + i]
+        t = w[T + i]
+        u = ma2 + mb2 + mc2 + md2 - s - t
+        q2 = w[Q2 + i]
+        qu2 = w[QU2 + i]
+        t_screened = screened(t, q2, screening2, ekt)
+        u_screened = screened(u, qu2, screening2, ekt)
+        w[M2 + i] = element({arguments})
+'''
+
+
+def evaluator(process: Process) -> tuple[Callable, tuple[float, ...]]:
+    """The compiled loop of a process and the parameters to call it with."""
+    own = [name for name in process.arguments if name in process.parameters]
+    arguments = ", ".join(
+        f"parameters[{own.index(name)}]" if name in own else name for name in process.arguments
+    )
+    parameters = tuple(process.parameters[name] for name in own) or (0.0,)
+    function = process.matrix_element
+    key = (function, arguments)
+    if key not in _compiled:
+        _compiled[key] = _generate(function, arguments)
+    return _compiled[key], parameters
+
+
+_compiled: dict[Any, Callable] = {}
+
+
+def _generate(function: Callable, arguments: str) -> Callable:
+    name = getattr(function, "__name__", "matrix element")
+    module = sys.modules.get(getattr(function, "__module__", None) or "")
+    importable = (
+        module is not None
+        and module.__name__ != "__main__"
+        and getattr(module, "__spec__", None) is not None
+        and getattr(module, name, None) is function
+        and importlib.util.find_spec(module.__name__) is not None
+    )
+    if importable:
+        imports = f"from {module.__name__} import {name} as function"
+        text = TEMPLATE.format(name=name, imports=imports, arguments=arguments)
+        text += "\n\nevaluate = kernel(evaluate)\n"
+        return _load(text, Path(inspect.getfile(function)).read_bytes())
+    plain = inspect.unwrap(getattr(function, "py_func", function))
+    space: dict[str, Any] = {"function": plain}
+    exec(TEMPLATE.format(name=name, imports="", arguments=arguments), space)
+    return numba.njit(nogil=True, error_model="numpy", fastmath=FASTMATH)(space["evaluate"])
+
+
+def _load(text: str, source: bytes) -> Callable:
+    """Import generated text from a file named by its contents and those of its origin."""
+    name = "element_" + hashlib.sha256(text.encode() + source).hexdigest()[:16]
+    path = cache_folder() / f"{name}.py"
+    if not path.exists():
+        with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False) as part:
+            part.write(text)
+        os.replace(part.name, path)
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # where Numba looks for it when it loads compiled code
+    spec.loader.exec_module(module)
+    return module.evaluate
+
+
+def compile_error(process: Process, error: NumbaError) -> InputError:
+    """A compiler's complaint in one readable line."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    skip = ("Failed in", "During:", "File ", "-", ">>>", "There are", "raised from", "<source")
+    reason = next((line for line in lines if not line.startswith(skip)), lines[0])
+    return InputError(
+        f"process {process.name}: the matrix element "
+        f"{getattr(process.matrix_element, '__name__', '?')} does not compile: {reason}. Use plain "
+        "arithmetic and functions of the math module on the numbers it is given; helper functions "
+        "must be decorated with numba.njit"
+    )
+
+
+__all__ = ["compile_error", "evaluator", "kernel"]

@@ -1,0 +1,84 @@
+"""One event: what it moves, and which events a model has.
+
+An event moves an amount D of particle number from the two cells of a and b into the two cells of
+c and d (D may be negative). All cells are updated from the same D: the paper's symmetrical
+sampling. With x = ln(f_a f_b F_c F_d) and y = ln(F_a F_b f_c f_d) the net flow is e^x - e^y.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import exp, expm1
+
+import numpy as np
+
+from .model import Model
+
+
+def flow(x, y):
+    """e^x - e^y without cancellation, and e^x: net and forward flow.
+
+    In equilibrium x = y, so that every single event moves exactly nothing.
+    """
+    d = x - y
+    larger = exp(max(x, y))
+    change = larger * expm1(-abs(d))
+    return (-change, larger) if d > 0.0 else (change, larger + change)
+
+
+def nearest_integer(x):
+    """Round to the nearest whole number, held as a float; exact for |x| < 2^51."""
+    return np.floor(x + 0.5)
+
+
+def shares(amount, r):
+    """What an event of a whole amount takes from the low and from the high pair.
+
+    Number: the two shares add up to the amount, to the last bit. Energy: r is chosen such that
+    (1 - r) e_low + r e_high is the energy of the two nodes.
+    """
+    from_high = nearest_integer(r * amount)
+    return amount - from_high, from_high
+
+
+@dataclass(frozen=True)
+class Channel:
+    """A process seen from one of its sides: two legs on nodes, two legs to be found.
+
+    ``nodes`` are the species of (k3, p) and ``pair`` those of (k1, k2). A reaction that changes
+    species is drawn from both sides, half the samples each. t = (k1 - k3)^2 is the same from
+    either side, so the matrix element never needs to know.
+    """
+
+    process: int
+    nodes: tuple[int, int]
+    pair: tuple[int, int]
+    share: float
+    """Fraction of the process's samples that this channel gets."""
+    factor: float
+    """Multiplicity w of the process, times what this channel stands for."""
+    forward: bool
+    """Whether (k3, p) are the products of the reaction as written."""
+    only_p: bool = False
+    """Deposit on the leg p alone: sampling without symmetry."""
+
+
+def channels(model: Model, symmetrical: bool = True) -> list[Channel]:
+    """All channels of a model, in the order of its processes."""
+    result = []
+    for index, process in enumerate(model.processes):
+        a, b, c, d = (model.index(leg) for leg in process.legs)
+        w = process.multiplicity
+        if symmetrical and process.elastic:
+            result.append(Channel(index, (c, d), (a, b), 1.0, w, True))
+        elif symmetrical:
+            result.append(Channel(index, (c, d), (a, b), 0.5, w / 2, True))
+            result.append(Channel(index, (a, b), (c, d), 0.5, w / 2, False))
+        else:  # every leg in turn plays p; equal legs share one channel
+            sides = [((c, d), (a, b)), ((d, c), (b, a)), ((a, b), (c, d)), ((b, a), (d, c))]
+            distinct = list(dict.fromkeys(sides))
+            for nodes, pair in distinct:
+                count = sides.count((nodes, pair))
+                forward = (nodes, pair) in sides[:2]
+                result.append(Channel(index, nodes, pair, 1.0, w * count, forward, only_p=True))
+    return result

@@ -1,0 +1,96 @@
+"""Compiles the plain physics functions for a backend, and keeps compiled code between runs.
+
+The physics is written once as scalar Python functions. ``build`` compiles a list of them with a
+backend's own compiler and flags, so that they call one another compiled. Compiled kernels are
+cached on disk in a folder named by a hash of all sources and versions, because an edited callee
+in another module would not invalidate an ordinary Numba cache.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import platform
+import sys
+import tempfile
+import types
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import llvmlite
+import numba
+import numpy as np
+
+FASTMATH = {"contract", "nsz", "arcp"}
+"""Licences that keep NaN and infinities meaningful."""
+
+
+@cache
+def cache_folder() -> Path:
+    """Where compiled code is kept: a folder that changes with every source and version."""
+    digest = hashlib.sha256()
+    for source in sorted(Path(__file__).parent.rglob("*.py")):
+        digest.update(source.read_bytes())
+    for version in (numba.__version__, llvmlite.__version__, np.__version__, sys.version):
+        digest.update(version.encode())
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    folder = Path(base) / "relboltz" / f"{platform.machine()}-{digest.hexdigest()[:16]}"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            return folder
+    except OSError:
+        return Path(tempfile.mkdtemp(prefix="relboltz-cache-"))
+
+
+@contextlib.contextmanager
+def caching() -> Iterator[None]:
+    """Within it, functions compiled with ``cache=True`` are kept in ``cache_folder()``."""
+    before = numba.config.CACHE_DIR
+    numba.config.CACHE_DIR = str(cache_folder())
+    try:
+        yield
+    finally:
+        numba.config.CACHE_DIR = before
+
+
+def kernel(function: Callable) -> Callable:
+    """A CPU kernel: releases the interpreter, cached between runs."""
+    with caching():
+        return numba.njit(
+            nogil=True, cache=True, error_model="numpy", fastmath=FASTMATH, boundscheck=False
+        )(function)
+
+
+def scalar(function: Callable) -> Callable:
+    """A scalar physics function for the CPU, to be inlined into kernels."""
+    return numba.njit(error_model="numpy", fastmath=FASTMATH, forceinline=True)(function)
+
+
+def build(
+    functions: Iterable[Callable],
+    compiler: Callable[[Callable], Any],
+    replacements: Mapping[str, Any] | None = None,
+) -> types.SimpleNamespace:
+    """Compile plain functions, callees before callers, so that they call one another compiled.
+
+    ``replacements`` are compiled stand-ins for functions of the same name, such as a backend's
+    own exponential.
+    """
+    compiled: dict[str, Any] = dict(replacements or {})
+    for function in functions:
+        if function.__name__ in compiled:
+            continue
+        copy = types.FunctionType(
+            function.__code__,
+            {**function.__globals__, **compiled},
+            function.__name__,
+            function.__defaults__,
+        )
+        copy.__qualname__ = function.__qualname__
+        copy.__module__ = function.__module__
+        compiled[function.__name__] = compiler(copy)
+    return types.SimpleNamespace(**compiled)

@@ -1,0 +1,34 @@
+"""What can go wrong, in the user's words."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class RelboltzError(Exception):
+    """Base of all errors raised on purpose; its text is meant for the user."""
+
+
+class InputError(RelboltzError, ValueError):
+    """Bad input: the message names the key, the value and the remedy."""
+
+
+class RunError(RelboltzError, RuntimeError):
+    """The run had to stop; ``dataset`` holds everything up to the last good state."""
+
+    def __init__(self, message: str, dataset: Any = None):
+        super().__init__(message)
+        self.dataset = dataset
+
+
+class Interrupted(KeyboardInterrupt):
+    """The run was interrupted; ``dataset`` holds everything up to that moment."""
+
+    def __init__(self, message: str, dataset: Any = None, signal: int = 2):
+        super().__init__(message)
+        self.dataset = dataset
+        self.signal = signal
+
+
+class AccuracyWarning(UserWarning):
+    """The result is legal, but an accuracy that can be measured is worse than it should be."""

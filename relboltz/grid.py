@@ -1,0 +1,142 @@
+"""PhaseSpace: the nodes on which distribution functions live."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .errors import InputError
+from .units import HBARC
+
+MAX_CELLS = 1024
+"""Nodes per axis: an index must fit the ten bits it gets in a packed node."""
+
+
+def _triple(name: str, value: object, kind: type) -> tuple:
+    """One number for all axes or three numbers, as a tuple of three."""
+    values = (value,) * 3 if np.isscalar(value) else tuple(value)  # type: ignore[arg-type]
+    if len(values) != 3:
+        raise InputError(f"{name} = {value!r}: give one number or three, one for each axis")
+    if kind is int and any(int(v) != v for v in values):
+        raise InputError(f"{name} = {value!r}: numbers of cells are whole numbers")
+    return tuple(kind(v) for v in values)
+
+
+@dataclass(frozen=True)
+class PhaseSpace:
+    """A momentum box [-L, L] per axis, cut into cells with a node at the centre of each.
+
+    Nodes are p_i = -L + (i + 1/2) h with h = 2 L / n, so an odd number of cells has a node
+    at p = 0, and node n - 1 - i is exactly the mirror image of node i. Sums of nodes minus a
+    node are nodes again; the conserving projection rests on that.
+
+    Parameters
+    ----------
+    momentum_cells : cells per axis, one number or three
+    momentum_max : half widths of the box [GeV], one number or three
+    """
+
+    momentum_cells: tuple[int, int, int]
+    momentum_max: tuple[float, float, float]
+
+    def __init__(self, momentum_cells: int | Sequence[int], momentum_max: float | Sequence[float]):
+        cells = _triple("grid.momentum_cells", momentum_cells, int)
+        widths = _triple("grid.momentum_max", momentum_max, float)
+        if not all(1 <= n <= MAX_CELLS for n in cells):
+            raise InputError(
+                f"grid.momentum_cells = {list(cells)}: each must lie between 1 and {MAX_CELLS}"
+            )
+        if not all(np.isfinite(w) and w > 0 for w in widths):
+            raise InputError(
+                f"grid.momentum_max = {list(widths)}: half widths in GeV must be positive"
+            )
+        object.__setattr__(self, "momentum_cells", cells)
+        object.__setattr__(self, "momentum_max", widths)
+
+    @property
+    def size(self) -> int:
+        """Number of momentum nodes."""
+        nx, ny, nz = self.momentum_cells
+        return nx * ny * nz
+
+    @property
+    def spacing(self) -> tuple[float, float, float]:
+        """Distance between nodes per axis [GeV]."""
+        hx, hy, hz = (
+            2 * w / n for w, n in zip(self.momentum_max, self.momentum_cells, strict=True)
+        )
+        return hx, hy, hz
+
+    @property
+    def cell_volume(self) -> float:
+        """d^3p of one cell [GeV^3]."""
+        hx, hy, hz = self.spacing
+        return hx * hy * hz
+
+    @property
+    def measure(self) -> float:
+        """d^3p / (2 pi hbar)^3 of one cell [fm^-3]: N_a f times this is a density."""
+        return self.cell_volume / (2 * np.pi * HBARC) ** 3
+
+    def axis(self, i: int) -> NDArray[np.float64]:
+        """The nodes along axis i [GeV]; exactly antisymmetric about 0."""
+        n, h = self.momentum_cells[i], self.spacing[i]
+        return (np.arange(n) - 0.5 * (n - 1)) * h
+
+    @cached_property
+    def momenta(self) -> NDArray[np.float64]:
+        """Momenta of all nodes, shape (3, size) [GeV]; the last axis varies fastest."""
+        mesh = np.meshgrid(*(self.axis(i) for i in range(3)), indexing="ij")
+        return np.stack([m.ravel() for m in mesh])
+
+    @cached_property
+    def momentum_squared(self) -> NDArray[np.float64]:
+        """|p|^2 of all nodes [GeV^2]."""
+        px, py, pz = self.momenta
+        return px**2 + py**2 + pz**2
+
+    @cached_property
+    def packed(self) -> NDArray[np.int64]:
+        """The three indices of every node in one integer: ix | iy << 10 | iz << 20."""
+        ix, iy, iz = np.unravel_index(np.arange(self.size), self.momentum_cells)
+        return (ix | (iy << 10) | (iz << 20)).astype(np.int64)
+
+    def energies(self, mass_squared: float) -> NDArray[np.float64]:
+        """E = sqrt(p^2 + m^2) at all nodes [GeV]."""
+        return np.sqrt(self.momentum_squared + mass_squared)
+
+    def inverse_energies(self, mass_squared: float) -> NDArray[np.float64]:
+        """1/E at all nodes [GeV^-1]; a massless node at rest takes its cell average of 1/|p|."""
+        energy = self.energies(mass_squared)
+        at_rest = energy == 0
+        if not at_rest.any():
+            return 1 / energy
+        return np.where(at_rest, self.rest_inverse_energy, 1 / np.where(at_rest, 1, energy))
+
+    @cached_property
+    def rest_inverse_energy(self) -> float:
+        """Average of 1/|p| over the cell centred at p = 0 [GeV^-1].
+
+        The integral of 1/r over a box with half edges (a, b, c) is a sum over its three pairs
+        of faces; each face at distance a contributes a/2 times the integral of 1/r over it.
+        """
+        edges = [0.5 * h for h in self.spacing]
+        total = 0.0
+        for i in range(3):
+            a, b, c = edges[i], edges[(i + 1) % 3], edges[(i + 2) % 3]
+            r = np.sqrt(a * a + b * b + c * c)
+            face = 4 * (
+                b * np.arcsinh(c / np.hypot(a, b))
+                + c * np.arcsinh(b / np.hypot(a, c))
+                - a * np.arctan2(b * c, a * r)
+            )
+            total += 2 * 0.5 * a * face
+        return total / self.cell_volume
+
+    def cube(self, values: NDArray) -> NDArray:
+        """Node values (..., size) as (..., nx, ny, nz)."""
+        return values.reshape(*values.shape[:-1], *self.momentum_cells)

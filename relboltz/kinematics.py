@@ -1,0 +1,190 @@
+"""Two-body kinematics as free scalar functions. Momenta and energies in GeV, s, t, u in GeV^2.
+
+The labels are those of a(k1) b(k2) <-> c(k3) d(p): p and k3 are given, k1 and k2 = P - k1 are
+found, with P = p + k3 and E = E_d(p) + E_c(k3). Vectors are tuples of three.
+"""
+
+from __future__ import annotations
+
+from math import copysign, cos, pi, sin, sqrt
+
+TINY = 1e-300
+
+
+def dot(a, b):
+    """Scalar product."""
+    return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
+
+
+def energy(p, m2):
+    """E = sqrt(p^2 + m^2)."""
+    return sqrt(dot(p, p) + m2)
+
+
+def invariant_mass2(p, ep, k, ek, sum_m2):
+    """s = m_c^2 + m_d^2 + 2 (E_p E_k - p.k)."""
+    return sum_m2 + 2.0 * (ep * ek - dot(p, k))
+
+
+def breakup_momentum2(s, m2, n2):
+    """k*^2 of two particles with squared masses m2 and n2 in their centre-of-mass frame."""
+    gap = s - m2 - n2
+    return (gap * gap - 4.0 * m2 * n2) / (4.0 * s)
+
+
+def two_body_phase_space(s, k_out):
+    """Phi2 = (1 / 8 pi) (2 k* / sqrt s)."""
+    return k_out / (4.0 * pi * sqrt(s))
+
+
+def to_rest_frame(k, ek, total, e, root_s):
+    """The vector k seen from the frame in which the pair (total, e) is at rest."""
+    c = dot(total, k) / (root_s * (e + root_s)) - ek / root_s
+    return k[0] + total[0] * c, k[1] + total[1] * c, k[2] + total[2] * c
+
+
+def from_rest_frame(k, ek, total, e, root_s):
+    """The way back: k in the rest frame of (total, e), seen from the grid."""
+    c = dot(total, k) / (root_s * (e + root_s)) + ek / root_s
+    return k[0] + total[0] * c, k[1] + total[1] * c, k[2] + total[2] * c
+
+
+def unit_vector(k):
+    """k / |k|; the z axis where k vanishes."""
+    norm2 = dot(k, k)
+    inverse = 1.0 / sqrt(norm2 + TINY)
+    z = k[2] * inverse if norm2 > TINY else 1.0
+    return k[0] * inverse, k[1] * inverse, z
+
+
+def circle(u):
+    """(cos, sin) of 2 pi u."""
+    return cos(2.0 * pi * u), sin(2.0 * pi * u)
+
+
+def turn(n, one_minus_cos, phi_cos, phi_sin):
+    """The unit vector at polar angle theta and azimuth phi about the unit vector n.
+
+    The two axes across n come from the branch-free construction of Duff et al. (2017).
+    """
+    cosine = 1.0 - one_minus_cos
+    sine = sqrt(one_minus_cos * (1.0 + cosine))
+    sign = copysign(1.0, n[2])
+    a = -1.0 / (sign + n[2])
+    b = n[0] * n[1] * a
+    x = sine * phi_cos
+    y = sine * phi_sin
+    return (
+        cosine * n[0] + x * (1.0 + sign * n[0] * n[0] * a) + y * b,
+        cosine * n[1] + x * sign * b + y * (sign + n[1] * n[1] * a),
+        cosine * n[2] - x * sign * n[0] - y * n[1],
+    )
+
+
+def peaked_angle(u, tau_min, tau_max, span):
+    """1 - cos(theta), drawn with a weight 1/tau^2, and the factor that undoes the weight.
+
+    tau = screening2 - t runs from tau_min at cos = 1 to tau_max at cos = 1 - span, linearly in
+    cos; tau_min = tau_max is a flat angle.
+    """
+    v = u * tau_min / (tau_max - u * (tau_max - tau_min))
+    tau = tau_min + v * (tau_max - tau_min)
+    return span * v, tau * tau / (tau_min * tau_max)
+
+
+def scatter(p, k3, m2, draws, angle):
+    """One drawn event: k1 in the frame of the grid, the pair's energy, s, t, and its weight.
+
+    m2 = (m_a^2, m_b^2, m_c^2, m_d^2); draws = two uniforms; angle = (screening2, peak, span):
+    peak = 1 draws t with the weight 1/(screening2 - t)^2, peak = 0 a flat angle, and span = 2
+    covers the sphere, span = 1 the forward half (for identical particles, where M(t, u) is
+    symmetric, that has the same average). The weight is Phi2 / (E_c E_d) times what undoes the
+    peak; it is 0 below threshold.
+    """
+    ma2, mb2, mc2, md2 = m2
+    screening2, peak, span = angle
+    ep = energy(p, md2)
+    ek = energy(k3, mc2)
+    e = ep + ek
+    total = (p[0] + k3[0], p[1] + k3[1], p[2] + k3[2])
+    s = invariant_mass2(p, ep, k3, ek, mc2 + md2)
+    threshold = sqrt(ma2) + sqrt(mb2)
+    open_ = s > threshold * threshold * (1.0 + 1e-12) + 1e-12
+    s = s if open_ else 1.0 + threshold * threshold
+    root_s = sqrt(s)
+    k_out = sqrt(max(breakup_momentum2(s, ma2, mb2), 0.0))
+    k_in = sqrt(max(breakup_momentum2(s, mc2, md2), 0.0))
+    e1 = (s + ma2 - mb2) / (2.0 * root_s)
+    e3 = (s + mc2 - md2) / (2.0 * root_s)
+    t_forward = ma2 + mc2 - 2.0 * (e1 * e3 - k_in * k_out)
+    tau_min = peak * (screening2 - t_forward) + (1.0 - peak)
+    tau_max = tau_min + peak * span * 2.0 * k_in * k_out
+    one_minus_cos, unpeak = peaked_angle(draws[0], tau_min, tau_max, span)
+    t = t_forward - 2.0 * k_in * k_out * one_minus_cos
+    phi_cos, phi_sin = circle(draws[1])
+    axis = unit_vector(to_rest_frame(k3, ek, total, e, root_s))
+    n = turn(axis, one_minus_cos, phi_cos, phi_sin)
+    k1 = from_rest_frame((k_out * n[0], k_out * n[1], k_out * n[2]), e1, total, e, root_s)
+    weight = two_body_phase_space(s, k_out) * unpeak / (ep * ek) if open_ else 0.0
+    return k1, e, s, t, weight
+
+
+def invariant_t(k1, e1, k3, e3, sum_m2):
+    """t = m_a^2 + m_c^2 - 2 (E_1 E_3 - k1.k3)."""
+    return sum_m2 - 2.0 * (e1 * e3 - dot(k1, k3))
+
+
+def momentum_transfer2(k1, k3):
+    """q^2 = |k1 - k3|^2 in the frame of the grid."""
+    d = (k1[0] - k3[0], k1[1] - k3[1], k1[2] - k3[2])
+    return dot(d, d)
+
+
+def screened(t, q2, screening2, ekt):
+    """t as it stands in a propagator: t - m^2 (ekt = 0) or t (q^2 + m^2)/q^2 (ekt = 1)."""
+    return t - screening2 + ekt * (screening2 + t * screening2 / (q2 + TINY))
+
+
+def root_through_k2(p, k3, k1x, k1y, m2, branch):
+    """k1z = (A + branch sqrt H)/B of E_1 + E_2 = E_3 + E_p with k2 = k3 + p - k1, and 1/(4 E1 E2 |J|).
+
+    The paper's first choice. branch = +1 or -1; the weight is 0 where there is no root.
+    1/(4 E1 E2 |J|) = 1/(4 E sqrt H), the same for both roots.
+    """
+    ma2, mb2, mc2, md2 = m2
+    e = energy(p, md2) + energy(k3, mc2)
+    px = p[0] + k3[0]
+    py = p[1] + k3[1]
+    pz = p[2] + k3[2]
+    s = e * e - px * px - py * py - pz * pz
+    alpha = (s + ma2 - mb2 + 2.0 * (px * k1x + py * k1y)) / (2.0 * e)
+    beta = pz / e
+    rest = 1.0 - beta * beta
+    h = alpha * alpha - rest * (k1x * k1x + k1y * k1y + ma2)
+    exists = h > 0.0 and rest > 0.0 and alpha > 0.0 and s > 0.0
+    root = sqrt(h) if exists else 1.0
+    k1z = (alpha * beta + branch * root) / (rest if rest > 0.0 else 1.0)
+    return k1z, (1.0 / (4.0 * e * root) if exists else 0.0)
+
+
+def root_through_k3(p, k2, k1x, k1y, m2, branch):
+    """k1z of E_1 + E_2 = E_3 + E_p with k3 = k1 + k2 - p, and 1/(4 E1 E3 |J|).
+
+    The paper's second choice: k1z depends on the difference E_2 - E_p, which may change sign.
+    """
+    ma2, mb2, mc2, md2 = m2
+    delta = energy(k2, mb2) - energy(p, md2)
+    qx = k2[0] - p[0]
+    qy = k2[1] - p[1]
+    qz = k2[2] - p[2]
+    a0 = 0.5 * (qx * qx + qy * qy + qz * qz + mc2 - ma2 - delta * delta) + k1x * qx + k1y * qy
+    perp2 = k1x * k1x + k1y * k1y + ma2
+    a = qz * qz - delta * delta
+    h = delta * delta * (a0 * a0 + a * perp2)
+    exists = h > 0.0 and a != 0.0
+    k1z = (-a0 * qz + branch * sqrt(h)) / a if exists else 0.0
+    e1 = sqrt(perp2 + k1z * k1z)
+    e3 = e1 + delta
+    exists = exists and e3 > 0.0 and (a0 + k1z * qz) * delta > 0.0
+    jacobian = abs(k1z * e3 - (k1z + qz) * e1)
+    return k1z, (1.0 / (4.0 * jacobian + TINY) if exists and jacobian > 0.0 else 0.0)

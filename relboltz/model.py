@@ -1,0 +1,366 @@
+"""Species, Process, Model: what exists and what scatters.
+
+Everything that can be derived is derived: multiplicities, conserved charges, the legs of
+every process. A model is a list of species and a list of reactions, each with a matrix element.
+"""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .errors import InputError
+
+MASSES = ("ma2", "mb2", "mc2", "md2")
+KINEMATIC = ("s", "t", "u", *MASSES)
+"""What a matrix element gets, in this order, if it does not ask by name."""
+OPTIONAL = ("screening2", "q2", "qu2", "t_screened", "u_screened")
+"""What it may also ask for by name: the squared screening mass, |k1 - k3|^2 and |k1 - p|^2 in
+the rest frame of the grid, and t and u with the model's screening applied."""
+
+
+def suggest(word: str, known: Iterable[str]) -> str:
+    """' Did you mean ...?' or the list of what is known."""
+    known = list(known)
+    near = difflib.get_close_matches(word, known, n=1)
+    return f"did you mean {near[0]!r}?" if near else f"known: {', '.join(known)}"
+
+
+@dataclass(frozen=True)
+class Species:
+    """One kind of particle.
+
+    Parameters
+    ----------
+    name : unique within a model
+    degeneracy : N_a, the number of spin, colour, ... states
+    statistics : eta = +1 Bose, -1 Fermi, 0 classical; F = 1 + eta f
+    charges : named additive charges, e.g. {"electric": 2/3}
+    """
+
+    name: str
+    degeneracy: float = 1
+    statistics: int = 0
+    charges: Mapping[str, float] = field(default_factory=dict, hash=False)
+
+    def __post_init__(self) -> None:
+        if not self.name or any(c.isspace() for c in self.name) or "->" in self.name:
+            raise InputError(f"species name {self.name!r}: use one word without '->'")
+        if self.statistics not in (1, -1, 0):
+            raise InputError(
+                f"species {self.name}: statistics = {self.statistics!r}: "
+                "use +1 (Bose), -1 (Fermi) or 0 (classical)"
+            )
+        if not self.degeneracy > 0:
+            raise InputError(f"species {self.name}: degeneracy = {self.degeneracy!r} must be > 0")
+
+
+class Process:
+    """One reaction a(k1) b(k2) <-> c(k3) d(p) and its matrix element.
+
+    Parameters
+    ----------
+    reaction : such as ``"u g -> u g"``; the reverse reaction is included
+    matrix_element : a plain Python function ``f(s, t, u, ma2, mb2, mc2, md2)`` or one that asks
+        for any of these, of ``screening2, q2, qu2, t_screened, u_screened`` and of its own
+        parameters by name; |M|^2 summed over all spins and colours, invariants in GeV^2
+    peak : ``"t"`` draws scattering angles with the weight 1/(screening2 - t)^2; flat otherwise
+    **parameters : numbers that the function asks for by name
+    """
+
+    def __init__(
+        self,
+        reaction: str,
+        matrix_element: Callable[..., float],
+        *,
+        peak: str | None = None,
+        **parameters: float,
+    ):
+        self.legs: tuple[str, str, str, str] = _parse(reaction)
+        a, b, c, d = self.legs
+        self.name = f"{a} {b} -> {c} {d}"
+        if not callable(matrix_element):
+            raise InputError(f"process {self.name}: the matrix element must be a function")
+        if peak not in (None, "t"):
+            raise InputError(f'process {self.name}: peak = {peak!r}: use "t" or leave it out')
+        self.matrix_element = matrix_element
+        self.peak = peak
+        self.parameters = {key: float(value) for key, value in parameters.items()}
+        self.arguments = _arguments(self)
+
+    def __repr__(self) -> str:
+        peak = f", peak={self.peak!r}" if self.peak else ""
+        return f"Process({self.name!r}, {getattr(self.matrix_element, '__name__', '?')}{peak})"
+
+    @property
+    def elastic(self) -> bool:
+        """Whether the same two species go in and come out."""
+        a, b, c, d = self.legs
+        return sorted((a, b)) == sorted((c, d))
+
+    @property
+    def multiplicity(self) -> float:
+        """w: every pair of particles, every pair of products and every reaction counts once.
+
+        Reproduces the paper's factors in front of N_q C_q and N_g C_g.
+        """
+        a, b, c, d = self.legs
+        return (
+            (0.5 if a == b else 1.0) * (0.5 if c == d else 1.0) * (0.5 if self.elastic else 1.0)
+        )
+
+    @property
+    def identical(self) -> bool:
+        """Whether exchanging two equal legs maps t to u."""
+        a, b, c, d = self.legs
+        return a == b or c == d
+
+
+def _parse(reaction: str) -> tuple[str, str, str, str]:
+    sides = [side.split() for side in reaction.replace("<->", "->").split("->")]
+    if len(sides) != 2 or any(len(side) != 2 for side in sides):
+        raise InputError(f"process {reaction!r}: write two species, '->', two species: 'u g -> u g'")
+    (a, b), (c, d) = sides
+    return a, b, c, d
+
+
+def _arguments(process: Process) -> tuple[str, ...]:
+    """Which quantity each argument of the matrix element stands for."""
+    try:
+        names = list(inspect.signature(process.matrix_element).parameters.values())
+    except (TypeError, ValueError) as error:
+        raise InputError(
+            f"process {process.name}: cannot read the arguments of the matrix element; "
+            "use a plain Python function"
+        ) from error
+    known = (*KINEMATIC, *OPTIONAL, *process.parameters)
+    if len(names) >= 7 and any(
+        p.name not in known and p.default is p.empty for p in names[:7]
+    ):  # other names for the usual seven: by position
+        resolved = list(KINEMATIC)
+        names = names[7:]
+    else:
+        resolved = []
+    for parameter in names:
+        if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.POSITIONAL_ONLY):
+            raise InputError(
+                f"process {process.name}: the matrix element's argument {parameter.name!r} must "
+                "be an ordinary one (no *args, **kwargs or keyword-only arguments)"
+            )
+        if parameter.name in known:
+            resolved.append(parameter.name)
+        elif parameter.default is not parameter.empty:
+            process.parameters[parameter.name] = float(parameter.default)
+            resolved.append(parameter.name)
+        else:
+            raise InputError(
+                f"process {process.name}: the matrix element asks for {parameter.name!r}, which "
+                f"is not a parameter of this Process; {suggest(parameter.name, known)}"
+            )
+    unused = set(process.parameters) - set(resolved)
+    if unused:
+        raise InputError(
+            f"process {process.name}: parameter {sorted(unused)[0]!r} is not an argument of the "
+            "matrix element"
+        )
+    return tuple(resolved)
+
+
+@dataclass(frozen=True)
+class Screening:
+    """The squared screening mass: a constant plus a linear function of Y_b = N_b Int f_b / E.
+
+    ``ekt`` selects t -> t (q^2 + screening2) / q^2 in place of t -> t - screening2.
+    """
+
+    constant: float = 0.0
+    coupling: tuple[float, ...] | None = None
+    ekt: bool = False
+
+    def squared(self, y: NDArray[np.float64]) -> float:
+        """screening2 [GeV^2] of a state with Y_b = y [GeV^2]."""
+        return self.constant + (0.0 if self.coupling is None else float(np.dot(self.coupling, y)))
+
+
+class Model:
+    """Species, processes, masses and screening.
+
+    Parameters
+    ----------
+    species : list of Species
+    processes : list of Process, each physical process once
+    masses : constant masses [GeV] by species name; absent species are massless
+    mass_coupling : symmetric matrix K of m_a^2 = m_a,0^2 + Sum_b K_ab Y_b with
+        Y_b = N_b Int d^3p/(2 pi)^3 f_b / E_b; makes the masses thermal and self-consistent
+    screening : a mass [GeV], or a Screening
+    groups : names for several species at once, e.g. {"quarks": ("u", "d", "s")}
+    name : shown in output
+    """
+
+    def __init__(
+        self,
+        species: Sequence[Species],
+        processes: Sequence[Process],
+        *,
+        masses: Mapping[str, float] | None = None,
+        mass_coupling: NDArray[np.float64] | None = None,
+        screening: float | Screening = 0.0,
+        groups: Mapping[str, Sequence[str]] | None = None,
+        name: str = "user model",
+    ):
+        self.species = tuple(species)
+        self.processes = tuple(processes)
+        self.name = name
+        self.groups = {key: tuple(value) for key, value in (groups or {}).items()}
+        self.names = tuple(s.name for s in self.species)
+        self.degeneracy = np.array([s.degeneracy for s in self.species], dtype=float)
+        self.statistics = np.array([s.statistics for s in self.species], dtype=np.int64)
+        self.screening = (
+            screening if isinstance(screening, Screening) else Screening(float(screening) ** 2)
+        )
+        self._check_lists()
+        self.constant_mass_squared = np.zeros(len(self.species))
+        for key, mass in (masses or {}).items():
+            for index in self.indices(key, "masses"):
+                if not (np.isfinite(mass) and mass >= 0):
+                    raise InputError(f"masses: {key} = {mass!r} GeV must be 0 or positive")
+                self.constant_mass_squared[index] = float(mass) ** 2
+        n = len(self.species)
+        coupling = np.zeros((n, n)) if mass_coupling is None else np.asarray(mass_coupling, float)
+        if coupling.shape != (n, n) or not np.allclose(coupling, coupling.T, rtol=1e-14, atol=0):
+            raise InputError(
+                f"mass_coupling must be a symmetric {n} x {n} matrix: only then is there a "
+                "conserved total energy"
+            )
+        self.mass_coupling = coupling
+
+    def __repr__(self) -> str:
+        return f"<Model {self.name}: {len(self.species)} species, {len(self.processes)} processes>"
+
+    def _check_lists(self) -> None:
+        if not self.species:
+            raise InputError("a model needs at least one species")
+        if len(set(self.names)) != len(self.names):
+            raise InputError(f"species names must differ: {', '.join(self.names)}")
+        seen: dict[frozenset, str] = {}
+        for process in self.processes:
+            for leg in process.legs:
+                if leg not in self.names:
+                    raise InputError(
+                        f"process {process.name}: unknown species {leg!r}; "
+                        f"{suggest(leg, self.names)}"
+                    )
+            a, b, c, d = process.legs
+            key = frozenset((tuple(sorted((a, b))), tuple(sorted((c, d)))))
+            if key in seen:
+                raise InputError(
+                    f"process {process.name} is the same as {seen[key]}: list each physical "
+                    "process once, its reverse is included"
+                )
+            seen[key] = process.name
+            if process.peak == "t" and self.screening == Screening():
+                raise InputError(
+                    f'process {process.name}: peak = "t" needs a screening mass: '
+                    "give Model(..., screening=mass in GeV)"
+                )
+
+    def index(self, name: str) -> int:
+        """Position of a species."""
+        return self.names.index(name)
+
+    def indices(self, name: str, where: str) -> list[int]:
+        """Positions of a species or of the members of a group."""
+        if name in self.names:
+            return [self.index(name)]
+        if name in self.groups:
+            return [self.index(member) for member in self.groups[name]]
+        raise InputError(
+            f"unknown species {where}.{name}; {suggest(name, (*self.names, *self.groups))}"
+        )
+
+    @property
+    def thermal(self) -> bool:
+        """Whether masses or screening depend on the state."""
+        return bool(self.mass_coupling.any()) or self.screening.coupling is not None
+
+    def mass_squared(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
+        """m_a^2 [GeV^2] of a state with Y_b = y [GeV^2]."""
+        return self.constant_mass_squared + self.mass_coupling @ y
+
+    @cached_property
+    def stoichiometry(self) -> NDArray[np.int64]:
+        """Change of each species' number by one reaction, one row a process."""
+        table = np.zeros((len(self.processes), len(self.species)), dtype=np.int64)
+        for row, process in zip(table, self.processes, strict=True):
+            for leg, sign in zip(process.legs, (-1, -1, 1, 1), strict=True):
+                row[self.index(leg)] += sign
+        return table
+
+    @cached_property
+    def conserved(self) -> dict[str, tuple[int, ...]]:
+        """Conserved charges: an integer basis of the null space of the stoichiometry.
+
+        The particle number comes first (every 2 <-> 2 process keeps it), then named integer
+        charges of the species, then what remains of the null space.
+        """
+        n = len(self.species)
+        candidates: list[tuple[str, tuple[int, ...]]] = [("number", (1,) * n)]
+        for key in dict.fromkeys(k for s in self.species for k in s.charges):
+            values = [Fraction(s.charges.get(key, 0)).limit_denominator(1000) for s in self.species]
+            if all(v.denominator == 1 for v in values):
+                candidates.append((key, tuple(int(v) for v in values)))
+        for vector in _null_space(self.stoichiometry):
+            candidates.append((_charge_name(vector, self.names), vector))
+        basis: dict[str, tuple[int, ...]] = {}
+        for name, vector in candidates:
+            rows = np.array([*basis.values(), vector], dtype=float)
+            if not (self.stoichiometry @ np.array(vector)).any() and (
+                np.linalg.matrix_rank(rows) == len(rows)
+            ):
+                basis[name] = vector
+        return basis
+
+
+def _charge_name(vector: Sequence[int], names: Sequence[str]) -> str:
+    """A charge spelt out: 'a + 2 b - c'."""
+    terms = [(v, name) for v, name in zip(vector, names, strict=True) if v]
+    words = []
+    for k, (v, name) in enumerate(terms):
+        sign = ("-" if v < 0 else "") if k == 0 else (" - " if v < 0 else " + ")
+        words.append(f"{sign}{'' if abs(v) == 1 else f'{abs(v)} '}{name}")
+    return "".join(words)
+
+
+def _null_space(matrix: NDArray[np.int64]) -> list[tuple[int, ...]]:
+    """Integer basis of {v : matrix v = 0}, by exact row reduction."""
+    rows = [[Fraction(int(v)) for v in row] for row in matrix]
+    n = matrix.shape[1]
+    pivots: list[int] = []
+    for column in range(n):
+        rank = len(pivots)
+        pivot = next((r for r in range(rank, len(rows)) if rows[r][column]), None)
+        if pivot is None:
+            continue
+        rows[rank], rows[pivot] = rows[pivot], rows[rank]
+        rows[rank] = [v / rows[rank][column] for v in rows[rank]]
+        for r in range(len(rows)):
+            if r != rank and rows[r][column]:
+                factor = rows[r][column]
+                rows[r] = [v - factor * w for v, w in zip(rows[r], rows[rank], strict=True)]
+        pivots.append(column)
+    basis = []
+    for free in (c for c in range(n) if c not in pivots):
+        vector = [Fraction(0)] * n
+        vector[free] = Fraction(1)
+        for r, column in enumerate(pivots):
+            vector[column] = -rows[r][free]
+        scale = int(np.lcm.reduce([v.denominator for v in vector]))
+        basis.append(tuple(int(v * scale) for v in vector))
+    return basis

@@ -1,0 +1,248 @@
+"""Time steps: Heun with the same events in both stages, limits that keep f legal, step size.
+
+The state is particle number N_a f per cell in 64-bit fixed point. Every deposit is a whole
+number of quanta, so number and momentum are conserved to the last bit, in any order of events.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .backends.cpu import CpuBackend, Draw, Flows
+from .errors import RunError
+from .grid import PhaseSpace
+from .model import Model
+from . import equilibrium
+
+MOST_BITS = 44
+"""Quantum of N_a f is 2^-44 unless a large total asks for a coarser one."""
+TOTAL_BITS = 61
+"""All particles of the box fit into one cell without overflow."""
+MAX_CHANGE_RATIO = 0.6
+"""Largest |C(n1) - C(n0)| / |C(n0)| of a step: keeps fast modes inside Heun's stable range."""
+GROWTH = 1.25
+"""Largest growth of the step from one step to the next."""
+SAFETY = 0.9
+
+
+@dataclass(frozen=True)
+class State:
+    """A moment of a run.
+
+    number : N_a f of all cells (species by node) in units of 2^-bits
+    mass_squared, screening2 : of this very state [GeV^2]
+    previous : mass_squared, screening2 of the last step, and its length [fm]; for extrapolation
+    """
+
+    number: NDArray[np.int64]
+    bits: int
+    time: float
+    step: int
+    mass_squared: NDArray[np.float64]
+    screening2: float
+    previous: tuple[NDArray[np.float64], float, float] | None = None
+
+    @property
+    def unit(self) -> float:
+        """One quantum of N_a f."""
+        return 2.0**-self.bits
+
+    def occupation(self, model: Model) -> NDArray[np.float64]:
+        """f of every species at every node, shape (species, nodes)."""
+        number = self.number.reshape(len(model.species), -1)
+        return number * (self.unit / model.degeneracy[:, None])
+
+
+@dataclass(frozen=True)
+class StepReport:
+    """What a step did and how well."""
+
+    length: float
+    error: float
+    """L1 difference of Heun and Euler, relative to the number of particles."""
+    change_ratio: float
+    flows: Flows
+    null_weight: float
+    limited_weight: float
+    rate: NDArray[np.float64] = field(repr=False)
+    """First-stage change of every cell per fm, in quanta."""
+    rejected: int = 0
+
+
+def fraction_bits(occupation: NDArray[np.float64], model: Model) -> int:
+    """How many binary digits N_a f gets behind the point: 44, fewer if the total is huge."""
+    total = float((occupation * model.degeneracy[:, None]).sum())
+    return min(MOST_BITS, TOTAL_BITS - max(0, math.ceil(math.log2(max(total, 1e-300)))))
+
+
+def initial_state(grid: PhaseSpace, model: Model, occupation: NDArray[np.float64]) -> State:
+    """The state at t = 0 from f (species, nodes); masses solved self-consistently."""
+    bits = fraction_bits(occupation, model)
+    number = np.rint(occupation * model.degeneracy[:, None] * 2.0**bits).astype(np.int64)
+    state = State(number.ravel(), bits, 0.0, 0, np.zeros(len(model.species)), 0.0)
+    return with_masses(grid, model, state)
+
+
+def with_masses(grid: PhaseSpace, model: Model, state: State) -> State:
+    """The state with its own masses and screening mass."""
+    f = state.occupation(model)
+    start = state.mass_squared if state.step else None
+    mass_squared = equilibrium.masses(grid, model, f, start)
+    y = equilibrium.coupling_integrals(grid, model, f, mass_squared)
+    screening2 = model.screening.squared(y)
+    if not (np.isfinite(mass_squared).all() and np.isfinite(screening2)):
+        raise RunError(
+            f"the masses are not finite at t = {state.time:.6g} fm: "
+            + ", ".join(f"{n}: {m:.4g}" for n, m in zip(model.names, mass_squared, strict=True))
+        )
+    return replace(state, mass_squared=mass_squared, screening2=screening2)
+
+
+class Stepper:
+    """Advances states through collisions."""
+
+    def __init__(self, backend: CpuBackend, bits: int):
+        self.backend, self.model, self.grid = backend, backend.model, backend.grid
+        species = np.repeat(np.arange(len(self.model.species)), self.grid.size)
+        fermion = self.model.statistics[species] < 0
+        full = np.rint(self.model.degeneracy[species] * 2.0**bits)
+        self._capacity = np.where(fermion, full, 2.0**62).astype(np.int64)
+        self._fermion = fermion
+        self._all = backend.sampling.symmetrical
+
+    def evaluate(self, state: State) -> tuple[Flows, float]:
+        """Flows of all processes in a state, and the part of collisions that is lost."""
+        table, occupancy = self.backend.tables(state.number, state.unit)
+        total, lost = self.backend.draw(
+            Draw(state.step, state.mass_squared, state.screening2), occupancy
+        )
+        _, flows = self.backend.net(table, 0.0)
+        return flows, lost / total if total > 0 else 0.0
+
+    def step(self, state: State, length: float) -> tuple[State, StepReport]:
+        """One Heun step of this length [fm]; the very first is redone with mid-step masses."""
+        if state.previous is None and self.model.thermal:
+            trial, _ = self._heun(state, length, state.mass_squared, state.screening2)
+            middle = 0.5 * (state.mass_squared + trial.mass_squared)
+            return self._heun(state, length, middle, 0.5 * (state.screening2 + trial.screening2))
+        mass, screening2 = state.mass_squared, state.screening2
+        if state.previous is not None:
+            before, screening_before, last = state.previous
+            part = 0.5 * length / last
+            # a mass that falls fast must not be extrapolated below zero
+            mass = np.maximum(mass + part * (mass - before), 0.5 * mass)
+            screening2 = max(screening2 + part * (screening2 - screening_before), 0.5 * screening2)
+        return self._heun(state, length, mass, screening2)
+
+    def _heun(
+        self, state: State, length: float, mass: NDArray[np.float64], screening2: float
+    ) -> tuple[State, StepReport]:
+        backend, n0 = self.backend, state.number
+        half = 0.5 * length / state.unit
+        table, occupancy = backend.tables(n0, state.unit)
+        total, lost = backend.draw(Draw(state.step, mass, screening2), occupancy)
+        d1, flows, limited1 = self._stage(n0, table, half, n0, 2)
+        n1 = n0 + 2 * d1
+        table, _ = backend.tables(n1, state.unit)
+        d2, _, limited2 = self._stage(n1, table, half, n0 + d1, 1)
+        number = n0 + d1 + d2
+        if not self._all:
+            number = np.clip(number, 0, self._capacity)
+        moved = float(np.abs(d1).sum(dtype=np.float64))
+        difference = float(np.abs(d2 - d1).sum(dtype=np.float64))
+        report = StepReport(
+            length=length,
+            error=difference / max(float(n0.sum(dtype=np.float64)), 1.0),
+            change_ratio=difference / moved if moved > 0 else 0.0,
+            flows=flows,
+            null_weight=lost / total if total > 0 else 0.0,
+            limited_weight=max(limited1, limited2),
+            rate=d1 * (2.0 / length),
+        )
+        new = replace(
+            state,
+            number=number,
+            time=state.time + length,
+            step=state.step + 1,
+            previous=(state.mass_squared, state.screening2, length),
+        )
+        return with_masses(self.grid, self.model, new), report
+
+    def _stage(
+        self,
+        number: NDArray[np.int64],
+        table: NDArray[np.float64],
+        half: float,
+        base: NDArray[np.int64],
+        times: int,
+    ) -> tuple[NDArray[np.int64], Flows, float]:
+        """Half the change of an Euler step, limited only if a cell asks for it.
+
+        base + times * change must be legal. If it is not, every event is scaled as a whole by
+        the tightest limit of its cells, so that conservation stays exact.
+        """
+        change, flows = self.backend.net(table, half)
+        if not self._all or self._legal(base + times * change):
+            return change, flows, 0.0
+        loss, gain = self.backend.demands(table, half)
+        allowance = 0.5
+        while True:
+            limits = self._limits(number, loss, gain, allowance)
+            change, limited = self.backend.net(table, half, limits)
+            if self._legal(base + times * change):
+                refused = limited.refused / limited.wanted if limited.wanted > 0 else 0.0
+                return change, flows, refused
+            allowance *= 0.25
+
+    def _legal(self, number: NDArray[np.int64]) -> bool:
+        return bool((number >= 0).all() and (number <= self._capacity).all())
+
+    def _limits(
+        self,
+        number: NDArray[np.int64],
+        loss: NDArray[np.int64],
+        gain: NDArray[np.int64],
+        allowance: float,
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """s = min(1, f / 2D) for losses and, for fermions, min(1, (1 - f) / 2G) for gains."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            low = np.where(loss > 0, np.minimum(1.0, allowance * number / (2.0 * loss)), 1.0)
+            room = self._capacity - number
+            high = np.where(
+                self._fermion & (gain > 0), np.minimum(1.0, allowance * room / (2.0 * gain)), 1.0
+            )
+        return np.maximum(low, 0.0), np.maximum(high, 0.0)
+
+
+@dataclass
+class StepControl:
+    """Chooses the next step from the error of the last.
+
+    Two bounds: the L1 error of a step stays below the tolerance, and C may not change by more
+    than MAX_CHANGE_RATIO of itself within a step. The second one is relative to the deviation
+    from equilibrium, so fast modes stay damped when that deviation, and with it the error,
+    becomes tiny.
+    """
+
+    tolerance: float
+    fixed: float | None = None
+    length: float = 0.0
+
+    def accepts(self, report: StepReport) -> bool:
+        """Whether the step may stand."""
+        if self.fixed is not None:
+            return True
+        return report.error <= 2 * self.tolerance and report.change_ratio <= 2 * MAX_CHANGE_RATIO
+
+    def proposal(self, report: StepReport) -> float:
+        """The next length [fm] after a step with this report."""
+        if self.fixed is not None:
+            return self.fixed
+        by_error = math.sqrt(self.tolerance / max(report.error, 1e-30))
+        by_change = MAX_CHANGE_RATIO / max(report.change_ratio, 1e-30)
+        factor = min(GROWTH, SAFETY * by_error, SAFETY * by_change)
+        return report.length * max(0.2, factor)
