@@ -1,3 +1,38 @@
-"""relboltz: the relativistic Boltzmann equation of quark-gluon matter."""
+"""relboltz: the relativistic Boltzmann equation of quark-gluon matter.
+
+>>> import relboltz as rb
+>>> result = rb.solve(rb.gluons(0.3), 21, {"g": rb.initial.step(0.5, 1.5)}, end=1.0)
+"""
 
 __version__ = "0.1.0"
+
+from . import equilibrium, initial
+from .errors import AccuracyWarning, InputError, Interrupted, RelboltzError, RunError
+from .grid import PhaseSpace
+from .model import Model, Process, Screening, Species
+from .output import load
+from .qcd import gluons, qcd, quarks
+from .simulation import solve
+from .terms import collision_term
+
+__all__ = [
+    "AccuracyWarning",
+    "InputError",
+    "Interrupted",
+    "Model",
+    "PhaseSpace",
+    "Process",
+    "RelboltzError",
+    "RunError",
+    "Screening",
+    "Species",
+    "__version__",
+    "collision_term",
+    "equilibrium",
+    "gluons",
+    "initial",
+    "load",
+    "qcd",
+    "quarks",
+    "solve",
+]

@@ -17,6 +17,7 @@ from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
+import tomli_w
 from pydantic import (
     BaseModel,
     BeforeValidator,
@@ -138,29 +139,23 @@ class Output(Table):
     """[output]: the file and the times [fm] of what is written into it."""
 
     file: str = _key("run.nc", "use the name of a file", min_length=1)
-    every: float = _key(advice="use a number of fm above 0", gt=0)
+    every: float = _key(0.1, "use a number of fm above 0", gt=0)
     snapshots: Times = _key(advice="use a list of times in fm, 0 or more")
     checkpoint_every: float = _key(600.0, "use a number of seconds above 0", gt=0)
 
 
-class Config(Table):
-    """A complete run; keys are those of the TOML file, defaults filled in."""
+class Settings(Table):
+    """How to solve: everything but the physics."""
 
-    title: str = _key("", "use a text")
-    model: ModelTable
-    grid: Grid = Grid()
-    initial: dict[str, dict[str, Any]] = Field(min_length=1)
     collisions: Collisions = Collisions()
     time: Time
     run: Run = Run()
     output: Output
 
-    _folder: Path = PrivateAttr(default=Path())
-
     @model_validator(mode="before")
     @classmethod
     def _dependent_defaults(cls, data: Any) -> Any:
-        """Defaults that depend on other keys: every, snapshots, pairs."""
+        """Defaults that depend on other keys: snapshots, pairs."""
         data = deepcopy(dict(data))
         time = data.get("time")
         end = time.get("end") if isinstance(time, dict) else None
@@ -168,12 +163,42 @@ class Config(Table):
             end = 1.0  # its own error is reported; do not add others
         output = data.setdefault("output", {})
         if isinstance(output, dict):
-            output.setdefault("every", end / 50)
             output.setdefault("snapshots", [0.0, float(end)])
         collisions = data.get("collisions")
         if isinstance(collisions, dict) and collisions.get("sampling") in ("k2", "k3"):
             collisions.setdefault("pairs", "uniform")
         return data
+
+    @classmethod
+    def from_options(cls, **options: Any) -> Settings:
+        """Settings from keyword arguments: the keys of [collisions], [time], [run], [output]."""
+        tables = {name: _table_fields(name) for name in cls.model_fields}
+        data: dict[str, dict[str, Any]] = {name: {} for name in tables}
+        for key, value in options.items():
+            table = next((name for name, fields in tables.items() if key in fields), None)
+            if table is None:
+                known = [key for fields in tables.values() for key in fields]
+                raise InputError(f"unknown option {key}: {suggest(key, known)}")
+            data[table][key] = value
+        try:
+            settings = Settings.model_validate(data)
+        except ValidationError as error:
+            raise InputError("\n".join(_messages(error, data))) from None
+        problems = _conflicts(settings) + _not_yet(settings)
+        if problems:
+            raise InputError("\n".join(problems))
+        return settings
+
+
+class Config(Settings):
+    """A complete run; keys are those of the TOML file, defaults filled in."""
+
+    title: str = _key("", "use a text")
+    model: ModelTable
+    grid: Grid = Grid()
+    initial: dict[str, dict[str, Any]] = Field(min_length=1)
+
+    _folder: Path = PrivateAttr(default=Path())
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any], folder: str | Path = Path()) -> Config:
@@ -188,6 +213,8 @@ class Config(Table):
         problems += _model_problems(data.get("model"), data.get("initial"))
         if config is not None:
             problems += _conflicts(config) + _not_yet(config)
+            problems += short_axes(config.grid.momentum_cells, config.collisions.projection)
+            problems += _no_space_yet(config.grid)
         if problems or config is None:
             raise InputError("\n".join(dict.fromkeys(problems)))
         config._folder = Path(folder)
@@ -200,11 +227,13 @@ class Config(Table):
 
     def to_dict(self) -> dict[str, Any]:
         """Everything, defaults included, as nested dictionaries of TOML values."""
-        return _plain(self.model_dump())
+        data = _plain(self.model_dump())
+        order = ("title", "model", "grid", "initial", *Settings.model_fields)
+        return {key: data[key] for key in order}
 
     def to_toml(self) -> str:
         """Everything, defaults included, as TOML text that loads again."""
-        return _toml(self.to_dict())
+        return tomli_w.dumps(self.to_dict())
 
     def build_model(self) -> Model:
         """The model; runs the user's function if it names one."""
@@ -273,17 +302,22 @@ def _messages(error: ValidationError, data: Any) -> list[str]:
     return list(messages.values())
 
 
-def _conflicts(config: Config) -> list[str]:
+def short_axes(cells: Sequence[int], projection: str) -> list[str]:
+    """Axes that are too short to conserve energy on."""
+    if projection != "conserving" or min(cells) >= 3:
+        return []
+    return [
+        f"grid.momentum_cells = {list(cells)}: use at least 3 on each axis: on a shorter one a pair "
+        "cannot be displaced, so its energy cannot be matched; or set collisions.projection = "
+        "'nearest'"
+    ]
+
+
+def _conflicts(config: Settings) -> list[str]:
     """Keys that are legal alone but not together."""
-    grid, collisions, time, output = config.grid, config.collisions, config.time, config.output
+    collisions, time, output = config.collisions, config.time, config.output
     problems = []
     if collisions.projection == "conserving":
-        if min(grid.momentum_cells) < 3:
-            problems.append(
-                f"grid.momentum_cells = {list(grid.momentum_cells)}: use at least 3 on each axis: "
-                "on a shorter one a pair cannot be displaced, so its energy cannot be matched; or "
-                "set collisions.projection = 'nearest'"
-            )
         if collisions.sampling != "cm":
             problems.append(
                 f"collisions.sampling = {collisions.sampling!r}: only with projection = 'nearest'; "
@@ -311,31 +345,39 @@ def _conflicts(config: Config) -> list[str]:
     return problems
 
 
-def _not_yet(config: Config) -> list[str]:
-    """Values that need a feature of a later version."""
-    grid, run = config.grid, config.run
+def _absent(key: str, value: Any, feature: str, instead: str) -> str:
+    return f"{key} = {value!r}: needs {feature}, which this version does not have yet; use {instead}"
+
+
+def _no_space_yet(grid: Grid) -> list[str]:
+    """Values of [grid] that need a feature of a later version."""
     boundaries = {grid.boundary} if isinstance(grid.boundary, str) else set(grid.boundary)
     rules = [
-        ("grid.space_cells", list(grid.space_cells), grid.space_cells != (1, 1, 1),
-         "more than one space cell", "[1, 1, 1]"),
-        ("grid.boundary", _plain(grid.boundary), boundaries != {"periodic"},
-         "more than one space cell", "'periodic'"),
-        ("grid.momentum_boundary", grid.momentum_boundary, grid.momentum_boundary != "closed",
-         "more than one space cell", "'closed'"),
+        ("space_cells", list(grid.space_cells), grid.space_cells != (1, 1, 1), "[1, 1, 1]"),
+        ("boundary", _plain(grid.boundary), boundaries != {"periodic"}, "'periodic'"),
+        ("momentum_boundary", grid.momentum_boundary, grid.momentum_boundary != "closed",
+         "'closed'"),
+    ]  # fmt: skip
+    return [
+        _absent(f"grid.{key}", value, "more than one space cell", instead)
+        for key, value, used, instead in rules
+        if used
+    ]
+
+
+def _not_yet(config: Settings) -> list[str]:
+    """Other values that need a feature of a later version."""
+    run, pause = config.run, config.output.checkpoint_every
+    rules = [
         ("run.backend", run.backend, run.backend == "cuda", "a GPU backend", "'cpu' or 'auto'"),
-        ("run.precision", run.precision, run.precision == "float32",
-         "a GPU backend", "'float64' or 'auto'"),
+        ("run.precision", run.precision, run.precision == "float32", "a GPU backend",
+         "'float64' or 'auto'"),
         ("run.workers", run.workers, run.workers > 0, "a cluster", "0"),
         ("run.address", run.address, run.address != "", "a cluster", "''"),
         ("run.gpus_per_worker", run.gpus_per_worker, run.gpus_per_worker > 0, "a cluster", "0"),
-        ("output.checkpoint_every", config.output.checkpoint_every,
-         config.output.checkpoint_every != 600, "checkpoints", "600 or leave it out"),
-    ]
-    return [
-        f"{key} = {value!r}: needs {feature}, which this version does not have yet; use {instead}"
-        for key, value, used, feature, instead in rules
-        if used
-    ]
+        ("output.checkpoint_every", pause, pause != 600, "checkpoints", "600 or leave it out"),
+    ]  # fmt: skip
+    return [_absent(key, value, need, instead) for key, value, used, need, instead in rules if used]
 
 
 # --- the model and the initial states -----------------------------------------------------------
@@ -509,99 +551,5 @@ def _plain(value: Any) -> Any:
     return [_plain(item) for item in value] if isinstance(value, list | tuple) else value
 
 
-def _toml_key(key: str) -> str:
-    return key if re.fullmatch(r"[A-Za-z0-9_-]+", key) else _toml_value(key)
+TEMPLATE = (Path(__file__).parent / "template.toml").read_text()
 
-
-def _toml_value(value: Any) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, str):
-        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
-    if isinstance(value, Mapping):
-        items = (f"{_toml_key(key)} = {_toml_value(item)}" for key, item in value.items())
-        return "{ " + ", ".join(items) + " }"
-    if isinstance(value, list | tuple):
-        return "[" + ", ".join(_toml_value(item) for item in value) + "]"
-    return repr(value) if isinstance(value, int | float) else str(value)
-
-
-def _toml(data: Mapping[str, Any]) -> str:
-    """The tables of a configuration as TOML text."""
-    tables: list[tuple[str, Mapping[str, Any]]] = []
-    lines = []
-    for key, value in data.items():
-        if key == "initial":
-            tables += [(f"initial.{_toml_key(name)}", table) for name, table in value.items()]
-        elif isinstance(value, Mapping):
-            tables.append((key, value))
-        else:
-            lines.append(f"{_toml_key(key)} = {_toml_value(value)}")
-    for name, table in tables:
-        lines += ["", f"[{name}]"]
-        lines += [f"{_toml_key(key)} = {_toml_value(value)}" for key, value in table.items()]
-    return "\n".join(lines) + "\n"
-
-
-TEMPLATE = '''\
-# A relboltz run: over-occupied gluons that thermalise. Start it with: relboltz run FILE.toml
-# Momenta, masses and temperatures are in GeV, times and lengths in fm.
-# A line that begins with "#" before a key shows its default; remove the "#" to change it.
-
-title = "over-occupied gluons"
-
-[model]
-name = "gluons"             # "qcd" (gluons and quarks) | "gluons" | "quarks" | "file.py:function"
-alpha_s = 0.3               # strong coupling
-masses = "thermal"          # | "massless" | constant masses in GeV, such as { g = 0.7 }
-screening = "thermal"       # of t and u: the gluon mass | "ekt" | a mass in GeV
-# flavors = 3               # number of quark flavours; for "qcd" (default 3) and "quarks" (1)
-# antiquarks = false        # for "quarks" only
-
-[grid]
-# momentum_cells = [31, 31, 31]     # an odd number has a node at p = 0
-# momentum_max = "auto"             # | half widths of the box in GeV, such as [2.0, 2.0, 2.0]
-# momentum_boundary = "closed"      # | "periodic", with more than one space cell
-# space_cells = [1, 1, 1]           # one cell: a homogeneous system
-# space_max = [3.0, 3.0, 3.0]       # half widths in space, fm
-# boundary = "periodic"             # in space: | "reflecting" | "open", or one per axis
-
-[initial.g]                 # a species (g u d s ubar dbar sbar) or a group (quarks, antiquarks)
-shape = "step"              # f = height up to |p| = edge
-height = 0.5
-edge = 1.5                  # GeV
-# sampling = "cell"         # average over the cell | "node": the value at the node
-# Other shapes and their keys:
-#   shape = "thermal"       temperature (GeV), chemical_potential = 0.0 (GeV), velocity = [0, 0, 0]
-#   shape = "gaussian"      height, widths = [wx, wy, wz] (GeV)
-#   shape = "random"        low, high, seed = 1
-#   shape = "file"          path: a NetCDF written by relboltz, its last snapshot
-#   shape = "file.py:function"   a function of the arrays (px, py, pz) in GeV
-
-[collisions]
-# projection = "conserving" # exact energy and momentum | "nearest": the nearest cell
-# sampling = "cm"           # | "k2" | "k3": through the delta function, with "nearest" only
-# symmetrical = true        # false with "nearest" only
-# pairs = "importance"      # | "uniform"
-# samples = 16              # drawn events per node, process and step, on average
-# seed = 1                  # of the random numbers
-
-[time]
-end = 5.0                   # fm
-# step = "auto"             # | a number, fm
-# tolerance = 1e-3          # of the automatic step
-
-[run]
-# backend = "auto"          # | "cpu" | "cuda"
-# precision = "auto"        # | "float32" | "float64"; auto: float64 on the CPU
-# threads = 0               # 0 = all cores
-# workers = 0               # 0 = this process alone
-# address = ""              # of a cluster
-# gpus_per_worker = 0.0
-
-[output]
-# file = "run.nc"
-# every = 0.1               # fm between records; default: end / 50
-# snapshots = [0.0, 5.0]    # fm, times at which the full f is kept; default: start and end
-# checkpoint_every = 600.0  # seconds
-'''

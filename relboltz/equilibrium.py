@@ -6,7 +6,8 @@ dual is a convex function of (1/T, v/T, mu/T), so one damped Newton iteration se
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import numba
 import numpy as np
@@ -23,6 +24,8 @@ NO_FLOW = 1e-13
 """|P_i| / E below which a component of the momentum counts as exactly 0."""
 MODE_WEIGHT = 1e-8
 """States of a condensate's mode, in units of the number of particles: mu stays that close to m."""
+SOFT_CELLS = 3.6
+"""Cells this near to a singular momentum, in spacings per axis, count with their averages."""
 LEAST_CONDENSATE = 1e-4
 """Condensate fractions below this are set to 0: it is what MODE_WEIGHT leaves undecided."""
 
@@ -37,13 +40,14 @@ class Equilibrium:
     """An equilibrium state: f = 1/(exp((E - v.p - mu)/T) - eta).
 
     Everything is NaN if there is no such state; chemical_potential is NaN for empty species.
+    T < 0 and v > 1 are possible: the nodes of a box have a largest energy.
     """
 
     temperature: float  # [GeV]
     chemical_potential: Array  # (species) [GeV]
     velocity: Array  # (3)
     mass_squared: Array  # (species) [GeV^2]
-    condensate_fraction: float  # of all particles
+    condensate_fraction: float  # of all particles; NaN if it could not be decided
     f: Array  # (species, size), without the condensate
     found: bool
 
@@ -79,8 +83,8 @@ def thermal(
 ) -> Array:
     """f (species, size) of a thermal state; T and mu in GeV, masses in GeV^2.
 
-    A species whose mu is NaN is empty. Where a Bose function diverges at a node (E - v.p = mu),
-    the node gets the average over its cell.
+    A species whose mu is NaN is empty. Bosons need mu <= the least E - v.p of the nodes; a node
+    where they are equal, so that f diverges, gets the average over its cell.
     """
     mu = np.broadcast_to(np.asarray(chemical_potential, float), (len(model.species),))
     velocity = np.asarray(velocity, float)
@@ -91,10 +95,27 @@ def thermal(
             continue
         f[a] = _occupation((grid.energies(m2) - drift - mu[a]) / temperature, eta)
         for i in np.flatnonzero(np.isinf(f[a])):
-            cell, points, share = _refine(grid, grid.momenta[:, i])
-            energy = np.sqrt((points**2).sum(axis=0) + m2) - velocity @ points
-            f[a, i] = (share * _occupation((energy - mu[a]) / temperature, eta))[cell == i].sum()
+            centre = grid.momenta[:, i]
+            cells, average = _soft_cells(grid, centre, temperature, mu[a], velocity, m2, eta)
+            f[a, i] = average[cells == i][0]
     return f
+
+
+def _soft_cells(
+    grid: PhaseSpace,
+    centre: Array,
+    temperature: float,
+    mu: float,
+    velocity: Array,
+    m2: float,
+    eta: int,
+) -> tuple[NDArray[np.int64], Array]:
+    """The cells around a singular momentum [GeV] and the averages of f over them."""
+    cell, points, share = _refine(grid, centre)
+    energy = np.sqrt((points**2).sum(axis=0) + m2) - velocity @ points
+    cells, group = np.unique(cell, return_inverse=True)
+    f = _occupation((energy - mu) / temperature, eta)
+    return cells, np.bincount(group, share * f).astype(float)
 
 
 def _refine(
@@ -107,7 +128,7 @@ def _refine(
     """
     spacing = np.array(grid.spacing)[:, None]
     centre = np.asarray(centre, float)[:, None]
-    cells = np.flatnonzero((abs(grid.momenta - centre) < 1.6 * spacing).all(axis=0))
+    cells = np.flatnonzero((abs(grid.momenta - centre) < SOFT_CELLS * spacing).all(axis=0))
     middle, size = grid.momenta[:, cells], 1.0
     octant = np.array(np.meshgrid(*[[-0.5, 0.5]] * 3)).reshape(3, 1, 8)
     found: list[tuple[NDArray[np.int64], Array, Array]] = []
@@ -118,8 +139,8 @@ def _refine(
         found.append((np.repeat(cells[~near], 8), gauss.reshape(3, -1), share))
         pieces = middle[:, near, None] + octant * (0.5 * size * spacing)[:, None]
         cells, middle, size = np.repeat(cells[near], 8), pieces.reshape(3, -1), 0.5 * size
-    cell, points, share = zip(*found, strict=True)
-    return np.concatenate(cell), np.concatenate(points, axis=1), np.concatenate(share)
+    cell, points, parts = zip(*found, strict=True)
+    return np.concatenate(cell), np.concatenate(points, axis=1), np.concatenate(parts)
 
 
 # --- masses and energies of a given f -----------------------------------------------------------
@@ -225,26 +246,34 @@ class _Gas:
     """What is summed over: points in momentum space, and the species present on them.
 
     The unknowns are theta = (beta, beta v_i of the flowing axes, alpha_k of the charges), and
-    x_a = theta . (E, -p, -q_a).
+    x_a = theta . (E - drift, -p, -q_a). A velocity that is given, not sought, is in the drift.
     """
 
     momenta: Array  # (flowing axes, points) [GeV]
     momentum_squared: Array  # (points) [GeV^2]
+    drift: Array  # (points) v.p [GeV]
     weight: Array  # (points) [fm^-3]
     degeneracy: Array  # (species present)
     statistics: NDArray[np.int64]
     charges: Array  # (charges, species present)
+    gamma: float = 1.0
     mode: float = 0.0
     """Weight [fm^-3] of one more state of each boson, at rest in the fluid: the condensate."""
 
     def vectors(self, m2: float) -> Array:
-        """(E, -p, -1) at the points."""
-        energy = np.sqrt(self.momentum_squared + m2)
+        """(E - drift, -p, -1) at the points."""
+        energy = np.sqrt(self.momentum_squared + m2) - self.drift
         return np.concatenate([energy[None], -self.momenta, -np.ones((1, len(energy)))])
 
     def potentials(self, theta: Array) -> Array:
         """alpha_a = mu_a/T of the species present."""
         return theta[1 + len(self.momenta) :] @ self.charges
+
+    def condensed(self, m2: Array, theta: Array) -> Array:
+        """Particles in the modes of the species present [fm^-3]; NaN where mu >= m/gamma."""
+        x = theta[0] * np.sqrt(m2) / self.gamma - self.potentials(theta)
+        x = np.where(x > 0, np.minimum(x, 700.0), np.nan)
+        return np.where(self.statistics == 1, self.mode / np.expm1(x), 0.0)
 
     def densities(self, vectors: dict[float, Array], m2: Array, theta: Array):
         """Conserved densities (E, -P, -Q) and minus their derivative; None if x <= 0 somewhere."""
@@ -264,9 +293,12 @@ class _Gas:
             spread = self._spread(d, a)
             sums += self.degeneracy[a] * (spread @ blocks[key][0])
             matrix += self.degeneracy[a] * (spread @ blocks[key][1] @ spread.T)
-            if eta == 1 and self.mode and not self._add_mode(a, m2[a], theta, sums, matrix):
-                return None
-        return sums, matrix
+        if self.mode:
+            for a, number in enumerate(self.condensed(m2, theta)):
+                phi = np.concatenate([[np.sqrt(m2[a]) / self.gamma], -self.charges[:, a]])
+                sums += number * phi
+                matrix += number * (1 + number / self.mode) * np.outer(phi, phi)
+        return (sums, matrix) if np.isfinite(sums).all() else None
 
     def _spread(self, d: int, a: int) -> Array:
         """Takes (E, -p, -1) of species a to the derivatives by theta."""
@@ -275,53 +307,30 @@ class _Gas:
         spread[d:, d] = self.charges[:, a]
         return spread
 
-    def mode_vector(self, m2: float, theta: Array) -> tuple[Array, Array]:
-        """(E, -p) of a particle at rest in the fluid, and its derivative by (beta, beta v)."""
-        beta, w = theta[0], theta[1 : 1 + len(self.momenta)]
-        s2 = beta * beta - w @ w
-        if beta <= 0 or s2 <= 0:
-            raise ValueError("no rest frame")
-        unit = np.array([beta, *-w]) / np.sqrt(s2)
-        metric = np.diag([1.0, *[-1.0] * len(w)])
-        slope = (metric - np.outer(unit, unit)) / np.sqrt(s2)
-        return np.sqrt(m2) * unit, np.sqrt(m2) * slope
-
-    def condensed(self, a: int, m2: float, theta: Array) -> float:
-        """Particles of boson a in its mode [fm^-3]; 0 beyond the point where mu = m/gamma."""
-        vector, _ = self.mode_vector(m2, theta)
-        x = theta[: len(vector)] @ vector - self.potentials(theta)[a]
-        return self.mode / np.expm1(min(x, 700.0)) if x > 0 else 0.0
-
-    def _add_mode(self, a: int, m2: float, theta: Array, sums: Array, matrix: Array) -> bool:
-        """Adds the condensate's part; False where there is none."""
-        try:
-            number = self.condensed(a, m2, theta)
-        except ValueError:
-            return False
-        if number == 0:
-            return False
-        vector, slope = self.mode_vector(m2, theta)
-        d = len(vector)
-        phi = np.concatenate([vector, -self.charges[:, a]])
-        sums += number * phi
-        matrix += number * (1 + number / self.mode) * np.outer(phi, phi)
-        matrix[:d, :d] -= number * slope
-        return True
+    def occupations(self, m2: Array, theta: Array) -> Array:
+        """f (species present, points)."""
+        d = 1 + len(self.momenta)
+        rows = zip(m2, self.potentials(theta), self.statistics, strict=True)
+        return np.array(
+            [_occupation(theta[:d] @ self.vectors(m)[:d] - alpha, eta) for m, alpha, eta in rows]
+        )
 
     def coupling_integrals(self, m2: Array, theta: Array, at_rest: float) -> Array:
         """Y_a of the species present, with the condensate [GeV^2]."""
-        d, y = 1 + len(self.momenta), np.zeros(len(m2))
-        for a, (alpha, eta) in enumerate(zip(self.potentials(theta), self.statistics, strict=True)):
-            phi = self.vectors(m2[a])
-            f = _occupation(theta[:d] @ phi[:d] - alpha, eta)
-            inverse = 1 / np.where(phi[0] > 0, phi[0], 1 / at_rest)
-            y[a] = self.degeneracy[a] * (self.weight * f) @ inverse
-            if eta == 1 and self.mode and m2[a] > 0:
-                y[a] += self.condensed(a, m2[a], theta) / self.mode_vector(m2[a], theta)[0][0]
+        energy = np.sqrt(self.momentum_squared + m2[:, None])
+        f = self.occupations(m2, theta) / np.where(energy > 0, energy, 1 / at_rest)
+        y = self.degeneracy * (f @ self.weight)
+        if self.mode:
+            massive = np.sqrt(np.where(m2 > 0, m2, np.inf))  # massless: nothing couples to it
+            y += self.condensed(m2, theta) / (self.gamma * massive)
         return y * HBARC**3
 
     def newton(self, m2: Array, target: Array, theta: Array) -> Array | None:
         """The theta with the densities ``target`` = (E, -P, -Q); None if there is none."""
+        with np.errstate(all="ignore"):  # a state that does not exist runs away
+            return self._newton(m2, target, theta)
+
+    def _newton(self, m2: Array, target: Array, theta: Array) -> Array | None:
         vectors = {m: self.vectors(m) for m in m2}
         state = self.densities(vectors, m2, theta)
         for _ in range(100):
@@ -333,10 +342,11 @@ class _Gas:
             except np.linalg.LinAlgError:
                 return None
             descent = excess @ step  # Newton decrement squared, in particles per fm^3
-            if not np.isfinite(descent) or descent < 0:
-                return theta if abs(excess).max() <= 1e-11 * abs(target).max() else None
-            if descent <= 1e-20 * abs(target).max() / abs(theta[0]):
-                return theta + step
+            if not np.isfinite(descent) or descent < -1e-20 * abs(target).max():
+                return None
+            if descent <= 1e-20 * abs(target).max():
+                frozen = np.diag(state[1]) <= 1e-11 * abs(target)  # a full Fermi sea: any low T
+                return None if frozen.any() else theta + step
             theta, state = self._line_search(vectors, m2, target, theta, step, descent)
         return None
 
@@ -357,32 +367,40 @@ class _Gas:
 
 
 def _gas(
-    grid: PhaseSpace,
+    points: tuple[Array, Array],
     model: Model,
-    present: NDArray[np.intp],
-    charges: Array,
-    flowing: NDArray[np.bool_],
-    soft: Array | None = None,
+    charges: tuple[NDArray[np.intp], Array],
+    flowing: NDArray[np.bool_] | None = None,
+    velocity: Array | None = None,
     mode: float = 0.0,
 ) -> _Gas:
-    """The nodes, with the cells near the momentum ``soft`` resolved if it is given."""
-    p, weight = grid.momenta, np.full(grid.size, grid.measure)
-    if soft is not None:
-        cell, points, share = _refine(grid, soft)
-        others = np.setdiff1d(np.arange(grid.size), cell)
-        p = np.concatenate([p[:, others], points], axis=1)
-        weight = grid.measure * np.concatenate([np.ones(len(others)), share])
+    """The gas on points, of unknown velocity along the flowing axes or of a given one.
+
+    points: momenta (3, n) [GeV] and weights [fm^-3]; charges: species present and their charges.
+    """
+    (p, weight), (present, q) = points, charges
+    v = np.zeros(3) if velocity is None else velocity
+    axes = np.zeros(3, dtype=bool) if flowing is None else flowing
     p2 = (p**2).sum(axis=0)
-    if not flowing.any():  # only |p| matters: one point for all nodes with the same
-        _, first, group = np.unique(
-            np.round(p2 * (1e12 / p2.max())) if p2.max() > 0 else p2,
-            return_index=True,
-            return_inverse=True,
-        )
-        p, p2, weight = p[:, first], p2[first], np.bincount(group, weight)
-    return _Gas(
-        p[flowing], p2, weight, model.degeneracy[present], model.statistics[present], charges, mode
-    )
+    if not axes.any() and not v.any():  # only |p| matters: one point for all nodes with the same
+        unit = 1e-12 * max(p2.max(), 1e-300)
+        _, first, group = np.unique(np.round(p2 / unit), return_index=True, return_inverse=True)
+        p, p2, weight = p[:, first], p2[first], np.bincount(group, weight).astype(float)
+    n, eta = model.degeneracy[present], model.statistics[present]
+    return _Gas(p[axes], p2, v @ p, weight, n, eta, q, float(1 / np.sqrt(1 - v @ v)), mode)
+
+
+def _nodes(grid: PhaseSpace) -> tuple[Array, Array]:
+    """Momenta (3, n) [GeV] and weights [fm^-3] of the nodes."""
+    return grid.momenta, np.full(grid.size, grid.measure)
+
+
+def _resolved(grid: PhaseSpace, centre: Array) -> tuple[Array, Array]:
+    """The same with the cells near ``centre`` resolved."""
+    cell, points, share = _refine(grid, centre)
+    others = np.setdiff1d(np.arange(grid.size), cell)
+    share = np.concatenate([np.ones(len(others)), share])
+    return np.concatenate([grid.momenta[:, others], points], axis=1), grid.measure * share
 
 
 def _cold_start(gas: _Gas, number: float, energy: float) -> Array:
@@ -395,19 +413,23 @@ def _cold_start(gas: _Gas, number: float, energy: float) -> Array:
 def _state(
     grid: PhaseSpace,
     model: Model,
-    gas: _Gas,
-    theta: Array,
-    present: NDArray[np.intp],
-    flowing: NDArray[np.bool_],
+    temperature: float,
+    potentials: tuple[NDArray[np.intp], Array],
+    velocity: Array,
     mass_squared: Array,
 ) -> Equilibrium:
-    """The state of a solution theta."""
-    temperature = 1 / theta[0]
-    velocity, mu = np.zeros(3), np.full(len(model.species), np.nan)
-    velocity[flowing] = temperature * theta[1 : 1 + len(gas.momenta)]
-    mu[present] = temperature * gas.potentials(theta)
+    """The state with these parameters; potentials: species present and their mu/T."""
+    mu = np.full(len(model.species), np.nan)
+    mu[potentials[0]] = temperature * potentials[1]
     f = thermal(grid, model, temperature, mu, velocity, mass_squared)
     return Equilibrium(float(temperature), mu, velocity, np.array(mass_squared), 0.0, f, True)
+
+
+def _velocity(theta: Array, flowing: NDArray[np.bool_]) -> Array:
+    """v (3) from beta v of the flowing axes."""
+    velocity = np.zeros(3)
+    velocity[flowing] = theta[1 : 1 + flowing.sum()] / theta[0]
+    return velocity
 
 
 # --- states -------------------------------------------------------------------------------------
@@ -431,7 +453,7 @@ def local(
     energy = kinetic_energy(grid, model, f, mass_squared)
     momentum = grid.momenta @ (model.degeneracy @ f) * grid.measure
     flowing = abs(momentum) > NO_FLOW * energy
-    gas = _gas(grid, model, present, np.eye(len(present)), flowing)
+    gas = _gas(_nodes(grid), model, (present, np.eye(len(present))), flowing)
     m2 = np.asarray(mass_squared, float)[present]
     target = np.array([energy, *-momentum[flowing], *-sums[present]])
     theta = None
@@ -443,7 +465,8 @@ def local(
         theta = gas.newton(m2, target, _cold_start(gas, sums.sum(), energy))
     if theta is None:
         return _nowhere(grid, model)
-    return _state(grid, model, gas, theta, present, flowing, mass_squared)
+    velocity, potentials = _velocity(theta, flowing), (present, gas.potentials(theta))
+    return _state(grid, model, 1 / theta[0], potentials, velocity, mass_squared)
 
 
 def _reachable(model: Model, numbers: Array) -> tuple[NDArray[np.intp], Array]:
@@ -480,53 +503,77 @@ class _Conserved:
     densities: Array  # (charges) [fm^-3]
     momentum: Array  # (3) [GeV fm^-3]
     energy: float  # total [GeV fm^-3]
+    number: float  # [fm^-3], an estimate if not conserved
 
     @property
     def flowing(self) -> NDArray[np.bool_]:
         return abs(self.momentum) > NO_FLOW * abs(self.energy)
 
-    def target(self, field_energy: float) -> Array:
-        """(E, -P, -Q) of the particles; the mean field adds to their energy."""
-        momentum = self.momentum[self.flowing]
-        return np.array([self.energy + field_energy, *-momentum, *-self.densities])
+    def solve(self, grid: PhaseSpace, model: Model, gas: _Gas, y: Array, drift: Array, start):
+        """theta and Y (species) of the gas with the masses that y [GeV^2] gives, or None.
+
+        Total energy at fixed f is stationary in the masses, so E_total + y.K.y/4 is the energy
+        of the particles also while y is a little off.
+        """
+        m2 = model.mass_squared(y)[self.present]
+        if (m2 < 0).any():
+            return None
+        energy = self.energy + 0.25 * y @ model.mass_coupling @ y / HBARC**3
+        energy -= drift @ self.momentum
+        sought = self.flowing if len(gas.momenta) else np.zeros(3, dtype=bool)
+        target = np.array([energy, *-self.momentum[sought], *-self.densities])
+        theta = None if start is None else gas.newton(m2, target, start)
+        if theta is None:
+            theta = gas.newton(m2, target, _cold_start(gas, self.number, self.energy))
+        if theta is None:
+            return None
+        new = np.zeros_like(y)
+        if model.mass_coupling.any():
+            new[self.present] = gas.coupling_integrals(m2, theta, grid.rest_inverse_energy)
+        return theta, new
 
 
-def _self_consistent(
-    grid: PhaseSpace,
-    model: Model,
-    gas: _Gas,
-    given: _Conserved,
-    start: Array,
-    y: Array,
-    tolerance: float = 1e-13,
-) -> tuple[Array, Array] | None:
-    """theta and Y (species) of the state whose masses are those of its own Y.
+def _fixed_point(image: Callable, z: Array, positive: int, tolerance: float):
+    """What image(z) -> (z', result) gives where z' = z, or None; Anderson's acceleration.
 
-    Total energy at fixed f is stationary in the masses, so E_total + y.K.y/4 is the energy of
-    the particles also while y is a little off. Anderson's acceleration of y -> Y(y).
+    image(z) may be None (masses too heavy for the energy): then back towards the last good z.
+    The first ``positive`` entries of z stay positive. Where rounding or the mesh hides the
+    tolerance, the best of several tries that do not improve is taken.
     """
-    coupling, present = model.mass_coupling, given.present
-    theta, good, tried, missed = start, np.zeros_like(y), [], []
-    for _ in range(100):
-        m2 = model.mass_squared(y)[present]
-        target = given.target(0.25 * y @ coupling @ y / HBARC**3)
-        solved = None
-        if (m2 >= 0).all():
-            solved = gas.newton(m2, target, theta)
-            if solved is None:
-                solved = gas.newton(m2, target, start)
-        if solved is None:  # too heavy for this energy
-            if not coupling.any():
-                return None
-            y, tried, missed = 0.5 * (y + good), [], []
+    good, failures, best, stale = np.zeros_like(z), 0, (np.inf, None), 0
+    tried: list[Array] = []
+    missed: list[Array] = []
+    while failures <= 12 and stale <= 12:
+        answer = image(z)
+        if answer is None:
+            if (z == good).all():
+                break
+            z, tried, missed, failures = 0.5 * (z + good), [], [], failures + 1
             continue
-        theta, good, new = solved, y, np.zeros_like(y)
-        new[present] = gas.coupling_integrals(m2, theta, grid.rest_inverse_energy)
-        if not coupling.any() or abs(new - y).max() <= tolerance * new.max():
-            return theta, new
-        tried, missed = [*tried[-5:], y], [*missed[-5:], new - y]
-        y = np.maximum(_anderson(tried, missed), 0.1 * y)
-    return None
+        new, result = answer
+        miss = abs(new - z).max() / max(abs(new).max(), 1e-300)
+        if miss <= tolerance:
+            return result
+        best, stale = ((miss, result), 0) if miss < 0.5 * best[0] else (best, stale + 1)
+        good, tried, missed = z, [*tried[-5:], z], [*missed[-5:], new - z]
+        z = _anderson(tried, missed)
+        z[:positive] = np.maximum(z[:positive], 0.1 * good[:positive])
+    return best[1] if best[0] <= 1e-5 else None
+
+
+def _on_nodes(grid: PhaseSpace, model: Model, given: _Conserved, gas: _Gas, y: Array):
+    """theta and Y of the state whose masses are those of its own Y, or None."""
+    theta = None
+
+    def image(y):
+        nonlocal theta
+        solved = given.solve(grid, model, gas, y, np.zeros(3), theta)
+        if solved is None:
+            return None
+        theta = solved[0]
+        return solved[1], solved
+
+    return _fixed_point(image, y if model.mass_coupling.any() else 0 * y, len(y), 1e-13)
 
 
 def _anderson(tried: list[Array], missed: list[Array]) -> Array:
@@ -556,23 +603,21 @@ def predict(
         return _nowhere(grid, model)
     present, charges = _reachable(model, numbers)
     densities = charges @ numbers[present]
-    given = _Conserved(present, charges, densities, momentum, float(energy_total))
-    gas = _gas(grid, model, present, charges, given.flowing)
+    given = _Conserved(present, charges, densities, momentum, float(energy_total), number)
+    gas = _gas(_nodes(grid), model, (present, charges), given.flowing)
     y = np.zeros(len(model.species))
     share = model.degeneracy[present] / model.degeneracy[present].sum()
     y[present] = 0.5 * share * number**2 / energy_total * HBARC**3
-    solved = _self_consistent(
-        grid, model, gas, given, _cold_start(gas, number, energy_total), y
-    )
+    solved = _on_nodes(grid, model, given, gas, y)
     if solved is None:
         return _nowhere(grid, model)
     theta, y = solved
-    m2 = model.mass_squared(y)
-    state = _state(grid, model, gas, theta, present, given.flowing, m2)
+    velocity, potentials = _velocity(theta, given.flowing), (present, gas.potentials(theta))
+    state = _state(grid, model, 1 / theta[0], potentials, velocity, model.mass_squared(y))
     boson = _softest_boson(model, state)
     if boson is None or not _crowded(grid, model, state, boson, number):
         return state
-    return _with_condensate(grid, model, given, state, boson, y, number) or state
+    return _with_condensate(grid, model, given, state, boson, y) or state
 
 
 def _softest_boson(model: Model, state: Equilibrium) -> int | None:
@@ -585,9 +630,7 @@ def _softest_boson(model: Model, state: Equilibrium) -> int | None:
     return int(gap.argmin()) if np.isfinite(gap.min()) else None
 
 
-def _crowded(
-    grid: PhaseSpace, model: Model, state: Equilibrium, boson: int, number: float
-) -> bool:
+def _crowded(grid: PhaseSpace, model: Model, state: Equilibrium, boson: int, number: float) -> bool:
     """Whether mu is past m/gamma, or below it only because one node holds a good part of all."""
     v2 = state.velocity @ state.velocity
     if state.chemical_potential[boson] >= np.sqrt(state.mass_squared[boson] * (1 - v2)):
@@ -597,78 +640,79 @@ def _crowded(
 
 
 def _with_condensate(
-    grid: PhaseSpace,
-    model: Model,
-    given: _Conserved,
-    state: Equilibrium,
-    boson: int,
-    y: Array,
-    number: float,
+    grid: PhaseSpace, model: Model, given: _Conserved, state: Equilibrium, boson: int, y: Array
 ) -> Equilibrium | None:
-    """The state with mu = m/gamma and a condensate; None if it needs none.
+    """The state with mu = m/gamma and a condensate; None if it needs none, NaN if undecided.
 
     Soft cells count with their averages, so that what they can hold does not depend on where
-    the nodes lie; the surplus goes into one state per boson at rest in the fluid.
+    the nodes lie; the surplus goes into one state per boson at rest in the fluid. The velocity
+    is iterated with the masses: the singular momentum stays put while the rest is solved.
     """
-    present, flowing = given.present, given.flowing
-    slot = int(np.flatnonzero(present == boson)[0])
-    soft, theta = _soft_point(state, boson), None
-    for _ in range(5):
-        gas = _gas(grid, model, present, given.charges, flowing, soft, MODE_WEIGHT * number)
-        start = _cold_start(gas, number, given.energy)
-        solved = _self_consistent(grid, model, gas, given, start, y, 1e-9)
+    n, present, flowing = len(y), given.present, given.flowing
+    start = None
+
+    def image(z):
+        nonlocal start
+        y, velocity = z[:n], np.zeros(3)
+        velocity[flowing] = z[n:]
+        m2 = model.mass_squared(y)
+        if velocity @ velocity >= 1 or m2[boson] < 0:
+            return None
+        points = _resolved(grid, _soft_point(velocity, m2[boson]))
+        mode = MODE_WEIGHT * given.number
+        gas = _gas(points, model, (present, given.charges), velocity=velocity, mode=mode)
+        solved = given.solve(grid, model, gas, y, velocity, start)
         if solved is None:
             return None
-        theta, y = solved
-        m2 = model.mass_squared(y)
-        condensed = sum(
-            gas.condensed(a, m2[b], theta)
-            for a, b in enumerate(present)
-            if model.statistics[b] == 1
+        start, new = solved
+        condensed = gas.condensed(m2[present], start)
+        missing = np.zeros(0)
+        if flowing.any():
+            density = (gas.degeneracy @ gas.occupations(m2[present], start)) * gas.weight
+            rest = np.sqrt(m2[present]) @ condensed * gas.gamma * velocity
+            missing = (given.momentum - points[0] @ density - rest)[flowing] / given.energy
+        return np.concatenate([new, z[n:] + 0.75 * missing]), (gas, start, m2, velocity, condensed)
+
+    z = np.concatenate([y if model.mass_coupling.any() else 0 * y, state.velocity[flowing]])
+    found = _fixed_point(image, z, n, 1e-6 if flowing.any() else 1e-9)
+    if found is None:
+        return replace(state, condensate_fraction=np.nan)
+    gas, theta, m2, velocity, condensed = found
+    fraction = condensed.sum() / given.number
+    if fraction < LEAST_CONDENSATE:
+        return None
+    potentials = (present, gas.potentials(theta))
+    state = _state(grid, model, 1 / theta[0], potentials, velocity, m2)
+    centre, mu = _soft_point(velocity, m2[boson]), state.chemical_potential
+    for a in present:
+        cells, average = _soft_cells(
+            grid, centre, state.temperature, mu[a], velocity, m2[a], model.statistics[a]
         )
-        if condensed < LEAST_CONDENSATE * number:
-            return None
-        state = _state(grid, model, gas, theta, present, flowing, m2)
-        moved = abs(_soft_point(state, present[slot]) - soft) / grid.spacing
-        if moved.max() < 0.02:
-            break
-        soft = _soft_point(state, boson)
-    cell, points, share = _refine(grid, soft)
-    soft_energy = np.sqrt((points**2).sum(axis=0) + m2[present, None]) - state.velocity @ points
-    state.f[:, cell] = 0
-    for energy, a in zip(soft_energy, present, strict=True):
-        x = (energy - state.chemical_potential[a]) / state.temperature
-        np.add.at(state.f[a], cell, share * _occupation(x, model.statistics[a]))
-    return Equilibrium(
-        state.temperature,
-        state.chemical_potential,
-        state.velocity,
-        state.mass_squared,
-        float(condensed / number),
-        state.f,
-        True,
-    )
+        state.f[a, cells] = average
+    return replace(state, condensate_fraction=float(fraction))
 
 
-def _soft_point(state: Equilibrium, boson: int) -> Array:
-    """gamma m v: the momentum of a boson at rest in the fluid [GeV]."""
-    v = state.velocity
-    return np.sqrt(state.mass_squared[boson] / (1 - v @ v)) * v
+def _soft_point(velocity: Array, m2: float) -> Array:
+    """gamma m v: the momentum of a particle at rest in the fluid [GeV]."""
+    return np.sqrt(m2 / (1 - velocity @ velocity)) * velocity
 
 
 def temperature_without_number(grid: PhaseSpace, model: Model, energy_total: float) -> float:
     """T [GeV] of the same total energy [GeV fm^-3] at rest if all mu were 0; NaN if none."""
-    present = np.arange(len(model.species))
-    given = _Conserved(present, np.zeros((0, len(present))), np.zeros(0), np.zeros(3), energy_total)
-    massless = (model.mass_squared(np.ones(len(present))) == 0) & (model.statistics == 1)
-    # A massless boson at mu = 0 has no finite f at p = 0: resolve the soft cells.
-    soft = np.zeros(3) if massless.any() else None
-    gas = _gas(grid, model, present, given.charges, given.flowing, soft)
+    present, none = np.arange(len(model.species)), np.zeros(0)
     if not energy_total > 0:
         return np.nan
     scale = (30 * energy_total * HBARC**3 / (np.pi**2 * model.degeneracy.sum())) ** 0.25
+    charges = np.zeros((0, len(present)))
+    number = energy_total / (3 * scale)
+    given = _Conserved(present, charges, none, np.zeros(3), float(energy_total), number)
+    points = _nodes(grid)
+    if ((model.statistics == 1) & (model.mass_squared(np.ones(len(present))) == 0)).any():
+        # A massless boson at mu = 0 has no finite f at p = 0.
+        points = _resolved(grid, np.zeros(3))
+    gas = _gas(points, model, (present, charges))
     y = model.degeneracy * scale**2 / 24
-    solved = _self_consistent(grid, model, gas, given, np.array([1 / scale]), y)
+    solved = _on_nodes(grid, model, given, gas, y)
     return np.nan if solved is None else float(1 / solved[0][0])
 
 

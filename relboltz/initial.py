@@ -1,24 +1,10 @@
-"""Initial states: small frozen objects that put numbers on the nodes.
-
-``relboltz.initial.step(height=0.5, edge=1.5)`` in Python and a table ``[initial.g]`` with
-``shape = "step"`` in a configuration are the same object. With ``sampling = "cell"`` (default)
-the value of a node is the average of the function over its cell, so that numbers and energies
-converge fast; with ``"node"`` it is the function at the node.
-"""
+"""Initial states: from shapes, one for each species or group, to f on the nodes."""
 
 from __future__ import annotations
 
-import importlib.util
-import inspect
 import math
-import sys
-import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from functools import lru_cache
-from itertools import product
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -26,482 +12,47 @@ from numpy.typing import NDArray
 
 from .errors import InputError
 from .grid import PhaseSpace
-from .model import Model, Species, suggest
+from .model import Model
+from .shapes import (
+    SHAPES,
+    FromFile,
+    FromFunction,
+    Gaussian,
+    NodeValues,
+    Random,
+    Shape,
+    Step,
+    Thermal,
+    file_grid,
+    load_function,
+    place,
+)
+
+__all__ = [
+    "SHAPES",
+    "FromFile",
+    "FromFunction",
+    "NodeValues",
+    "Shape",
+    "evaluate",
+    "extent",
+    "file_grid",
+    "from_file",
+    "from_function",
+    "gaussian",
+    "load_function",
+    "random",
+    "step",
+    "thermal",
+]
 
 Array = NDArray[np.float64]
-
-SAMPLINGS = ("cell", "node")
-STEP_POINTS = 64
-"""Lines per axis in a cell that the edge of a step cuts."""
-THERMAL_POINTS = 4
-"""Gauss-Legendre points per axis; an even number, so that p = 0 is never one of them."""
-FUNCTION_POINTS = 3
-MARGIN = 1e-10
-"""Relative distance that the iterated mass of a boson keeps from its chemical potential."""
-
-
-def _number(key: str, value: Any, legal: Callable[[float], bool], remedy: str) -> float:
-    """A finite number that passes the test, or an error that begins with the key."""
-    plain = isinstance(value, int | float | np.integer | np.floating)
-    plain = plain and not isinstance(value, bool)
-    if not plain or not math.isfinite(value) or not legal(value):
-        raise InputError(f"{key} = {value!r}: {remedy}")
-    return float(value)
-
-
-def _three(key: str, value: Any, legal: Callable[[float], bool], remedy: str) -> tuple:
-    values = tuple(value) if isinstance(value, list | tuple | np.ndarray) else (value,) * 3
-    if len(values) != 3:
-        raise InputError(f"{key} = {value!r}: {remedy}")
-    return tuple(_number(key, v, legal, remedy) for v in values)
-
-
-def _set(shape: Shape, **fields: Any) -> None:
-    for key, value in fields.items():
-        object.__setattr__(shape, key, value)
-
-
-def _at(p: Array) -> str:
-    return "p = (" + ", ".join(f"{v:.6g}" for v in p) + ") GeV"
-
-
-# --- averages -----------------------------------------------------------------------------------
-
-
-@lru_cache(maxsize=4)
-def _mirror_classes(grid: PhaseSpace) -> tuple[Array, NDArray[np.int64]]:
-    """Centres [GeV] of one cell of each set of mirror images, and the set of every node.
-
-    Cells map to each other by reflections and, if the grid is cubic, by exchanging axes; an
-    isotropic function computed once per set is symmetric to the last bit.
-    """
-    halves = [np.abs(2 * np.arange(n) - (n - 1)) for n in grid.momentum_cells]
-    index = np.stack([m.ravel() for m in np.meshgrid(*halves, indexing="ij")])
-    if len(set(zip(grid.momentum_cells, grid.momentum_max, strict=True))) == 1:
-        index.sort(axis=0)
-    base = max(grid.momentum_cells)
-    code, inverse = np.unique((index[0] * base + index[1]) * base + index[2], return_inverse=True)
-    index = np.stack([code // base**2, code // base % base, code % base])
-    return 0.5 * index * np.array(grid.spacing)[:, None], inverse.reshape(-1)
-
-
-def _average(
-    function: Callable[[Array, Array, Array], Array], centres: Array, grid: PhaseSpace, points: int
-) -> Array:
-    """Average over cells with the given centres (3, n), by tensor Gauss-Legendre quadrature."""
-    nodes, weights = np.polynomial.legendre.leggauss(points)
-    rule = list(zip(0.5 * nodes, 0.5 * weights, strict=True))
-    hx, hy, hz = grid.spacing
-    px, py, pz = centres
-    total = np.zeros(centres.shape[1])
-    for (x, wx), (y, wy), (z, wz) in product(rule, repeat=3):
-        total += wx * wy * wz * function(px + x * hx, py + y * hy, pz + z * hz)
-    return total
-
-
-def _sphere_fraction(centres: Array, grid: PhaseSpace, radius: float) -> Array:
-    """Fraction of each cell (centres >= 0) inside a sphere [GeV]: exact for uncut cells."""
-    half = 0.5 * np.array(grid.spacing)[:, None]
-    inner, outer = np.maximum(centres - half, 0), centres + half
-    inside = (outer**2).sum(axis=0) <= radius**2
-    cut = np.flatnonzero(~inside & ((inner**2).sum(axis=0) < radius**2))
-    fraction = inside.astype(float)
-    offsets = (np.arange(STEP_POINTS) + 0.5) / STEP_POINTS * 2 - 1
-    for part in np.array_split(cut, max(1, len(cut) // 1000)):
-        x = centres[0, part, None, None] + half[0] * offsets[:, None]
-        y = centres[1, part, None, None] + half[1] * offsets
-        chord = np.sqrt(np.maximum(radius**2 - x**2 - y**2, 0))
-        low, high = (centres[2, part] + s * half[2] for s in (-1, 1))
-        low, high = low[:, None, None], high[:, None, None]
-        length = np.minimum(high, chord) - np.maximum(low, -chord)
-        fraction[part] = np.maximum(length, 0).mean(axis=(1, 2)) / (2 * half[2])
-    return np.minimum(fraction, 1.0)
-
-
-def _gauss_average(low: float, high: float, width: float) -> float:
-    """Average of exp(-p^2 / (2 width^2)) over [low, high], accurate in the tails too."""
-    a, b = (edge / (math.sqrt(2) * width) for edge in (low, high))
-    if a > 0:
-        difference = math.erfc(a) - math.erfc(b)
-    elif b < 0:
-        difference = math.erfc(-b) - math.erfc(-a)
-    else:
-        difference = math.erf(b) - math.erf(a)
-    return math.sqrt(math.pi / 2) * width / (high - low) * difference
-
-
-# --- shapes -------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, kw_only=True)
-class Shape:
-    """What all initial states share: how they are sampled."""
-
-    sampling: str = "cell"
-
-    def __post_init__(self) -> None:
-        if self.sampling not in SAMPLINGS:
-            raise InputError(
-                f"sampling = {self.sampling!r}: use 'cell' (average over the cell) or 'node'"
-            )
-        self._check()
-
-    def _check(self) -> None:
-        """Checks and normalises the fields."""
-
-    def values(self, grid: PhaseSpace, species: Species, mass_squared: float) -> Array:
-        """f at all nodes, shape (size,); the mass is in GeV^2."""
-        raise NotImplementedError
-
-    def extent(self) -> float:
-        """A half width [GeV] that contains most of the state."""
-        raise NotImplementedError
-
-
-@dataclass(frozen=True)
-class Step(Shape):
-    """f = height for |p| <= edge [GeV], 0 outside."""
-
-    height: float
-    edge: float
-
-    def _check(self) -> None:
-        height = _number("height", self.height, lambda v: v >= 0, "a step has a height f >= 0")
-        edge = _number("edge", self.edge, lambda v: v > 0, "a step has an edge above 0 GeV")
-        _set(self, height=height, edge=edge)
-
-    def values(self, grid: PhaseSpace, species: Species, mass_squared: float) -> Array:
-        centres, classes = _mirror_classes(grid)
-        if self.sampling == "node":
-            fraction = ((centres**2).sum(axis=0) <= self.edge**2).astype(float)
-        else:
-            fraction = _sphere_fraction(centres, grid, self.edge)
-        return self.height * fraction[classes]
-
-    def extent(self) -> float:
-        return self.edge
-
-
-@dataclass(frozen=True)
-class Thermal(Shape):
-    """f = 1 / (exp((E - v . p - mu) / T) - eta): equilibrium with flow.
-
-    ``temperature`` T and ``chemical_potential`` mu [GeV] are those of the frame of the grid; in
-    the frame that moves with ``velocity`` v they are larger by gamma = 1/sqrt(1 - v^2).
-
-    Only with ``sampling="node"`` is this an exact fixed point of the collisions on the grid. The
-    cell average has the right densities, but differs from equilibrium on the nodes by O(h^2).
-    """
-
-    temperature: float
-    chemical_potential: float = 0.0
-    velocity: tuple[float, float, float] = (0.0, 0.0, 0.0)
-
-    def _check(self) -> None:
-        temperature = _number(
-            "temperature", self.temperature, lambda v: v > 0, "a temperature is above 0 GeV"
-        )
-        potential = _number(
-            "chemical_potential", self.chemical_potential, math.isfinite, "use a number of GeV"
-        )
-        remedy = "use three numbers, with a length below 1 (the speed of light)"
-        if not isinstance(self.velocity, list | tuple | np.ndarray):
-            raise InputError(f"velocity = {self.velocity!r}: {remedy}")
-        velocity = _three("velocity", self.velocity, math.isfinite, remedy)
-        if math.hypot(*velocity) >= 1:
-            raise InputError(f"velocity = {list(velocity)}: {remedy}")
-        _set(self, temperature=temperature, chemical_potential=potential, velocity=velocity)
-
-    @property
-    def contraction(self) -> float:
-        """sqrt(1 - v^2); the smallest E - v . p is m times this."""
-        return math.sqrt(1 - math.hypot(*self.velocity) ** 2)
-
-    def floor(self, species: Species) -> float:
-        """The m^2 [GeV^2] that a boson must exceed at this chemical potential."""
-        if species.statistics != 1 or self.chemical_potential <= 0:
-            return 0.0
-        return (self.chemical_potential / self.contraction) ** 2
-
-    def values(self, grid: PhaseSpace, species: Species, mass_squared: float) -> Array:
-        limit = math.sqrt(mass_squared) * self.contraction
-        if species.statistics == 1 and self.chemical_potential > limit:
-            raise InputError(
-                f"chemical_potential = {self.chemical_potential:g}: must stay below "
-                f"m sqrt(1 - v^2) = {limit:.6g} GeV for the boson {species.name} with "
-                f"m = {math.sqrt(mass_squared):.6g} GeV; lower it or choose a larger mass"
-            )
-
-        def occupation(px: Array, py: Array, pz: Array) -> Array:
-            vx, vy, vz = self.velocity
-            energy = np.sqrt(px**2 + py**2 + pz**2 + mass_squared)
-            x = energy - (vx * px + vy * py + vz * pz) - self.chemical_potential
-            if species.statistics == 1 and (x <= 0).any():
-                self._diverges(species, np.array([px, py, pz])[:, x.argmin()])
-            with np.errstate(over="ignore"):
-                return 1 / (np.expm1(x / self.temperature) + (1 - species.statistics))
-
-        centres, classes = grid.momenta, None
-        if not any(self.velocity):
-            centres, classes = _mirror_classes(grid)
-        if self.sampling == "node":
-            f = occupation(*centres)
-        else:
-            f = _average(occupation, centres, grid, THERMAL_POINTS)
-        return f if classes is None else f[classes]
-
-    def _diverges(self, species: Species, p: Array) -> None:
-        raise InputError(
-            f"chemical_potential = {self.chemical_potential:g}: the Bose distribution of "
-            f"{species.name} is infinite at {_at(p)}; lower it, use sampling = 'cell', or an "
-            "even number of cells, which has no node at p = 0"
-        )
-
-    def extent(self) -> float:
-        speed = math.hypot(*self.velocity)
-        return (12 * self.temperature + max(self.chemical_potential, 0.0)) / (1 - speed)
-
-
-@dataclass(frozen=True)
-class Gaussian(Shape):
-    """f = height exp(-Sum_i p_i^2 / (2 w_i^2)) with widths w [GeV], one or three."""
-
-    height: float
-    widths: float | Sequence[float]
-
-    def _check(self) -> None:
-        height = _number("height", self.height, lambda v: v >= 0, "a gaussian has a height f >= 0")
-        remedy = "use one width or three, above 0 GeV"
-        _set(self, height=height, widths=_three("widths", self.widths, lambda v: v > 0, remedy))
-
-    def values(self, grid: PhaseSpace, species: Species, mass_squared: float) -> Array:
-        factors = []
-        for i, (width, h) in enumerate(zip(np.broadcast_to(self.widths, 3), grid.spacing, strict=True)):
-            p = grid.axis(i)
-            if self.sampling == "node":
-                factors.append(np.exp(-0.5 * (p / width) ** 2))
-            else:
-                factors.append(
-                    np.array([_gauss_average(q - 0.5 * h, q + 0.5 * h, width) for q in p])
-                )
-        return self.height * np.einsum("i,j,k->ijk", *factors).ravel()
-
-    def extent(self) -> float:
-        return 4 * float(np.max(self.widths))
-
-
-@dataclass(frozen=True)
-class Random(Shape):
-    """Each node uniform in [low, high), from the seed and the name of the species alone."""
-
-    low: float
-    high: float
-    seed: int = 1
-
-    def _check(self) -> None:
-        low = _number("low", self.low, lambda v: v >= 0, "use a number f >= 0")
-        remedy = f"use a number above low = {low:g}"
-        high = _number("high", self.high, lambda v: v > low, remedy)
-        if isinstance(self.seed, bool) or not isinstance(self.seed, int) or self.seed < 0:
-            raise InputError(f"seed = {self.seed!r}: use a whole number, 0 or more")
-        _set(self, low=low, high=high)
-
-    def values(self, grid: PhaseSpace, species: Species, mass_squared: float) -> Array:
-        identity = np.random.SeedSequence([self.seed, zlib.crc32(species.name.encode())])
-        uniform = np.random.Generator(np.random.Philox(identity)).random(grid.size)
-        return self.low + (self.high - self.low) * uniform
-
-    def extent(self) -> float:
-        raise InputError(
-            "shape = 'random': fills any box, so grid.momentum_max = 'auto' cannot choose one; "
-            "set grid.momentum_max in GeV"
-        )
-
-
-@dataclass(frozen=True)
-class FromFile(Shape):
-    """The last snapshot f of a NetCDF file written by relboltz, on the same grid."""
-
-    path: str | Path
-
-    def _check(self) -> None:
-        if not isinstance(self.path, str | Path) or not str(self.path):
-            raise InputError(f"path = {self.path!r}: use the name of a NetCDF file")
-
-    def values(self, grid: PhaseSpace, species: Species, mass_squared: float) -> Array:
-        with _open(self.path) as dataset:
-            theirs = _grid_of(dataset, self.path)
-            if not _same(theirs, grid):
-                raise InputError(
-                    f"path = {str(self.path)!r}: its grid is {_describe(theirs)}, this one is "
-                    f"{_describe(grid)}; use the same momentum_cells and momentum_max"
-                )
-            names = [str(name) for name in dataset["species"].values]
-            if species.name not in names:
-                raise InputError(
-                    f"path = {str(self.path)!r}: has no species {species.name!r}, only "
-                    f"{', '.join(names)}; give that species another shape"
-                )
-            f = dataset["f"].isel(snapshot=-1, species=names.index(species.name))
-            return f.transpose("px", "py", "pz").values.astype(np.float64).ravel()
-
-    def extent(self) -> float:
-        return max(file_grid(self.path).momentum_max)
-
-
-@dataclass(frozen=True)
-class FromFunction(Shape):
-    """A function f(px, py, pz) of arrays [GeV] that returns an array of the same shape.
-
-    ``function`` is the function or its place, "file.py:function".
-    """
-
-    function: Any
-    label: str = field(init=False, default="", compare=False)
-
-    def _check(self) -> None:
-        if isinstance(self.function, str):
-            _set(self, function=load_function(self.function, "shape"), label=self.function)
-        elif callable(self.function):
-            _set(self, label=getattr(self.function, "__name__", repr(self.function)))
-        else:
-            raise InputError(f"function = {self.function!r}: use a function or 'file.py:function'")
-        try:
-            count = len(inspect.signature(self.function).parameters)
-        except (TypeError, ValueError):  # some built-in functions do not tell
-            return
-        if count == 6:
-            raise InputError(
-                f"shape = {self.label!r}: a function of (x, y, z, px, py, pz) needs more than one "
-                "space cell, which this version does not have yet; write one of (px, py, pz)"
-            )
-
-    def values(self, grid: PhaseSpace, species: Species, mass_squared: float) -> Array:
-        if self.sampling == "node":
-            return self._call(*grid.momenta)
-        return _average(self._call, grid.momenta, grid, FUNCTION_POINTS)
-
-    def _call(self, px: Array, py: Array, pz: Array) -> Array:
-        try:
-            f = np.asarray(self.function(px.copy(), py.copy(), pz.copy()), dtype=np.float64)
-        except Exception as error:
-            raise InputError(
-                f"shape = {self.label!r}: the function failed with {type(error).__name__}: {error}"
-            ) from error
-        if f.shape not in ((), px.shape):
-            raise InputError(
-                f"shape = {self.label!r}: the function returned an array of shape {f.shape} for "
-                f"momenta of shape {px.shape}; return one number for each momentum"
-            )
-        f = np.broadcast_to(f, px.shape)
-        bad = ~np.isfinite(f)
-        if bad.any():
-            first = int(bad.argmax())
-            raise InputError(
-                f"shape = {self.label!r}: the function returned {f[first]} at "
-                f"{_at(np.array([px, py, pz])[:, first])}; return finite numbers"
-            )
-        return f
-
-    def extent(self) -> float:
-        return 2.0
-
 
 step, thermal, gaussian, random = Step, Thermal, Gaussian, Random
 from_file, from_function = FromFile, FromFunction
 
-SHAPES: dict[str, type[Shape]] = {
-    "step": Step,
-    "thermal": Thermal,
-    "gaussian": Gaussian,
-    "random": Random,
-    "file": FromFile,
-}
-"""Shapes by their name in a configuration; a function is named "file.py:function"."""
-
-
-# --- files --------------------------------------------------------------------------------------
-
-
-def load_function(text: str, key: str) -> Callable[..., Any]:
-    """The function named by "file.py:function"; errors begin with the key."""
-    where, _, name = text.rpartition(":")
-    path = Path(where)
-    if path.suffix != ".py" or not name.isidentifier():
-        raise InputError(f"{key} = {text!r}: write file.py:function")
-    if not path.is_file():
-        raise InputError(f"{key} = {text!r}: there is no file {path}")
-    path = path.resolve()
-    module_name = f"relboltz_user_{path.stem}_{zlib.crc32(str(path).encode()):08x}"
-    spec = importlib.util.spec_from_file_location(module_name, path)
-    module = importlib.util.module_from_spec(spec)  # type: ignore[arg-type]
-    sys.modules[module_name] = module
-    try:
-        spec.loader.exec_module(module)  # type: ignore[union-attr]
-    except Exception as error:
-        raise InputError(
-            f"{key} = {text!r}: {path.name} failed with {type(error).__name__}: {error}"
-        ) from error
-    function = getattr(module, name, None)
-    if not callable(function):
-        known = [k for k, v in vars(module).items() if callable(v) and not k.startswith("_")]
-        raise InputError(
-            f"{key} = {text!r}: {path.name} has no function {name!r}; {suggest(name, known)}"
-        )
-    return function
-
-
-def _open(path: str | Path) -> Any:
-    import xarray
-
-    if not Path(path).is_file():
-        raise InputError(f"path = {str(path)!r}: there is no such file")
-    try:
-        dataset = xarray.open_dataset(path, engine="h5netcdf")
-    except Exception as error:
-        raise InputError(f"path = {str(path)!r}: cannot be read as NetCDF: {error}") from error
-    wanted = ("f", "species", "px", "py", "pz")
-    missing = [name for name in wanted if name not in dataset.variables]
-    if missing or not dataset.sizes.get("snapshot"):
-        dataset.close()
-        what = ", ".join(missing) or "snapshots"
-        raise InputError(
-            f"path = {str(path)!r}: has no {what}; use a file written by relboltz, with snapshots"
-        )
-    return dataset
-
-
-def _grid_of(dataset: Any, path: str | Path) -> PhaseSpace:
-    axes = [dataset[name].values for name in ("px", "py", "pz")]
-    if any(len(axis) < 2 for axis in axes):
-        widths = dataset.attrs.get("momentum_max")
-        if widths is None:
-            raise InputError(
-                f"path = {str(path)!r}: an axis with one node does not tell its width"
-            )
-    else:
-        widths = [float(f"{0.5 * np.ptp(a) * len(a) / (len(a) - 1):.12g}") for a in axes]
-    return PhaseSpace([len(axis) for axis in axes], [float(w) for w in widths])
-
-
-def file_grid(path: str | Path) -> PhaseSpace:
-    """The grid of the snapshots in a NetCDF file written by relboltz."""
-    with _open(path) as dataset:
-        return _grid_of(dataset, path)
-
-
-def _same(a: PhaseSpace, b: PhaseSpace) -> bool:
-    return a.momentum_cells == b.momentum_cells and np.allclose(
-        a.momentum_max, b.momentum_max, rtol=1e-9, atol=0
-    )
-
-
-def _describe(grid: PhaseSpace) -> str:
-    cells = " x ".join(str(n) for n in grid.momentum_cells)
-    return f"{cells} cells to ({', '.join(f'{w:g}' for w in grid.momentum_max)}) GeV"
-
-
-# --- from shapes to f ---------------------------------------------------------------------------
+MARGIN = 1e-10
+"""Relative distance that the iterated mass of a boson keeps from its chemical potential."""
 
 
 @contextmanager
@@ -565,7 +116,7 @@ def _thermal_masses(state: _State) -> Array:
     """
     model, shapes = state.model, state.shapes
     m2 = model.constant_mass_squared.copy()
-    active = model.mass_coupling.any(axis=1)
+    active = np.asarray(model.mass_coupling.any(axis=1))
     temperatures = [s.temperature for _, s in shapes.values() if isinstance(s, Thermal)]
     if not active.any() or not temperatures:
         return m2
@@ -585,8 +136,8 @@ def _thermal_masses(state: _State) -> Array:
         new = np.where(active & (new <= floor), 0.5 * (m2 + floor), new)
         if (active & (floor > 0) & (new < low)).any():
             _no_mass(state, m2, int(((new < low) & (floor > 0)).argmax()))
-        moved, m2 = np.abs(new - m2)[active], new
-        if (moved <= 1e-15 * m2[active]).all():
+        moved, m2 = np.abs(new - m2), new
+        if (moved <= 1e-15 * m2).all():
             break
     if np.abs(m2 - model.mass_squared(state.y(m2))).max() > 1e-11 * m2.max():
         raise InputError(
@@ -609,18 +160,19 @@ def _no_mass(state: _State, m2: Array, index: int) -> None:
 def _check_values(f: Array, state: _State) -> None:
     for index, (name, _) in state.shapes.items():
         species, row = state.model.species[index], f[index]
+        lowest, highest = int(row.argmin()), int(row.argmax())  # NaN counts as both
         rules = [
-            (~np.isfinite(row), "not a finite number"),
-            (row < 0, "negative: f must be 0 or positive"),
+            (highest, row[highest] < np.inf, "not a finite number"),
+            (lowest, row[lowest] >= 0, "negative: f must be 0 or positive"),
         ]
         if species.statistics == -1:
-            rules.append((row > 1, "above 1: Pauli allows 0 <= f <= 1, choose a lower state"))
-        for bad, problem in rules:
-            if bad.any():
-                node = int(bad.argmax())
+            remedy = "above 1: Pauli allows 0 <= f <= 1, choose a lower state"
+            rules.append((highest, row[highest] <= 1, remedy))
+        for node, legal, problem in rules:
+            if not legal:
                 raise InputError(
                     f"initial.{name}: f = {row[node]:.6g} of {species.name} at "
-                    f"{_at(state.grid.momenta[:, node])} is {problem}"
+                    f"{place(state.grid.momenta[:, node])} is {problem}"
                 )
     if not f.any():
         raise InputError(

@@ -22,11 +22,19 @@ MOST_BITS = 44
 """Quantum of N_a f is 2^-44 unless a large total asks for a coarser one."""
 TOTAL_BITS = 61
 """All particles of the box fit into one cell without overflow."""
-MAX_CHANGE_RATIO = 0.6
+MAX_CHANGE_RATIO = 0.9
 """Largest |C(n1) - C(n0)| / |C(n0)| of a step: keeps fast modes inside Heun's stable range."""
 GROWTH = 1.25
 """Largest growth of the step from one step to the next."""
 SAFETY = 0.9
+REJECT = 0.7
+"""A step that should have been shorter than this part of itself is done again."""
+FIRST_STEP = 1e-3
+"""First length of an automatic run [fm]; it grows, or shrinks, from there."""
+SHORTEST = 1e-7
+"""No step below this length [fm] is done again."""
+STILL = 1e-6
+"""Errors below this part of the tolerance leave the step as it is."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +78,6 @@ class StepReport:
     limited_weight: float
     rate: NDArray[np.float64] = field(repr=False)
     """First-stage change of every cell per fm, in quanta."""
-    rejected: int = 0
 
 
 def fraction_bits(occupation: NDArray[np.float64], model: Model) -> int:
@@ -218,9 +225,8 @@ class Stepper:
         return np.maximum(low, 0.0), np.maximum(high, 0.0)
 
 
-@dataclass
 class StepControl:
-    """Chooses the next step from the error of the last.
+    """Chooses the length of steps [fm] from the error of those before.
 
     Two bounds: the L1 error of a step stays below the tolerance, and C may not change by more
     than MAX_CHANGE_RATIO of itself within a step. The second one is relative to the deviation
@@ -228,21 +234,26 @@ class StepControl:
     becomes tiny.
     """
 
-    tolerance: float
-    fixed: float | None = None
-    length: float = 0.0
+    def __init__(self, step: float | str, tolerance: float):
+        self.automatic = isinstance(step, str)
+        self.tolerance = tolerance
+        self._length = FIRST_STEP if isinstance(step, str) else step
 
-    def accepts(self, report: StepReport) -> bool:
-        """Whether the step may stand."""
-        if self.fixed is not None:
-            return True
-        return report.error <= 2 * self.tolerance and report.change_ratio <= 2 * MAX_CHANGE_RATIO
+    def length(self, room: float) -> float:
+        """The next length, such that a stop at distance ``room`` is met without a tiny step."""
+        if room <= self._length * (1 + 1e-9):
+            return room
+        return 0.5 * room if self.automatic and room < 2 * self._length else self._length
 
-    def proposal(self, report: StepReport) -> float:
-        """The next length [fm] after a step with this report."""
-        if self.fixed is not None:
-            return self.fixed
-        by_error = math.sqrt(self.tolerance / max(report.error, 1e-30))
+    def learn(self, report: StepReport) -> bool:
+        """Whether the step may stand; adapts the next length."""
+        if not self.automatic or report.error < STILL * self.tolerance:
+            return True  # what still moves is rounding: nothing to learn from it
+        by_error = math.sqrt(self.tolerance / report.error)
         by_change = MAX_CHANGE_RATIO / max(report.change_ratio, 1e-30)
-        factor = min(GROWTH, SAFETY * by_error, SAFETY * by_change)
-        return report.length * max(0.2, factor)
+        factor = SAFETY * min(by_error, by_change)
+        if factor < REJECT * SAFETY and report.length > SHORTEST:
+            self._length = report.length * min(0.7, max(0.1, factor))
+            return False
+        self._length = min(GROWTH * self._length, report.length * max(factor, 0.5))
+        return True

@@ -1,0 +1,251 @@
+"""What is checked before a run, what is said about its accuracy, and the automatic box."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from . import equilibrium, initial
+from .backends.cpu import CpuBackend, negative_element
+from .equilibrium import Equilibrium
+from .errors import AccuracyWarning, InputError
+from .grid import PhaseSpace
+from .initial import FromFile, Shape
+from .kinematics import breakup_momentum2
+from .model import Model, Process
+
+ACCEPTED_LOSS = 0.01
+"""Part of the final state that may lie outside the box before a warning."""
+ACCEPTED_NOISE = 0.5
+ACCEPTED_LIMITED = 0.01
+ACCEPTED_NULL = 0.03
+SCRATCH_CELLS = 24
+"""Nodes per axis of the coarse grids on which the automatic box is tried."""
+
+
+def check_model(
+    backend: CpuBackend, mass_squared: NDArray[np.float64], screening2: float
+) -> None:
+    """Refuse matrix elements with a pole, or that are negative or undefined over a range.
+
+    Every process is evaluated on a grid of s (from threshold to the largest the box admits) and
+    of the scattering angle, with the masses given.
+    """
+    model = backend.model
+    largest = math.sqrt(float(backend.grid.momentum_squared.max()))
+    for index, process in enumerate(model.processes):
+        m2 = tuple(float(mass_squared[model.index(leg)]) for leg in process.legs)
+        roots = [math.sqrt(m) for m in m2]
+        threshold = max(roots[0] + roots[1], roots[2] + roots[3], 1e-3) ** 2
+        highest = (math.hypot(largest, roots[0]) + math.hypot(largest, roots[1])) ** 2
+        s = np.geomspace(threshold * (1 + 1e-6), max(highest, 2 * threshold), 80)[:, None]
+        cosine = np.linspace(-1, 1, 61)[None, :]
+        k_in = np.sqrt(np.maximum(breakup_momentum2(s, m2[2], m2[3]), 0))
+        k_out = np.sqrt(np.maximum(breakup_momentum2(s, m2[0], m2[1]), 0))
+        e1 = (s + m2[0] - m2[1]) / (2 * np.sqrt(s))
+        e3 = (s + m2[2] - m2[3]) / (2 * np.sqrt(s))
+        t = m2[0] + m2[2] - 2 * e1 * e3 + 2 * k_in * k_out * cosine
+        u = sum(m2) - s - t
+        _check_poles(process, t, u, screening2, model.screening.ekt)
+        q2 = k_in**2 + k_out**2 - 2 * k_in * k_out * cosine
+        qu2 = k_in**2 + k_out**2 + 2 * k_in * k_out * cosine
+        flat = [np.broadcast_to(v, t.shape).ravel() for v in (s, t, q2, qu2)]
+        values = backend.evaluate(index, flat[0], flat[1], m2, screening2, flat[2], flat[3])
+        _check_values(process, values, flat[0], flat[1], sum(m2))
+
+
+def _check_poles(
+    process: Process,
+    t: NDArray[np.float64],
+    u: NDArray[np.float64],
+    screening2: float,
+    ekt: bool,
+) -> None:
+    """A screened propagator must not vanish: t and u stay below the squared screening mass."""
+    limit = 0.0 if ekt else screening2
+    for name, values in (("t", t), ("u", u)):
+        wanted = f"{name}_screened" in process.arguments or (name == process.peak)
+        highest = float(values.max())
+        if wanted and highest > limit + 1e-12 * (1 + abs(highest)):
+            raise InputError(
+                f"process {process.name} has a pole: with these masses {name} reaches "
+                f"{highest:.4g} GeV^2, beyond the screening mass squared of {limit:.4g} GeV^2; "
+                "bring the masses of its species closer together or raise model.screening"
+            )
+
+
+def _check_values(
+    process: Process,
+    values: NDArray[np.float64],
+    s: NDArray[np.float64],
+    t: NDArray[np.float64],
+    sum_m2: float,
+) -> None:
+    finite = np.isfinite(values)
+    worst = int(np.argmin(np.where(finite, values, -np.inf)))
+    scale = float(np.abs(values[finite]).max()) if finite.any() else 0.0
+    if finite.all() and values[worst] >= -1e-9 * scale:
+        return
+    at = (float(s[worst]), float(t[worst]), sum_m2 - float(s[worst]) - float(t[worst]))
+    error = negative_element(process.name, float(values[worst]), *at)
+    part = float(np.mean(~(values >= -1e-9 * scale)))
+    raise InputError(
+        f"{error} (it fails at {100 * part:.0f} % of the s and t that were tried). If this is a "
+        "QCD process, masses and screening do not fit together: use thermal masses, or masses of "
+        "the order of the screening mass"
+    )
+
+
+def warn(text: str, said: list[str]) -> None:
+    """Say it once, as a warning, and keep it for the output file."""
+    if text not in said:
+        said.append(text)
+        warnings.warn(text, AccuracyWarning, stacklevel=2)
+
+
+def warn_of_setup(
+    grid: PhaseSpace,
+    model: Model,
+    screening2: float,
+    predicted: Equilibrium,
+    said: list[str],
+) -> None:
+    """Warnings that can be given before the first step."""
+    coarsest, mass = max(grid.spacing), math.sqrt(max(screening2, 0.0))
+    peaked = any(process.peak == "t" for process in model.processes)
+    if peaked and coarsest > 0.5 * mass * (1 + 1e-9):
+        cells = [
+            math.ceil(2 * w / (0.5 * mass)) if mass > 0 else n
+            for w, n in zip(grid.momentum_max, grid.momentum_cells, strict=True)
+        ]
+        warn(
+            f"the grid is coarse: spacing {coarsest:.3g} GeV > m_g/2 = {0.5 * mass:.3g} GeV; rates "
+            f"of soft scattering suffer. Use momentum_cells = {cells} or a smaller momentum_max",
+            said,
+        )
+    if not predicted.found:
+        warn(
+            "no final equilibrium was found for this start on this grid: nothing to compare the "
+            "final state with. Fermions may be close to full, or the box too small",
+            said,
+        )
+        return
+    loss = equilibrium.edge_loss(grid, model, predicted)
+    if loss > ACCEPTED_LOSS:
+        warn(
+            f"the box cuts off {100 * loss:.1f} % of the predicted final state (momentum_max = "
+            f"{list(grid.momentum_max)} GeV); use a larger momentum_max, or \"auto\"",
+            said,
+        )
+    if predicted.condensate_fraction > 0:
+        warn(
+            f"over-populated: no state with mu < m holds these particles at this energy; "
+            f"{100 * predicted.condensate_fraction:.1f} % of them must condense. The surplus "
+            "gathers in the softest nodes, and where it gathers depends on the grid",
+            said,
+        )
+
+
+def warn_of_run(noise: float, limited: float, null: float, said: list[str]) -> None:
+    """Warnings that the steps themselves give rise to."""
+    if noise > ACCEPTED_NOISE:
+        warn(
+            f"too few samples: C[f] scatters by {100 * noise:.0f} % from step to step, and few "
+            "samples bias rates as well; raise collisions.samples",
+            said,
+        )
+    if limited > ACCEPTED_LIMITED:
+        warn(
+            f"too few samples or too long a step: limits refused {100 * limited:.1f} % of what "
+            "events wanted to move; raise collisions.samples or shorten time.step",
+            said,
+        )
+    if null > ACCEPTED_NULL:
+        warn(
+            f"{100 * null:.1f} % of the collisions found no place in the box and were lost: rates "
+            "near its edge are too low; use a larger momentum_max",
+            said,
+        )
+
+
+# --- the automatic box --------------------------------------------------------------------------
+
+
+def automatic_grid(
+    cells: int | Sequence[int], model: Model, states: Mapping[str, Shape]
+) -> PhaseSpace:
+    """A cubic box that holds the initial state and all but 1 % of the predicted final one."""
+    for shape in states.values():
+        if isinstance(shape, FromFile):
+            return initial.file_grid(shape.path)
+    extent = _grown_extent(model, states)
+    low, high = extent / 4, extent
+    while _loss(high, extent, model, states) > ACCEPTED_LOSS:
+        low, high = high, 1.5 * high
+        if high > 100 * extent:
+            raise InputError(
+                "grid.momentum_max = 'auto': no box holds the predicted final state of this start; "
+                "give momentum_max in GeV"
+            )
+    for _ in range(6):
+        middle = math.sqrt(low * high)
+        if _loss(middle, extent, model, states) > ACCEPTED_LOSS:
+            low = middle
+        else:
+            high = middle
+    return PhaseSpace(cells, math.ceil(high * 20) / 20)
+
+
+def _grown_extent(model: Model, states: Mapping[str, Shape]) -> float:
+    """The extent that the shapes state, grown until the outer tenth of the box is empty."""
+    extent = initial.extent(states, model)
+    for _ in range(8):
+        scratch, energy = _scratch(extent, model, states)
+        if _outside(scratch, energy, 0.9 * extent) < ACCEPTED_LOSS:
+            break
+        extent *= 1.5
+    return extent
+
+
+def _scratch(
+    half_width: float, model: Model, states: Mapping[str, Shape]
+) -> tuple[PhaseSpace, NDArray[np.float64]]:
+    """A coarse grid and the energy of the initial state at its nodes."""
+    scratch = PhaseSpace(SCRATCH_CELLS, half_width)
+    f = initial.evaluate(states, scratch, model)
+    return scratch, (model.degeneracy[:, None] * f).sum(axis=0) * scratch.energies(0.0)
+
+
+def _outside(grid: PhaseSpace, energy: NDArray[np.float64], half_width: float) -> float:
+    """Part of the energy at nodes beyond a smaller box."""
+    beyond = (np.abs(grid.momenta) > half_width).any(axis=0)
+    return float(energy[beyond].sum() / energy.sum())
+
+
+def _loss(
+    half_width: float, extent: float, model: Model, states: Mapping[str, Shape]
+) -> float:
+    """The larger of what a box loses of the initial and of the predicted final state."""
+    scratch, energy = _scratch(extent, model, states)
+    lost = _outside(scratch, energy, half_width)
+    if lost > ACCEPTED_LOSS:
+        return lost
+    trial = PhaseSpace(SCRATCH_CELLS, half_width)
+    f = initial.evaluate(states, trial, model)
+    predicted = predict_from(trial, model, f)
+    return 1.0 if not predicted.found else equilibrium.edge_loss(trial, model, predicted)
+
+
+def predict_from(grid: PhaseSpace, model: Model, f: NDArray[np.float64]) -> Equilibrium:
+    """The final state that the conserved quantities of f prescribe."""
+    m2 = equilibrium.masses(grid, model, f)
+    density = model.degeneracy[:, None] * f * grid.measure
+    numbers = density.sum(axis=1)
+    momentum = np.array([(density * p).sum() for p in grid.momenta])
+    return equilibrium.predict(
+        grid, model, numbers, momentum, equilibrium.total_energy(grid, model, f, m2)
+    )

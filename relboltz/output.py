@@ -1,0 +1,205 @@
+"""The result as a self-describing Dataset, and files that are never half-written."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import platform
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numba
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from . import __version__
+from .equilibrium import Equilibrium
+from .errors import InputError
+from .grid import PhaseSpace
+from .model import Model
+from .observables import QUANTITIES
+
+AXES = ["x", "y", "z"]
+
+
+def versions() -> dict[str, str]:
+    """What computed a result."""
+    return {
+        "relboltz_version": __version__,
+        "python_version": platform.python_version(),
+        "numpy_version": np.__version__,
+        "numba_version": numba.__version__,
+    }
+
+
+def dataset(
+    grid: PhaseSpace,
+    model: Model,
+    p: NDArray[np.float64],
+    records: Sequence[Mapping[str, Any]],
+    snapshots: Sequence[tuple[float, NDArray[np.float64]]],
+    predicted: Equilibrium,
+    attributes: Mapping[str, Any],
+) -> xr.Dataset:
+    """All records, snapshots and the predicted equilibrium, with units on everything."""
+    ds = xr.Dataset(attrs={**versions(), **attributes})
+    ds["time"] = ("time", [r["time"] for r in records], _attrs("fm", "time"))
+    ds["species"] = ("species", list(model.names))
+    ds["process"] = ("process", [q.name for q in model.processes])
+    ds["charge"] = ("charge", list(model.conserved))
+    ds["axis"] = ("axis", AXES)
+    ds["mu"] = ("mu", ["t", *AXES])
+    ds["nu"] = ("nu", ["t", *AXES])
+    ds["p"] = ("p", p, _attrs("GeV", "mean momentum of a shell"))
+    for i, name in enumerate(("px", "py", "pz")):
+        ds[name] = (name, grid.axis(i), _attrs("GeV", f"momentum along {name[1]}"))
+    ds["snapshot"] = ("snapshot", [t for t, _ in snapshots], _attrs("fm", "time of a snapshot"))
+    for name, (dims, unit, long_name) in QUANTITIES.items():
+        values = np.stack([np.asarray(r[name]) for r in records])
+        ds[name] = (("time", *dims), values, _attrs(unit, long_name))
+    ds["degeneracy"] = ("species", model.degeneracy, _attrs("1", "spin and colour states"))
+    ds["statistics"] = ("species", model.statistics, _attrs("1", "+1 Bose, -1 Fermi, 0 classical"))
+    shape = (len(snapshots), len(model.species), *grid.momentum_cells)
+    f = np.stack([f for _, f in snapshots]).reshape(shape) if snapshots else np.empty(shape)
+    ds["f"] = (
+        ("snapshot", "species", "px", "py", "pz"), f, _attrs("1", "distribution function"),
+    )  # fmt: skip
+    _add_prediction(ds, predicted)
+    return ds
+
+
+def _add_prediction(ds: xr.Dataset, predicted: Equilibrium) -> None:
+    """The final state that the conserved quantities alone prescribe."""
+    final = "of the predicted final equilibrium"
+    entries: dict[str, tuple[tuple[str, ...], Any, str, str]] = {
+        "equilibrium_temperature": ((), predicted.temperature, "GeV", "temperature"),
+        "equilibrium_chemical_potential": (
+            ("species",), predicted.chemical_potential, "GeV", "chemical potential",
+        ),
+        "equilibrium_mass_squared": (("species",), predicted.mass_squared, "GeV^2", "mass squared"),
+        "equilibrium_velocity": (("axis",), predicted.velocity, "1", "flow velocity"),
+        "condensate_fraction": (
+            (), predicted.condensate_fraction, "1", "part of the particles that condenses",
+        ),
+    }  # fmt: skip
+    for name, (dims, value, unit, words) in entries.items():
+        ds[name] = (dims, value, _attrs(unit, f"{words} {final}"))
+
+
+def _attrs(unit: str, long_name: str) -> dict[str, str]:
+    return {"units": unit, "long_name": long_name}
+
+
+def check_writable(path: Path) -> None:
+    """Complain before the run if the file cannot be written."""
+    advice = "choose another [output] file or --out"
+    if path.is_dir():
+        raise InputError(f"output.file = {str(path)!r} is a folder; {advice}")
+    folder = path.parent
+    if not folder.is_dir():
+        raise InputError(
+            f"output.file = {str(path)!r}: the folder {str(folder)!r} does not exist; "
+            f"create it or {advice}"
+        )
+    part = _part(path)
+    try:
+        with open(part, "wb"):
+            pass
+        part.unlink()
+    except OSError as error:
+        raise InputError(
+            f"output.file = {str(path)!r} cannot be written ({error.strerror}); {advice}"
+        ) from None
+    if path.exists() and not os.access(path, os.W_OK):
+        raise InputError(f"output.file = {str(path)!r} is write-protected; {advice}")
+
+
+def _part(path: Path) -> Path:
+    return path.with_name(f"{path.name}.part-{os.getpid()}")
+
+
+def write(ds: xr.Dataset, path: Path) -> None:
+    """Write beside the file, then rename into place: a reader never sees half a file."""
+    part = _part(path)
+    encoding = {
+        name: {"zlib": True, "complevel": 1, "shuffle": True}
+        for name, variable in ds.variables.items()
+        if variable.dtype.kind in "fi" and variable.size > 1000
+    }
+    try:
+        ds.to_netcdf(part, engine="h5netcdf", encoding=encoding)
+        with open(part, "rb") as handle:
+            os.fsync(handle.fileno())
+        os.replace(part, path)
+    finally:
+        with contextlib.suppress(OSError):
+            part.unlink()
+
+
+def load(path: str | Path) -> xr.Dataset:
+    """Read a result into memory.
+
+    Raises
+    ------
+    InputError : the file is missing or was not written by relboltz
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise InputError(f"{path}: there is no such file")
+    try:
+        with xr.open_dataset(path, engine="h5netcdf") as handle:
+            ds = handle.load()
+    except (OSError, ValueError, KeyError) as error:
+        raise InputError(f"{path} is not a NetCDF file written by relboltz ({error})") from None
+    if "relboltz_version" not in ds.attrs:
+        raise InputError(f"{path} was not written by relboltz: it has no relboltz_version")
+    return ds
+
+
+class Sink:
+    """Keeps a file on disk up to date while a run goes on.
+
+    Writing takes at most a few per cent of the time; a disk that fails does not end the run, it
+    is tried again, and at the very end a second place is tried before giving up.
+    """
+
+    def __init__(self, path: Path | None, pause: float = 2.0):
+        self.path = path
+        self.trouble: str | None = None
+        self._next = time.monotonic() + pause
+        self._pause = pause
+
+    def due(self) -> bool:
+        """Whether it is time to write again."""
+        return self.path is not None and time.monotonic() >= self._next
+
+    def write(self, ds: xr.Dataset, final: bool = False) -> None:
+        """Write now; troubles are kept in ``trouble``."""
+        if self.path is None:
+            return
+        start = time.monotonic()
+        try:
+            write(ds, self.path)
+            self.trouble = None
+        except OSError as error:
+            self.trouble = f"{self.path} could not be written: {error}"
+            if final:
+                self._rescue(ds)
+        taken = time.monotonic() - start
+        self._next = time.monotonic() + max(self._pause, 20 * taken)
+
+    def _rescue(self, ds: xr.Dataset) -> None:
+        """A last try in the folders for temporary files."""
+        assert self.path is not None
+        name = f"{self.path.stem}-rescued-{os.getpid()}.nc"
+        for folder in dict.fromkeys((os.environ.get("TMPDIR", "/tmp"), "/dev/shm", Path.home())):
+            with contextlib.suppress(OSError):
+                rescued = Path(folder) / name
+                write(ds, rescued)
+                self.trouble = f"{self.trouble}; the result was saved as {rescued} instead"
+                print(self.trouble, file=sys.stderr)
+                return

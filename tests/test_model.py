@@ -1,0 +1,231 @@
+"""User models: derived charges and multiplicities, matrix-element arguments, refusals."""
+
+import numpy as np
+import pytest
+
+from relboltz.errors import InputError
+from relboltz.model import KINEMATIC, Model, Process, Screening, Species
+
+
+def one(s, t, u, ma2, mb2, mc2, md2):
+    """A constant matrix element."""
+    return 1.0
+
+
+A, B, C = Species("a"), Species("b"), Species("c")
+
+
+def model(*reactions, species=(A, B), **options):
+    """A model with these reactions and a constant matrix element."""
+    return Model(species, [Process(r, one) for r in reactions], **options)
+
+
+# --- charges ------------------------------------------------------------------------------------
+
+
+def test_changing_species_conserves_only_the_number():
+    """a a -> b b leaves one charge."""
+    assert model("a a -> b b").conserved == {"number": (1, 1)}
+
+
+def test_elastic_scattering_conserves_every_species():
+    """a b -> a b leaves two independent charges, the number first."""
+    conserved = model("a b -> a b").conserved
+    assert list(conserved)[0] == "number" and conserved["number"] == (1, 1)
+    assert len(conserved) == 2
+    assert np.linalg.matrix_rank(np.array(list(conserved.values()))) == 2
+
+
+def test_number_is_conserved_alone_by_a_a_to_a_b():
+    """a a -> a b changes one a into one b."""
+    assert model("a a -> a b").conserved == {"number": (1, 1)}
+
+
+def test_charges_are_the_integer_null_space_of_the_stoichiometry():
+    """Each charge is unchanged by each process, and no charge is missing."""
+    m = model("a b -> c c", "a d -> a d", species=(A, B, C, Species("d")))
+    assert m.stoichiometry.tolist() == [[-1, -1, 2, 0], [0, 0, 0, 0]]
+    charges = np.array(list(m.conserved.values()))
+    assert not (m.stoichiometry @ charges.T).any()
+    assert len(charges) == np.linalg.matrix_rank(charges) == 3
+
+
+def test_named_integer_charges_come_before_derived_ones():
+    """A user's charge keeps its name if the processes conserve it, and is dropped if not."""
+    species = (Species("a", charges={"q": 1, "odd": 1}), Species("b", charges={"q": -1}))
+    elastic = Model(species, [Process("a b -> a b", one)])
+    assert elastic.conserved == {"number": (1, 1), "q": (1, -1)}
+    assert Model(species, [Process("a a -> b b", one)]).conserved == {"number": (1, 1)}
+
+
+def test_a_model_without_processes_conserves_everything():
+    """Free streaming keeps every species."""
+    assert len(Model((A, B, C), []).conserved) == 3
+
+
+@pytest.mark.parametrize(
+    ("reaction", "w", "elastic", "identical"),
+    [
+        ("a a -> a a", 1 / 8, True, True),
+        ("a b -> a b", 1 / 2, True, False),
+        ("a b -> b a", 1 / 2, True, False),
+        ("a a -> b b", 1 / 4, False, True),
+        ("a a -> b c", 1 / 2, False, True),
+        ("b c <-> a a", 1 / 2, False, True),
+        ("a b -> a c", 1.0, False, False),
+    ],
+)
+def test_multiplicity_follows_from_the_species(reaction, w, elastic, identical):
+    """1/2 for equal partners in, for equal partners out, and for an elastic process."""
+    process = Process(reaction, one)
+    assert (process.multiplicity, process.elastic, process.identical) == (w, elastic, identical)
+
+
+# --- matrix-element arguments -------------------------------------------------------------------
+
+
+def test_the_usual_seven_arguments_go_by_position_whatever_their_names():
+    """f(x, y, z, m1, m2, m3, m4) gets s, t, u and the masses."""
+    assert Process("a a -> a a", lambda x, y, z, m1, m2, m3, m4: x).arguments == KINEMATIC
+    assert KINEMATIC == ("s", "t", "u", "ma2", "mb2", "mc2", "md2")
+
+
+def test_arguments_go_by_name_in_any_order():
+    """A function may ask for what it needs only."""
+    process = Process("a a -> a a", lambda u_screened, s, qu2, screening2, t: s)
+    assert process.arguments == ("u_screened", "s", "qu2", "screening2", "t")
+
+
+def test_named_parameters_follow_the_seven():
+    """Own parameters by name, defaults where none is given, an explicit value where one is."""
+
+    def f(x, y, z, m1, m2, m3, m4, coupling, width=0.25):
+        return coupling
+
+    process = Process("a a -> a a", f, coupling=3)
+    assert process.arguments == (*KINEMATIC, "coupling", "width")
+    assert process.parameters == {"coupling": 3.0, "width": 0.25}
+    assert Process("a a -> a a", f, coupling=3, width=1).parameters["width"] == 1.0
+
+
+def test_an_argument_nobody_provides_is_named():
+    """With the nearest known name."""
+    with pytest.raises(InputError, match="asks for 't_screen'.*did you mean 't_screened'"):
+        Process("a a -> a a", lambda s, t_screen: s)
+    with pytest.raises(InputError, match="asks for 'lamda'.*did you mean 'lambda_'"):
+        Process("a a -> a a", lambda s, lamda: s, lambda_=1.0)
+
+
+def test_a_parameter_nobody_asks_for_is_named():
+    """A misspelt keyword is an error."""
+    with pytest.raises(InputError, match="parameter 'copling' is not an argument"):
+        Process("a a -> a a", lambda s, coupling=1.0: s, copling=2.0)
+
+
+def test_variable_arguments_are_refused():
+    """*args, **kwargs and keyword-only arguments cannot be compiled into a loop."""
+    for function in (lambda *values: 1.0, lambda s, **more: 1.0, lambda s, *, t: 1.0):
+        with pytest.raises(InputError, match="must be an ordinary one"):
+            Process("a a -> a a", function)
+
+
+def test_a_number_is_no_matrix_element():
+    """The matrix element must be a function."""
+    with pytest.raises(InputError, match="must be a function"):
+        Process("a a -> a a", 1.0)
+
+
+# --- refusals -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("text", ["a a", "a a -> b", "a -> b c", "a a -> b b -> c c", "a b c -> a"])
+def test_a_reaction_is_two_species_to_two_species(text):
+    """Anything else shows the right spelling."""
+    with pytest.raises(InputError, match="write two species, '->', two species"):
+        Process(text, one)
+
+
+@pytest.mark.parametrize("second", ["a b -> c c", "b a -> c c", "c c -> a b", "c c -> b a"])
+def test_each_physical_process_is_listed_once(second):
+    """Reversed and reordered duplicates are refused."""
+    with pytest.raises(InputError, match="is the same as a b -> c c"):
+        model("a b -> c c", second, species=(A, B, C))
+
+
+def test_different_processes_of_the_same_species_are_not_duplicates():
+    """a a -> b b, a b -> a b and a a -> a b are three processes."""
+    assert len(model("a a -> b b", "a b -> a b", "a a -> a b").processes) == 3
+
+
+def test_an_unknown_species_is_suggested():
+    """In a process and in the masses."""
+    pion = (Species("pion"), Species("rho"))
+    with pytest.raises(InputError, match="unknown species 'poin'; did you mean 'pion'"):
+        Model(pion, [Process("pion poin -> pion pion", one)])
+    with pytest.raises(InputError, match="unknown species masses.rhoo; did you mean 'rho'"):
+        Model(pion, [], masses={"rhoo": 1.0})
+
+
+def test_a_forward_peak_needs_a_screening_mass():
+    """Without one the weight 1/(screening2 - t)^2 has no limit."""
+    peaked = [Process("a a -> a a", one, peak="t")]
+    with pytest.raises(InputError, match='peak = "t" needs a screening mass'):
+        Model([A], peaked)
+    assert Model([A], peaked, screening=0.5).screening.constant == 0.25
+    assert Model([A], peaked, screening=Screening(coupling=(1.0,))).thermal
+    with pytest.raises(InputError, match="peak = 'u'"):
+        Process("a a -> a a", one, peak="u")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"name": ""}, "use one word"),
+        ({"name": "two words"}, "use one word"),
+        ({"name": "a->b"}, "use one word"),
+        ({"name": "a", "statistics": 2}, "statistics = 2"),
+        ({"name": "a", "statistics": 0.5}, "statistics = 0.5"),
+        ({"name": "a", "degeneracy": 0}, "degeneracy = 0 must be > 0"),
+    ],
+)
+def test_bad_species_are_named(options, message):
+    """One line for each mistake."""
+    with pytest.raises(InputError, match=message):
+        Species(**options)
+
+
+def test_species_are_few_and_different():
+    """At least one, no name twice."""
+    with pytest.raises(InputError, match="at least one species"):
+        Model([], [])
+    with pytest.raises(InputError, match="species names must differ"):
+        Model([A, Species("a", 2)], [])
+
+
+@pytest.mark.parametrize("mass", [-1.0, float("nan"), float("inf")])
+def test_masses_are_finite_and_not_negative(mass):
+    """A bad mass is named."""
+    with pytest.raises(InputError, match="masses: a = "):
+        Model([A], [], masses={"a": mass})
+
+
+@pytest.mark.parametrize("matrix", [[[1.0, 2.0], [2.1, 1.0]], [[1.0]], [1.0, 2.0]])
+def test_the_mass_matrix_must_be_symmetric(matrix):
+    """Only then is there a conserved total energy."""
+    with pytest.raises(InputError, match="symmetric 2 x 2 matrix"):
+        Model([A, B], [], mass_coupling=np.array(matrix))
+
+
+def test_masses_and_screening_are_linear_in_the_state():
+    """m_a^2 = m_a,0^2 + K Y, screening2 = constant + coupling . Y."""
+    m = model(
+        "a b -> a b",
+        masses={"pair": 0.5},
+        groups={"pair": ("a", "b")},
+        mass_coupling=np.array([[1.0, 2.0], [2.0, 5.0]]),
+        screening=Screening(0.1, (3.0, 4.0)),
+    )
+    assert m.thermal
+    assert m.mass_squared(np.array([0.1, 0.01])) == pytest.approx([0.37, 0.5])
+    assert m.screening.squared(np.array([0.1, 0.01])) == pytest.approx(0.44)
+    assert not model("a b -> a b", masses={"a": 1}, screening=0.3).thermal
