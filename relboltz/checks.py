@@ -27,9 +27,7 @@ SCRATCH_CELLS = 24
 """Nodes per axis of the coarse grids on which the automatic box is tried."""
 
 
-def check_model(
-    backend: CpuBackend, mass_squared: NDArray[np.float64], screening2: float
-) -> None:
+def check_model(backend: CpuBackend, mass_squared: NDArray[np.float64], screening2: float) -> None:
     """Refuse matrix elements with a pole, or that are negative or undefined over a range.
 
     Every process is evaluated on a grid of s (from threshold to the largest the box admits) and
@@ -138,7 +136,7 @@ def warn_of_setup(
     if loss > ACCEPTED_LOSS:
         warn(
             f"the box cuts off {100 * loss:.1f} % of the predicted final state (momentum_max = "
-            f"{list(grid.momentum_max)} GeV); use a larger momentum_max, or \"auto\"",
+            f'{list(grid.momentum_max)} GeV); use a larger momentum_max, or "auto"',
             said,
         )
     if predicted.condensate_fraction > 0:
@@ -226,9 +224,7 @@ def _outside(grid: PhaseSpace, energy: NDArray[np.float64], half_width: float) -
     return float(energy[beyond].sum() / energy.sum())
 
 
-def _loss(
-    half_width: float, extent: float, model: Model, states: Mapping[str, Shape]
-) -> float:
+def _loss(half_width: float, extent: float, model: Model, states: Mapping[str, Shape]) -> float:
     """The larger of what a box loses of the initial and of the predicted final state."""
     scratch, energy = _scratch(extent, model, states)
     lost = _outside(scratch, energy, half_width)

@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import difflib
 import inspect
-import json
 import math
-import re
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
@@ -28,16 +26,16 @@ from pydantic import (
     model_validator,
 )
 
-from . import qcd
 from .errors import InputError
 from .grid import MAX_CELLS, PhaseSpace
 from .initial import SHAPES, FromFunction, Shape, load_function
 from .model import Model, suggest
+from .qcd import gluons, qcd, quarks
 
 MODELS: dict[str, Callable[..., Model]] = {
-    "qcd": qcd.qcd,
-    "gluons": qcd.gluons,
-    "quarks": qcd.quarks,
+    "qcd": qcd,
+    "gluons": gluons,
+    "quarks": quarks,
 }
 
 
@@ -346,7 +344,9 @@ def _conflicts(config: Settings) -> list[str]:
 
 
 def _absent(key: str, value: Any, feature: str, instead: str) -> str:
-    return f"{key} = {value!r}: needs {feature}, which this version does not have yet; use {instead}"
+    return (
+        f"{key} = {value!r}: needs {feature}, which this version does not have yet; use {instead}"
+    )
 
 
 def _no_space_yet(grid: Grid) -> list[str]:
@@ -388,9 +388,7 @@ def _check_arguments(function: Callable[..., Any], arguments: Mapping[str, Any])
     parameters = inspect.signature(function).parameters.values()
     known = [p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
     free = any(p.kind is p.VAR_KEYWORD for p in parameters)
-    problems = [
-        _unknown("model", key, known) for key in arguments if key not in known and not free
-    ]
+    problems = [_unknown("model", key, known) for key in arguments if key not in known and not free]
     problems += [
         f"missing key model.{p.name}: add {p.name} = {0.3 if p.name == 'alpha_s' else '...'} "
         "to [model]"
@@ -552,4 +550,3 @@ def _plain(value: Any) -> Any:
 
 
 TEMPLATE = (Path(__file__).parent / "template.toml").read_text()
-

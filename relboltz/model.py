@@ -112,9 +112,7 @@ class Process:
         Reproduces the paper's factors in front of N_q C_q and N_g C_g.
         """
         a, b, c, d = self.legs
-        return (
-            (0.5 if a == b else 1.0) * (0.5 if c == d else 1.0) * (0.5 if self.elastic else 1.0)
-        )
+        return (0.5 if a == b else 1.0) * (0.5 if c == d else 1.0) * (0.5 if self.elastic else 1.0)
 
     @property
     def identical(self) -> bool:
@@ -126,7 +124,9 @@ class Process:
 def _parse(reaction: str) -> tuple[str, str, str, str]:
     sides = [side.split() for side in reaction.replace("<->", "->").split("->")]
     if len(sides) != 2 or any(len(side) != 2 for side in sides):
-        raise InputError(f"process {reaction!r}: write two species, '->', two species: 'u g -> u g'")
+        raise InputError(
+            f"process {reaction!r}: write two species, '->', two species: 'u g -> u g'"
+        )
     (a, b), (c, d) = sides
     return a, b, c, d
 

@@ -97,9 +97,7 @@ def momentum_quanta(grid: PhaseSpace, state: State) -> list[int]:
         high = (rows >> 32).sum(axis=others, dtype=np.int64)
         low = (rows & 0xFFFFFFFF).sum(axis=others, dtype=np.int64)
         result.append(
-            sum(
-                (2 * j - (n - 1)) * ((int(high[j]) << 32) + int(low[j])) for j in range(n)
-            )
+            sum((2 * j - (n - 1)) * ((int(high[j]) << 32) + int(low[j])) for j in range(n))
         )
     return result
 
@@ -180,7 +178,8 @@ class Observer:
             "time": state.time,
             "number": np.array([exact_sum(n) for n in state.number.reshape(len(m2), -1)])
             * (state.unit * grid.measure),
-            "charge_density": np.array(charges(model, state), dtype=float) * (state.unit * grid.measure),
+            "charge_density": np.array(charges(model, state), dtype=float)
+            * (state.unit * grid.measure),
             "charge_drift": np.array(charge_drift),
             "momentum_drift": np.array(momentum_drift),
             "energy_kinetic": tensor[0, 0],

@@ -71,16 +71,16 @@ def q1q1bar_q2q2bar(s, t, u, g4):
 
 def q1q1bar_gg(s, t, u, t_screened, u_screened, g4):
     """q1 qbar1 -> g g."""
-    return 8 * g4 * D_F * C_F**2 * (
-        u / t_screened + t / u_screened
-    ) - 8 * g4 * D_F * C_F * C_A * (t * t + u * u) / (s * s)
+    return 8 * g4 * D_F * C_F**2 * (u / t_screened + t / u_screened) - 8 * g4 * D_F * C_F * C_A * (
+        t * t + u * u
+    ) / (s * s)
 
 
 def q1g_q1g(s, u, t_screened, u_screened, g4):
     """q1 g -> q1 g and qbar1 g -> qbar1 g."""
-    return -8 * g4 * D_F * C_F**2 * (
-        u / s + s / u_screened
-    ) + 8 * g4 * D_F * C_F * C_A * (s * s + u * u) / (t_screened * t_screened)
+    return -8 * g4 * D_F * C_F**2 * (u / s + s / u_screened) + 8 * g4 * D_F * C_F * C_A * (
+        s * s + u * u
+    ) / (t_screened * t_screened)
 
 
 def gg_gg(s, t, u, t_screened, u_screened, g4):
@@ -175,9 +175,7 @@ def processes(names: tuple[str, ...], g4: float) -> list[Process]:
         rows += [Process(f"{q} g -> {q} g", q1g_q1g, peak="t", g4=g4) for q in fermions]
         rows += [Process(f"{q} {qbar} -> g g", q1q1bar_gg, g4=g4) for q, qbar in pairs]
     rows += [Process(f"{q} {q} -> {q} {q}", q1q1_q1q1, peak="t", g4=g4) for q in fermions]
-    rows += [
-        Process(f"{q} {r} -> {q} {r}", q1q1bar_q1q1bar, peak="t", g4=g4) for q, r in pairs
-    ]
+    rows += [Process(f"{q} {r} -> {q} {r}", q1q1bar_q1q1bar, peak="t", g4=g4) for q, r in pairs]
     rows += [
         Process(f"{q} {r} -> {q} {r}", q1q2_q1q2, peak="t", g4=g4)
         for q, r in combinations(fermions, 2)
@@ -291,9 +289,7 @@ def _screening(
             raise InputError(f"model.screening = {screening!r}: a mass in GeV must be positive")
         return Screening(float(screening) ** 2)
     if screening not in ("thermal", "ekt"):
-        raise InputError(
-            f"model.screening = {screening!r}: use 'thermal', 'ekt' or a mass in GeV"
-        )
+        raise InputError(f"model.screening = {screening!r}: use 'thermal', 'ekt' or a mass in GeV")
     ekt = screening == "ekt"
     scale = XI_EKT**2 * DEBYE_OVER_GLUON if ekt else 1.0
     if constant.get("g", 0.0) > 0:

@@ -412,9 +412,7 @@ class NodeValues(Shape):
 
     def values(self, grid: PhaseSpace, species: Species, mass_squared: float) -> Array:
         if self.array.size != grid.size:
-            raise InputError(
-                f"array of shape {self.array.shape} does not fit {_describe(grid)}"
-            )
+            raise InputError(f"array of shape {self.array.shape} does not fit {_describe(grid)}")
         return np.array(self.array, dtype=float).reshape(grid.size)
 
     def extent(self) -> float:
@@ -487,9 +485,7 @@ def _grid_of(dataset: Any, path: str | Path) -> PhaseSpace:
     if any(len(axis) < 2 for axis in axes):
         widths = dataset.attrs.get("momentum_max")
         if widths is None:
-            raise InputError(
-                f"path = {str(path)!r}: an axis with one node does not tell its width"
-            )
+            raise InputError(f"path = {str(path)!r}: an axis with one node does not tell its width")
     else:
         widths = [float(f"{0.5 * np.ptp(a) * len(a) / (len(a) - 1):.12g}") for a in axes]
     return PhaseSpace([len(axis) for axis in axes], [float(w) for w in widths])

@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 from . import checks, equilibrium, initial, output
 from .backends.cpu import CpuBackend, Sampling
 from .config import Config, Settings, short_axes
-from .equilibrium import Equilibrium
 from .errors import InputError, Interrupted, RunError
 from .grid import PhaseSpace
 from .initial import Shape
@@ -110,9 +109,7 @@ def run_config(
 def _shapes(start: Mapping[str, Shape | Callable | NDArray]) -> dict[str, Any]:
     """Functions become shapes; arrays stay."""
     return {
-        name: value
-        if isinstance(value, Shape | np.ndarray)
-        else initial.from_function(value)
+        name: value if isinstance(value, Shape | np.ndarray) else initial.from_function(value)
         for name, value in start.items()
     }
 
@@ -307,7 +304,9 @@ class _Watch:
     """Keeps an eye on noise, limits and lost weight."""
 
     steps: int = 0
-    noises: list[float] = field(default_factory=list)
+    noise: float = np.nan
+    scatter: float = 0.0
+    moved: float = 0.0
     nulls: list[float] = field(default_factory=list)
     limited: list[float] = field(default_factory=list)
     _rate: NDArray[np.float64] | None = None
@@ -318,9 +317,11 @@ class _Watch:
         """Compare C[f] of two successive steps, whose samples are independent."""
         self.steps += 1
         if self._rate is not None:
-            size = np.abs(report.rate).sum() + np.abs(self._rate).sum()
-            if size > 0:
-                self.noises.append(float(np.abs(report.rate - self._rate).sum() / size))
+            size = float(np.abs(report.rate).sum() + np.abs(self._rate).sum())
+            scatter = float(np.abs(report.rate - self._rate).sum())
+            self.noise = scatter / size if size > 0 else np.nan
+            self.scatter += scatter * report.length
+            self.moved += size * report.length
         self._rate, self._step = report.rate, report.length
         self._limited = max(self._limited, report.limited_weight)
         self.limited.append(report.limited_weight)
@@ -328,16 +329,15 @@ class _Watch:
 
     def since_last_record(self) -> dict[str, float]:
         """What a record holds of the steps before it."""
-        noise = self.noises[-1] if self.noises else np.nan
-        result = {"step": self._step, "limited_weight": self._limited, "noise": noise}
+        result = {"step": self._step, "limited_weight": self._limited, "noise": self.noise}
         self._limited = 0.0
         return result
 
     def summary(self) -> tuple[float, float, float]:
-        """Typical noise, mean limited weight, largest lost weight."""
+        """Noise of all that moved, mean limited weight, largest lost weight."""
         if not self.steps:
             return 0.0, 0.0, 0.0
-        noise = float(np.median(self.noises)) if self.noises else 0.0
+        noise = self.scatter / self.moved if self.moved > 0 else 0.0
         return noise, float(np.mean(self.limited)), max(self.nulls)
 
 

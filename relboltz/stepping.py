@@ -12,11 +12,11 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from . import equilibrium
 from .backends.cpu import CpuBackend, Draw, Flows
 from .errors import RunError
 from .grid import PhaseSpace
 from .model import Model
-from . import equilibrium
 
 MOST_BITS = 44
 """Quantum of N_a f is 2^-44 unless a large total asks for a coarser one."""

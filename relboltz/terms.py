@@ -56,9 +56,7 @@ def collision_term(
     values = _node_values(model, grid, f)
     m2 = equilibrium.masses(grid, model, values) if mass_squared is None else mass_squared
     m2 = np.asarray(m2, dtype=float)
-    screening2 = model.screening.squared(
-        equilibrium.coupling_integrals(grid, model, values, m2)
-    )
+    screening2 = model.screening.squared(equilibrium.coupling_integrals(grid, model, values, m2))
     backend = CpuBackend(
         grid, model, Sampling(**settings.collisions.model_dump()), settings.run.threads
     )

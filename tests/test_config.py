@@ -129,8 +129,14 @@ def write(tmp_path, text=""):
 def test_overrides_are_toml_values_or_bare_words(tmp_path):
     config = load(
         write(tmp_path),
-        ["time.end=7.5", "grid.momentum_max = [1, 2, 3]", "output.file=a/b.nc",
-         "collisions.projection='nearest'", "initial.g.edge=1.1", "collisions.symmetrical=false"],
+        [
+            "time.end=7.5",
+            "grid.momentum_max = [1, 2, 3]",
+            "output.file=a/b.nc",
+            "collisions.projection='nearest'",
+            "initial.g.edge=1.1",
+            "collisions.symmetrical=false",
+        ],
     )
     assert config.time.end == 7.5
     assert config.grid.momentum_max == (1.0, 2.0, 3.0)
@@ -222,7 +228,9 @@ def test_faults_of_a_user_model_are_named(tmp_path, model, message):
 
 def test_nothing_at_all_lists_what_to_add():
     assert {line.split(":")[0] for line in lines({})} == {
-        "missing key model", "missing key initial", "missing key time",
+        "missing key model",
+        "missing key initial",
+        "missing key time",
     }
     assert lines(changed(time={})) == ["missing key time.end: add end = 5.0 (fm) to [time]"]
     assert lines(changed(initial={}))[0].startswith("missing key initial: add a table such as")
@@ -289,8 +297,10 @@ def test_several_mistakes_are_listed_together():
         ({"initial__g": {}}, "missing key initial.g.shape: add shape"),
         ({"initial__g": {"shape": "gradient"}}, "initial.g.shape = 'gradient': needs more than"),
         ({"initial__g": {"shape": "step", "height": 1}}, "missing key initial.g.edge: shape ="),
-        ({"initial__g": {"shape": "random", "low": 0, "high": 1, "sed": 1}},
-         "unknown key initial.g.sed: did you mean seed?"),
+        (
+            {"initial__g": {"shape": "random", "low": 0, "high": 1, "sed": 1}},
+            "unknown key initial.g.sed: did you mean seed?",
+        ),
         ({"initial__g": {"shape": "step", "height": -1, "edge": 1}}, "initial.g.height = -1: "),
         ({"initial__g": {"shape": "a.py:f", "sampling": "x"}}, "initial.g.sampling = 'x': use"),
     ],

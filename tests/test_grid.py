@@ -84,9 +84,7 @@ def test_a_massless_node_at_rest_takes_the_cell_average_of_one_over_p(widths):
     cosine = ((np.arange(n) + 0.5) / n)[:, None]
     phi = (0.5 * np.pi * (np.arange(n) + 0.5) / n)[None, :]
     sine = np.sqrt(1 - cosine**2)
-    surface = np.minimum(
-        np.minimum(a / (sine * np.cos(phi)), b / (sine * np.sin(phi))), c / cosine
-    )
+    surface = np.minimum(np.minimum(a / (sine * np.cos(phi)), b / (sine * np.sin(phi))), c / cosine)
     average = 8 * 0.5 * np.pi * np.mean(surface**2 / 2) / (8 * a * b * c)
     assert grid.rest_inverse_energy == pytest.approx(average, rel=1e-4)
     inverse = grid.inverse_energies(0.0)

@@ -151,7 +151,7 @@ def test_function_from_a_python_file(tmp_path):
     path = tmp_path / "start.py"
     path.write_text("import numpy as np\ndef bump(px, py, pz):\n    return np.exp(-px**2)\n")
     shape = initial.from_function(f"{path}:bump", sampling="node")
-    np.testing.assert_allclose(shape.values(BOX, GLUON, 0.0), np.exp(-BOX.momenta[0] ** 2))
+    np.testing.assert_allclose(shape.values(BOX, GLUON, 0.0), np.exp(-(BOX.momenta[0] ** 2)))
     with pytest.raises(InputError, match="has no function 'bumb'; did you mean 'bump'"):
         initial.from_function(f"{path}:bumb")
     with pytest.raises(InputError, match="there is no file"):

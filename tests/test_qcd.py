@@ -7,16 +7,16 @@ from fractions import Fraction as Fr
 import numpy as np
 import pytest
 
-from relboltz import qcd
 from relboltz.backends import cpu_kernels as kernels
 from relboltz.backends.matrix_elements import evaluator
 from relboltz.errors import InputError
 from relboltz.kinematics import screened
+from relboltz.qcd import gluons, qcd, quarks
 
 NAMES = ("g", "u", "d", "s", "ubar", "dbar", "sbar")
 ALPHA = 0.3
 G2 = 4 * math.pi * ALPHA
-MODEL = qcd.qcd(ALPHA)
+MODEL = qcd(ALPHA)
 
 # --- the list -----------------------------------------------------------------------------------
 
@@ -39,10 +39,10 @@ def row_of(legs):
         return x.removesuffix("bar")
 
     a, b, c, d = legs
-    gluons = legs.count("g")
-    if gluons == 4:
+    count = legs.count("g")
+    if count == 4:
         return "gg_gg"
-    if gluons == 2:
+    if count == 2:
         return "q1g_q1g" if "g" in (a, b) and "g" in (c, d) else "q1q1bar_gg"
     if sorted((a, b)) != sorted((c, d)):
         return "q1q1bar_q2q2bar"
@@ -81,17 +81,17 @@ def test_no_process_is_listed_twice_and_none_is_missing():
 @pytest.mark.parametrize(
     ("model", "count"),
     [
-        (qcd.qcd(0.3, flavors=0), 1),
-        (qcd.qcd(0.3, flavors=1), 6),
-        (qcd.qcd(0.3, flavors=2), 17),
-        (qcd.gluons(0.3), 1),
-        (qcd.quarks(0.3), 1),
-        (qcd.quarks(0.3, 3), 6),
-        (qcd.quarks(0.3, 3, antiquarks=True), 24),
+        (qcd(0.3, flavors=0), 1),
+        (qcd(0.3, flavors=1), 7),
+        (qcd(0.3, flavors=2), 18),
+        (gluons(0.3), 1),
+        (quarks(0.3), 1),
+        (quarks(0.3, 3), 6),
+        (quarks(0.3, 3, antiquarks=True), 24),
     ],
 )
 def test_smaller_models_have_the_processes_of_their_species(model, count):
-    """f = flavours: 1 + 2f + f + 2f + f + C(2f, 2) - f + C(f, 2) with gluons."""
+    """With gluons and f flavours: 1 + 2f + f + 2f + f + C(2f, 2) - f + C(f, 2)."""
     assert len(model.processes) == count
     for process in model.processes:
         assert row_of(process.legs) == process.matrix_element.__name__
@@ -252,9 +252,9 @@ def test_the_mass_matrix_is_symmetric():
 def test_thermal_masses_are_those_of_the_paper():
     """Eqs. (mg) and (mq) evaluated with I_a = Int d^3p/(2 pi)^3 f_a / (2 E), any state."""
     integral = np.array([0.11, 0.07, 0.05, 0.03, 0.02, 0.013, 0.017])
-    ig, quarks, antiquarks = integral[0], integral[1:4], integral[4:7]
-    mg2 = 2 * G2 / 8 * (16 * 3 * ig + 6 * 4 / 3 * (quarks + antiquarks).sum())
-    mq2 = 2 * (4 / 3) * G2 * (2 * ig + quarks + antiquarks)
+    ig, iq = integral[0], integral[1:4] + integral[4:7]
+    mg2 = 2 * G2 / 8 * (16 * 3 * ig + 6 * 4 / 3 * iq.sum())
+    mq2 = 2 * (4 / 3) * G2 * (2 * ig + iq)
     y = 2 * MODEL.degeneracy * integral
     expected = [mg2, *mq2, *mq2]
     assert MODEL.mass_squared(y) == pytest.approx(expected, rel=1e-13)
@@ -264,7 +264,7 @@ def test_thermal_masses_are_those_of_the_paper():
 
 def test_quarks_alone_are_screened_by_the_gluon_mass_they_would_give():
     """Eq. (mg) without its gluon term."""
-    model = qcd.quarks(ALPHA, 2, antiquarks=True)
+    model = quarks(ALPHA, 2, antiquarks=True)
     integral = np.array([0.07, 0.05, 0.03, 0.02])
     y = 12 * integral
     assert model.screening.squared(y) == pytest.approx(G2 / 4 * 8 * integral.sum(), rel=1e-13)
@@ -273,27 +273,27 @@ def test_quarks_alone_are_screened_by_the_gluon_mass_they_would_give():
 def test_ekt_screening_is_xi_squared_times_the_debye_mass():
     """xi = e^(5/6)/sqrt 8, m_D^2 = 2 m_g^2."""
     y = np.linspace(0.1, 0.7, 7)
-    model = qcd.qcd(ALPHA, masses="massless", screening="ekt")
+    model = qcd(ALPHA, masses="massless", screening="ekt")
     xi2 = math.exp(5 / 3) / 8
     assert model.screening.ekt
     assert model.screening.squared(y) == pytest.approx(2 * xi2 * MODEL.mass_squared(y)[0])
-    constant = qcd.gluons(ALPHA, masses={"g": 0.5}, screening="ekt")
+    constant = gluons(ALPHA, masses={"g": 0.5}, screening="ekt")
     assert constant.screening.squared(y[:1]) == pytest.approx(2 * xi2 * 0.25)
 
 
 def test_constant_masses_screen_with_the_gluon_mass_in_force():
     """screening left out: m_g^2; a number: its square."""
-    model = qcd.qcd(ALPHA, masses={"g": 0.7, "quarks": 0.4})
+    model = qcd(ALPHA, masses={"g": 0.7, "quarks": 0.4})
     assert not model.thermal
     assert model.screening.squared(np.zeros(7)) == pytest.approx(0.49)
-    model = qcd.qcd(ALPHA, masses="massless", screening=0.3)
+    model = qcd(ALPHA, masses="massless", screening=0.3)
     assert model.screening.squared(np.zeros(7)) == pytest.approx(0.09)
     assert not model.constant_mass_squared.any()
 
 
 def masses_of(**masses):
     """Constant masses [GeV] by species."""
-    model = qcd.qcd(ALPHA, masses=masses, screening=0.5)
+    model = qcd(ALPHA, masses=masses, screening=0.5)
     return dict(zip(model.names, np.sqrt(model.constant_mass_squared).tolist(), strict=True))
 
 
@@ -311,9 +311,7 @@ def test_a_species_overrides_its_group_in_any_order(order):
     """{ quarks = 0.3, s = 0.5 } and { s = 0.5, quarks = 0.3 } are the same."""
     values = {"s": 0.5, "quarks": 0.3}
     masses = masses_of(g=0.7, **{key: values[key] for key in order})
-    assert masses == pytest.approx(
-        dict(g=0.7, u=0.3, d=0.3, s=0.5, ubar=0.3, dbar=0.3, sbar=0.5)
-    )
+    assert masses == pytest.approx(dict(g=0.7, u=0.3, d=0.3, s=0.5, ubar=0.3, dbar=0.3, sbar=0.5))
 
 
 @pytest.mark.parametrize("order", [("quarks", "antiquarks"), ("antiquarks", "quarks")])
@@ -321,9 +319,7 @@ def test_groups_mean_the_same_in_any_order(order):
     """A group that is spelt out is not overruled by what another group implies."""
     values = {"quarks": 0.3, "antiquarks": 0.5}
     masses = masses_of(g=0.7, **{key: values[key] for key in order})
-    assert masses == pytest.approx(
-        dict(g=0.7, u=0.3, d=0.3, s=0.3, ubar=0.5, dbar=0.5, sbar=0.5)
-    )
+    assert masses == pytest.approx(dict(g=0.7, u=0.3, d=0.3, s=0.3, ubar=0.5, dbar=0.5, sbar=0.5))
 
 
 # --- bad input ----------------------------------------------------------------------------------
@@ -333,16 +329,16 @@ def test_groups_mean_the_same_in_any_order(order):
 def test_the_coupling_must_be_a_positive_number(alpha_s):
     """The message names the key and the value."""
     with pytest.raises(InputError, match="model.alpha_s = .*positive number"):
-        qcd.gluons(alpha_s)
+        gluons(alpha_s)
 
 
 @pytest.mark.parametrize("flavors", [-1, 4, 2.0, "3", True])
 def test_flavours_are_a_whole_number_up_to_three(flavors):
     """Zero is allowed with gluons only."""
     with pytest.raises(InputError, match="model.flavors = .*whole number from 0 to 3"):
-        qcd.qcd(0.3, flavors=flavors)
+        qcd(0.3, flavors=flavors)
     with pytest.raises(InputError, match="model.flavors = 0: use a whole number from 1 to 3"):
-        qcd.quarks(0.3, flavors=0)
+        quarks(0.3, flavors=0)
 
 
 @pytest.mark.parametrize(
@@ -361,11 +357,11 @@ def test_flavours_are_a_whole_number_up_to_three(flavors):
 def test_bad_masses_are_named(masses, message):
     """Unknown keys suggest the nearest; massless gluons need a screening of their own."""
     with pytest.raises(InputError, match=message):
-        qcd.qcd(0.3, masses=masses)
+        qcd(0.3, masses=masses)
 
 
 @pytest.mark.parametrize("screening", ["debye", 0, -0.5, float("nan"), True])
 def test_bad_screening_is_named(screening):
     """'thermal', 'ekt' or a positive mass."""
     with pytest.raises(InputError, match="model.screening = "):
-        qcd.gluons(0.3, screening=screening)
+        gluons(0.3, screening=screening)

@@ -191,8 +191,12 @@ class CpuBackend:
             part = slice(a * self.size, (a + 1) * self.size)
             species = self.model.species[a]
             k.logarithms(
-                number[part], unit, float(species.degeneracy), float(species.statistics),
-                table[part], occupancy[part],
+                number[part],
+                unit,
+                float(species.degeneracy),
+                float(species.statistics),
+                table[part],
+                occupancy[part],
             )
 
         self._each(convert, range(len(self.model.species)))
@@ -256,8 +260,15 @@ class CpuBackend:
             count, legs, weights, ratios = self._again(scratch, chunk)
             k.amounts(count, legs, weights, ratios, table, scratch.w)
             k.deposit_gross(
-                count, scale, legs, ratios, weights, self._channel(chunk).only_p, scratch.w,
-                scratch.gain, scratch.total,
+                count,
+                scale,
+                legs,
+                ratios,
+                weights,
+                self._channel(chunk).only_p,
+                scratch.w,
+                scratch.gain,
+                scratch.total,
             )
 
         self._run(work)
@@ -295,8 +306,12 @@ class CpuBackend:
                 weight *= np.sqrt(f + 0.02 * highest)
         table = self._tables[a]
         k.sampling_table(
-            weight, table["probability"], table["cumulative"], table["threshold"],
-            table["alias"], table["inverse"],
+            weight,
+            table["probability"],
+            table["cumulative"],
+            table["threshold"],
+            table["alias"],
+            table["inverse"],
         )
 
     def _channel(self, chunk: int) -> Channel:
@@ -330,8 +345,16 @@ class CpuBackend:
         seed = self.sampling.seed
         k.draw_words(first, count, index, draw.step, 0, seed, scratch.words)
         k.draw_pairs(
-            first, count, samples, scratch.words, self._table(p), self._table(k3),
-            self.grid.packed, self._geometry, w, scratch.nodes,
+            first,
+            count,
+            samples,
+            scratch.words,
+            self._table(p),
+            self._table(k3),
+            self.grid.packed,
+            self._geometry,
+            w,
+            scratch.nodes,
         )
         size = self.size
         offsets = (k1 * size, k2 * size, k3 * size, p * size)
@@ -438,9 +461,7 @@ class _Scratch:
     def events(self, capacity: int) -> tuple[NDArray, NDArray, NDArray]:
         """Room for the events of one chunk."""
         if self._own is None:
-            self._own = (
-                np.empty((capacity, 6), np.int32), np.empty(capacity), np.empty(capacity)
-            )
+            self._own = (np.empty((capacity, 6), np.int32), np.empty(capacity), np.empty(capacity))
         return self._own
 
 

@@ -1,0 +1,5 @@
+"""python -m relboltz."""
+
+from .cli import main
+
+main()

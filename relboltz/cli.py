@@ -1,0 +1,297 @@
+"""The command line: relboltz run, new, plot, info, bench."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import typer
+import xarray as xr
+from rich.console import Console
+from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
+from rich.table import Table
+from rich.text import Text
+
+from . import __version__
+from .errors import AccuracyWarning, InputError, Interrupted, RelboltzError, RunError
+
+app = typer.Typer(
+    help="The relativistic Boltzmann equation of quark-gluon matter.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+console = Console(highlight=False)
+errors = Console(stderr=True, highlight=False)
+
+
+def main() -> None:
+    """Entry point: turns errors into messages and exit codes, never into tracebacks."""
+    try:
+        app()
+    except InputError as error:
+        errors.print(f"[bold red]error:[/] {_escape(str(error))}", soft_wrap=True)
+        sys.exit(2)
+    except Interrupted as error:
+        errors.print(f"[yellow]{_escape(str(error))}; everything so far is saved[/]")
+        sys.exit(128 + error.signal)
+    except RelboltzError as error:
+        errors.print(f"[bold red]stopped:[/] {_escape(str(error))}", soft_wrap=True)
+        sys.exit(1)
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except BrokenPipeError:
+        sys.exit(1)
+
+
+def _escape(text: str) -> str:
+    return text.replace("[", r"\[")
+
+
+@app.callback(invoke_without_command=True)
+def _root(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Show the version.")] = False,
+) -> None:
+    if version:
+        console.print(__version__)
+        raise typer.Exit
+
+
+@app.command()
+def run(
+    file: Annotated[Path, typer.Argument(help="Configuration, TOML.")],
+    out: Annotated[Path | None, typer.Option(help="Output file; overrides output.file.")] = None,
+    set_: Annotated[
+        list[str] | None, typer.Option("--set", help="key=value, e.g. time.end=2.0; repeatable.")
+    ] = None,
+    threads: Annotated[int | None, typer.Option(help="Threads; 0 = all cores.")] = None,
+    backend: Annotated[str | None, typer.Option(help="auto, cpu or cuda.")] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", help="No progress, no table.")] = False,
+) -> None:
+    """Run a configuration and write its result as NetCDF."""
+    from . import config, simulation
+
+    overrides = list(set_ or [])
+    overrides += [f"run.threads={threads}"] if threads is not None else []
+    overrides += [f"run.backend={backend!r}"] if backend is not None else []
+    settings = config.load(file, overrides)
+    path = out if out is not None else Path(settings.output.file)
+    with _plain_warnings(quiet), _progress(quiet, settings.time.end) as report:
+        ds = simulation.run_config(settings, path, report, None if quiet else _announce)
+    if not quiet:
+        console.print(summary(ds))
+        console.print(f"written: {path}   (plots: relboltz plot {path})", soft_wrap=True)
+
+
+@app.command()
+def new(file: Annotated[Path, typer.Argument(help="File to create.")]) -> None:
+    """Write a commented configuration to start from."""
+    from .config import TEMPLATE
+
+    if file.exists():
+        raise InputError(f"{file} exists already; choose another name")
+    try:
+        file.write_text(TEMPLATE)
+    except OSError as error:
+        raise InputError(f"{file} cannot be written: {error.strerror}") from None
+    console.print(f"written: {file}   (start it: relboltz run {file})", soft_wrap=True)
+
+
+@app.command()
+def plot(
+    file: Annotated[Path, typer.Argument(help="Result, NetCDF.")],
+    out: Annotated[Path | None, typer.Option(help="Folder for the pictures.")] = None,
+) -> None:
+    """Draw a result: spectra, numbers, energies, masses, temperature."""
+    from . import output, plots
+
+    folder = out if out is not None else file.with_suffix("")
+    ds = output.load(file)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"--out {folder}: cannot be created: {error.strerror}") from None
+    for path in plots.save_all(ds, folder):
+        console.print(f"written: {path}", soft_wrap=True)
+
+
+@app.command()
+def info(
+    file: Annotated[Path | None, typer.Argument(help="Result, NetCDF.")] = None,
+) -> None:
+    """Tell about this installation, or about a result."""
+    from . import output
+
+    if file is None:
+        console.print(_installation())
+        return
+    ds = output.load(file)
+    console.print(f"{ds.attrs['title']}   ({ds.attrs['status']})")
+    console.print(summary(ds))
+    sizes = ", ".join(f"{name} {n}" for name, n in ds.sizes.items())
+    console.print(f"dimensions: {sizes}", soft_wrap=True)
+    if ds.attrs["warnings"]:
+        console.print(f"warnings:\n{_escape(ds.attrs['warnings'])}", soft_wrap=True)
+    if ds.attrs["configuration"]:
+        console.print(f"configuration:\n{_escape(ds.attrs['configuration'])}", soft_wrap=True)
+
+
+@app.command()
+def bench(
+    backend: Annotated[str, typer.Option(help="auto or cpu.")] = "auto",
+    json_: Annotated[Path | None, typer.Option("--json", help="Write the figures here.")] = None,
+    threads: Annotated[int, typer.Option(help="Threads; 0 = all cores.")] = 0,
+) -> None:
+    """Measure events per second; an event is one drawn sample, counted once per stage."""
+    from . import benchmark
+
+    rows = benchmark.measure(backend, threads, lambda text: errors.print(text))
+    table = Table(title="events per second")
+    for name in ("model", "nodes", "pairs", "M events/s", "draw ns", "stage ns", "ms per step"):
+        table.add_column(name, justify="right")
+    for row in rows["runs"]:
+        table.add_row(
+            row["model"], f"{row['cells']}^3", row["pairs"],
+            f"{row['events_per_second'] / 1e6:.1f}", f"{row['draw_ns']:.0f}",
+            f"{row['stage_ns']:.0f}", f"{1e3 * row['seconds_per_step']:.1f}",
+        )  # fmt: skip
+    console.print(table)
+    if json_ is not None:
+        json_.write_text(json.dumps(rows, indent=2) + "\n")
+        console.print(f"written: {json_}", soft_wrap=True)
+
+
+# --- what is shown ------------------------------------------------------------------------------
+
+
+def _announce(run: object) -> None:
+    """What is about to be solved, and where it should end."""
+    model, grid, predicted = run.model, run.grid, run.predicted  # type: ignore[attr-defined]
+    cells = " x ".join(str(n) for n in grid.momentum_cells)
+    widths = ", ".join(f"{w:g}" for w in grid.momentum_max)
+    console.print(
+        f"{model.name}: {len(model.species)} species, {len(model.processes)} processes, "
+        f"{cells} nodes to ({widths}) GeV, {run.backend.threads} threads"  # type: ignore[attr-defined]
+    )
+    if predicted.found:
+        console.print(f"predicted final state: T = {predicted.temperature:.4f} GeV")
+
+
+def summary(ds: xr.Dataset) -> Table:
+    """The short table at the end of a run: drifts, and the final state against the predicted."""
+    table = Table(title=f"t = {float(ds.time[-1]):g} fm, {ds.attrs['steps']} steps, "
+                  f"{ds.attrs['wall_seconds']:.1f} s", show_header=True)  # fmt: skip
+    for name, side in (("", "left"), ("value", "right"), ("predicted", "right")):
+        table.add_column(name, justify=side)  # type: ignore[arg-type]
+    for name, drift in zip(ds.charge.values, ds.charge_drift.values[-1], strict=True):
+        table.add_row(f"change of {name}", _exact(int(drift), ds), "0")
+    worst = int(np.abs(ds.momentum_drift.values[-1]).max())
+    table.add_row("change of momentum", _exact(worst, ds), "0")
+    energy = ds.energy_total.values
+    table.add_row("change of total energy, relative", f"{energy[-1] / energy[0] - 1:.1e}", "0")
+    table.add_row("temperature [GeV]", _number(ds.temperature[-1]),
+                  _number(ds.equilibrium_temperature))  # fmt: skip
+    for rows in _alike(ds):
+        name = " ".join(str(n) for n in ds.species.values[rows])
+        first = rows[0]
+        table.add_row(f"mu of {name} [GeV]", _number(ds.chemical_potential[-1, first]),
+                      _number(ds.equilibrium_chemical_potential[first]))  # fmt: skip
+        table.add_row(f"m^2 of {name} [GeV^2]", _number(ds.mass_squared[-1, first]),
+                      _number(ds.equilibrium_mass_squared[first]))  # fmt: skip
+    condensate = float(ds.condensate_fraction)
+    if condensate > 0:
+        table.add_row("condensate, part of all particles", "", f"{condensate:.3f}")
+    table.add_row("T of the same energy at mu = 0 [GeV]", "",
+                  _number(ds.attrs["temperature_at_zero_chemical_potential"]))  # fmt: skip
+    table.add_row("collisions lost at the edge", f"{100 * float(ds.null_weight[-1]):.1f} %", "")
+    return table
+
+
+def _exact(quanta: int, ds: xr.Dataset) -> str:
+    return "0 (exact)" if quanta == 0 else f"{quanta} quanta of {ds.attrs['quantum']:.1e}"
+
+
+def _number(value: object) -> str:
+    number = float(value)  # type: ignore[arg-type]
+    return "none" if math.isnan(number) else f"{number:.4f}"
+
+
+def _alike(ds: xr.Dataset) -> list[list[int]]:
+    """Species that end with the same mu and mass, to three digits, share a row."""
+    groups: dict[tuple, list[int]] = {}
+    for i in range(ds.sizes["species"]):
+        values = (
+            ds.chemical_potential[-1, i], ds.mass_squared[-1, i],
+            ds.equilibrium_chemical_potential[i], ds.statistics[i],
+        )  # fmt: skip
+        groups.setdefault(tuple(f"{float(v):.3f}" for v in values), []).append(i)
+    return list(groups.values())
+
+
+def _installation() -> Table:
+    """Versions, cores, caches, and what is missing."""
+    import importlib.metadata
+    import platform
+
+    from .backends.cpu import available_cores
+    from .compiling import cache_folder
+
+    table = Table(title=f"relboltz {__version__}", show_header=False)
+    table.add_row("Python", platform.python_version())
+    for name in ("numpy", "numba", "xarray", "h5netcdf", "pydantic", "matplotlib"):
+        table.add_row(name, importlib.metadata.version(name))
+    table.add_row("cores", str(available_cores()))
+    table.add_row("backend", "cpu")
+    table.add_row("compiled code", str(cache_folder()))
+    return table
+
+
+class _Clock(ProgressColumn):
+    """Time reached, step and drifts."""
+
+    def render(self, task: Task) -> Text:
+        return Text(str(task.fields.get("state", "")))
+
+
+@contextmanager
+def _progress(quiet: bool, end: float) -> Iterator[Callable | None]:
+    """A progress bar on a terminal, nothing elsewhere."""
+    if quiet or not console.is_terminal:
+        yield None
+        return
+    columns = (TextColumn("solving"), BarColumn(None), TimeRemainingColumn(), _Clock())
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task("", total=end, state="compiling ...")
+
+        def report(p) -> None:
+            state = (
+                f"t = {p.time:.3g} fm  dt = {p.step:.2g} fm  dN = {p.number_drift}  "
+                f"dE/E = {p.energy_drift:.0e}"
+            )
+            bar.update(task, completed=p.time, state=state)
+
+        yield report
+
+
+@contextmanager
+def _plain_warnings(quiet: bool) -> Iterator[None]:
+    """Accuracy warnings as one line each, on standard error."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", AccuracyWarning)
+
+        def show(message, category, filename, lineno, file=None, line=None) -> None:
+            errors.print(f"[yellow]warning:[/] {_escape(str(message))}", soft_wrap=True)
+
+        warnings.showwarning = show
+        yield
+
+
+__all__ = ["RunError", "app", "main", "summary"]

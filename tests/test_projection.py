@@ -1,0 +1,187 @@
+"""Landing on the grid: bracketing pairs of nodes with exact momentum, inside the box."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from relboltz import kinematics, projection
+from relboltz.backends import cpu_kernels as kernels
+from relboltz.backends.physics import compiled
+from relboltz.grid import PhaseSpace
+from relboltz.projection import FAR, WALK
+
+GRIDS = [
+    PhaseSpace(7, 2.0),
+    PhaseSpace(8, 2.0),
+    PhaseSpace((9, 6, 5), (2.0, 1.1, 3.0)),
+    PhaseSpace((4, 3, 12), (1.0, 2.5, 2.0)),
+]
+ON_GRIDS = pytest.mark.parametrize(
+    "grid", GRIDS, ids=lambda g: "x".join(map(str, g.momentum_cells))
+)
+MASSES2 = [(0.0, 0.0, 0.0, 0.0), (0.2, 0.2, 0.2, 0.2), (0.3, 0.05, 0.1, 0.25), (0.1, 0.1, 0.0, 0.0)]
+
+
+def geometry(grid):
+    """(cells, h) as the kernels take them."""
+    return tuple(float(n) for n in grid.momentum_cells), tuple(float(h) for h in grid.spacing)
+
+
+def pair_energy(grid, node, total, m2):
+    """Energy of (node, total - node) from the grid's own axes, None outside the box."""
+    squared = [0.0, 0.0]
+    for i in range(3):
+        partner = total[i] - node[i]
+        if not (0 <= node[i] < grid.momentum_cells[i] and 0 <= partner < grid.momentum_cells[i]):
+            return None
+        axis = grid.axis(i)
+        squared[0] += axis[node[i]] ** 2
+        squared[1] += axis[partner] ** 2
+    return float(np.sqrt(squared[0] + m2[0]) + np.sqrt(squared[1] + m2[1]))
+
+
+def events(grid, seed, n):
+    """Random node pairs scattered: (position of k1, total index, energy, squared masses)."""
+    rng = np.random.default_rng(seed)
+    cells, h = geometry(grid)
+    while n > 0:
+        ip, ik = (tuple(int(rng.integers(c)) for c in grid.momentum_cells) for _ in range(2))
+        p, k3 = (tuple(float(grid.axis(i)[node[i]]) for i in range(3)) for node in (ip, ik))
+        m2 = MASSES2[n % len(MASSES2)]
+        draws = tuple(rng.random(2).tolist())
+        k1, e, _, _, weight = kinematics.scatter(p, k3, m2, draws, (0.0, 0.0, 2.0))
+        if weight > 0:
+            position = tuple(projection.node_position(k1[i], cells[i], h[i]) for i in range(3))
+            yield position, tuple(a + b for a, b in zip(ip, ik, strict=True)), e, m2[:2]
+            n -= 1
+
+
+def floats(total):
+    """Indices as the kernels hold them."""
+    return tuple(float(t) for t in total)
+
+
+@ON_GRIDS
+def test_nodes_sit_at_their_indices(grid):
+    """node_momentum is the grid's axis to the last bit, node_position its inverse."""
+    cells, h = geometry(grid)
+    for i in range(3):
+        for index, k in enumerate(grid.axis(i).tolist()):
+            assert projection.node_momentum(float(index), cells[i], h[i]) == k
+            assert projection.node_position(k, cells[i], h[i]) == pytest.approx(index, abs=1e-13)
+
+
+@ON_GRIDS
+def test_brackets_are_the_closest_pairs_below_and_above_the_energy(grid):
+    """Against all 8 corners: which, how far, with which energy, in the box, exact momentum."""
+    cells, h = geometry(grid)
+    found = {"low": 0, "high": 0, "both": 0, "none": 0}
+    for position, total, e, m2 in events(grid, 1, 400):
+        low, e_low, high, e_high = projection.bracket(position, floats(total), e, m2, cells, h)
+        corner = np.floor(position).astype(int)
+        below, above = {}, {}
+        for code, bits in enumerate(itertools.product((0, 1), repeat=3)):
+            node = tuple(int(c) + b for c, b in zip(corner, bits[::-1], strict=True))
+            energy = pair_energy(grid, node, total, m2)
+            if energy is None:
+                continue
+            distance = sum(((position[i] - node[i]) * h[i]) ** 2 for i in range(3))
+            (below if energy <= e else above)[code] = (distance, energy)
+        for which, energy, candidates in ((low, e_low, below), (high, e_high, above)):
+            if not candidates:
+                assert which == -1
+                continue
+            assert which in candidates  # in the box, on its side of the shell
+            distance, expected = candidates[which]
+            assert distance <= min(d for d, _ in candidates.values()) * (1 + 1e-12)
+            assert energy == pytest.approx(expected, rel=1e-15)
+        if low >= 0 and high >= 0:
+            assert e_low <= e < e_high
+            r = (e - e_low) / (e_high - e_low)
+            assert 0 <= r <= 1
+            assert (1 - r) * e_low + r * e_high == pytest.approx(e, rel=1e-14)
+        kind = "both" if below and above else "low" if below else "high" if above else "none"
+        found[kind] += 1
+    assert found["both"] > 50 and found["none"] > 0
+
+
+@ON_GRIDS
+def test_the_walk_finds_a_pair_in_the_box_or_says_none(grid):
+    """Its energy is that of the node it names; out of the box it is FAR; P/2 is its end."""
+    cells, h = geometry(grid)
+    inside = outside = useful = 0
+    for position, total, e, m2 in events(grid, 2, 200):
+        for step in range(1, WALK + 1):
+            *node, energy = projection.walk(float(step), position, floats(total), e, m2, cells, h)
+            assert all(x == int(x) for x in node)
+            expected = pair_energy(grid, [int(x) for x in node], total, m2)
+            if expected is None:
+                assert energy == FAR
+                outside += 1
+            else:
+                assert energy == pytest.approx(expected, rel=1e-15)
+                inside += 1
+                useful += energy <= e
+            part = step / WALK
+            for i in range(3):
+                way = position[i] + part * (0.5 * total[i] - position[i])
+                assert abs(node[i] - way) <= 0.5 + 1e-12
+        assert energy < FAR  # half of P is in the box
+    assert inside > 0 and outside > 0 and useful > 0
+
+
+@ON_GRIDS
+def test_every_landed_event_conserves_momentum_and_energy(grid):
+    """The compiled chain from draw to legs: index sums exact, energy to 1e-14, number of legs."""
+    count, cells_h = kernels.CHUNK, geometry(grid)
+    rng = np.random.default_rng(3)
+    nodes = rng.integers(0, grid.size, 2 * kernels.CHUNK)
+    p, k3 = nodes[:count], nodes[count:]
+    index = np.array(np.unravel_index(np.arange(grid.size), grid.momentum_cells))
+    m2 = MASSES2[2]
+    energies = [grid.energies(m) for m in m2]
+    w = np.zeros(kernels.ROWS * kernels.CHUNK)
+    for i in range(3):
+        w[kernels.PX + i * count : kernels.PX + (i + 1) * count] = grid.momenta[i, p]
+        w[kernels.KX + i * count : kernels.KX + (i + 1) * count] = grid.momenta[i, k3]
+        w[kernels.TX + i * count : kernels.TX + (i + 1) * count] = index[i, p] + index[i, k3]
+    w[kernels.U0 : kernels.U0 + count] = rng.random(count)
+    w[kernels.U1 : kernels.U1 + count] = rng.random(count)
+    w[kernels.M2 : kernels.M2 + count] = w[kernels.INVERSE_Q : kernels.INVERSE_Q + count] = 1.0
+    legs = np.empty((count, 6), np.int32)
+    weights, ratios = np.empty(count), np.empty(count)
+    occupancy = rng.random(4 * grid.size)
+    offsets = tuple(i * grid.size for i in range(4))
+    kernels.scatter_chunk(count, m2, (0.0, 0.0, 2.0), w)
+    kernels.bracket_chunk(count, m2[:2], cells_h, w)
+    landed, everything, lost = kernels.land_conserving(
+        count, m2[:2], cells_h, 1.0, offsets, occupancy, w, nodes, legs, weights, ratios
+    )
+    assert 100 < landed < count and 0 < lost < everything
+    cells = legs[:landed].T - np.array([3, 2, 0, 1, 0, 1])[:, None] * grid.size
+    assert cells.min() >= 0 and cells.max() < grid.size
+    total = index[:, cells[0]] + index[:, cells[1]]
+    assert np.array_equal(index[:, cells[2]] + index[:, cells[3]], total)
+    assert np.array_equal(index[:, cells[4]] + index[:, cells[5]], total)
+    e = energies[3][cells[0]] + energies[2][cells[1]]
+    low = energies[0][cells[2]] + energies[1][cells[3]]
+    high = energies[0][cells[4]] + energies[1][cells[5]]
+    r = ratios[:landed]
+    assert r.min() >= 0 and r.max() <= 1
+    np.testing.assert_allclose((1 - r) * low + r * high, e, rtol=1e-14)
+
+
+def test_compiled_projection_gives_the_same_numbers():
+    """Python and compiled agree: the same corners, energies to 1e-12."""
+    grid = GRIDS[2]
+    cells, h = geometry(grid)
+    for position, total, e, m2 in events(grid, 4, 100):
+        arguments = (position, floats(total), e, m2, cells, h)
+        expected = projection.bracket(*arguments)
+        got = compiled.bracket(*arguments)
+        assert (got[0], got[2]) == (expected[0], expected[2])
+        assert got == pytest.approx(expected, rel=1e-12)
+        assert compiled.walk(3.0, *arguments) == pytest.approx(
+            projection.walk(3.0, *arguments), rel=1e-12
+        )

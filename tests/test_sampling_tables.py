@@ -1,0 +1,162 @@
+"""Drawing nodes: probabilities are exact integers, p is stratified, k3 is independent."""
+
+import numpy as np
+import pytest
+
+from relboltz.backends import cpu_kernels as kernels
+from relboltz.grid import PhaseSpace
+
+UNIT = 2**32
+
+
+def build(weight):
+    """The table of these weights: probability, cumulative, threshold, alias, inverse."""
+    n = len(weight)
+    buckets = 1 << max(0, (n - 1).bit_length())
+    table = {
+        "probability": np.empty(n, np.int64),
+        "cumulative": np.zeros(n + 1, np.int64),
+        "threshold": np.empty(buckets, np.int64),
+        "alias": np.empty(buckets, np.int64),
+        "inverse": np.empty(n),
+    }
+    kernels.sampling_table(np.asarray(weight, float), *table.values())
+    return table
+
+
+RNG = np.random.default_rng(1)
+WEIGHTS = {
+    "one": [3.0],
+    "two": [1.0, 2.0],
+    "power of two, equal": np.ones(64),
+    "equal": np.ones(105),
+    "random": RNG.random(105),
+    "steep": np.exp(RNG.uniform(-60, 0, 343)),
+    "one holds all": [1e-30, 1.0, 1e-30, 0.0, 1e-30],
+    "large": RNG.exponential(size=29791),
+}
+ON_WEIGHTS = pytest.mark.parametrize("weight", WEIGHTS.values(), ids=WEIGHTS)
+
+
+@ON_WEIGHTS
+def test_probabilities_add_up_to_exactly_one(weight):
+    """2^32 in integers, none of them 0, and the cumulative sums are theirs."""
+    table = build(weight)
+    probability = table["probability"]
+    assert probability.sum() == UNIT
+    assert probability.min() >= 1
+    assert table["cumulative"][0] == 0
+    assert np.array_equal(table["cumulative"][1:], np.cumsum(probability))
+    assert np.array_equal(table["inverse"], UNIT / probability)
+
+
+@ON_WEIGHTS
+def test_probabilities_follow_the_weights(weight):
+    """Within n units of 2^-32: what keeps every node reachable."""
+    q = build(weight)["probability"] / UNIT
+    exact = np.asarray(weight) / np.sum(weight)
+    assert np.abs(q - exact).max() <= 2 * len(exact) / UNIT
+
+
+@ON_WEIGHTS
+def test_buckets_hold_exactly_the_probabilities(weight):
+    """Threshold of a node plus what other buckets leave to it, as integers."""
+    table = build(weight)
+    threshold, alias = table["threshold"], table["alias"]
+    bucket = UNIT // len(threshold)
+    assert threshold.min() >= 0 and threshold.max() <= bucket
+    held = np.zeros(len(threshold), np.int64)
+    np.add.at(held, np.arange(len(threshold)), threshold)
+    np.add.at(held, alias, bucket - threshold)
+    n = len(table["probability"])
+    assert np.array_equal(held[:n], table["probability"])
+    assert not held[n:].any()
+
+
+GRID = PhaseSpace((5, 3, 7), (1.0, 2.0, 0.5))
+GEOMETRY = (
+    tuple(float(n) for n in GRID.momentum_cells),
+    tuple(float(h) for h in GRID.spacing),
+)
+
+
+def draw(table_p, table_k, samples, parts=None):
+    """Nodes p, k3 and a copy of the scratch rows of all samples, chunk by chunk."""
+    order = ("cumulative", "threshold", "alias", "inverse")
+    p_table, k_table = (tuple(t[key] for key in order) for t in (table_p, table_k))
+    words = np.empty(4 * kernels.CHUNK, np.uint64)
+    nodes = np.empty(2 * kernels.CHUNK, np.int64)
+    w = np.zeros(kernels.ROWS * kernels.CHUNK)
+    drawn, rows = [], []
+    size = parts or kernels.CHUNK
+    for first in range(0, samples, size):
+        count = min(size, samples - first)
+        kernels.draw_words(first, count, 5, 11, 0, 1, words)
+        kernels.draw_pairs(
+            first, count, samples, words, p_table, k_table, GRID.packed, GEOMETRY, w, nodes
+        )
+        drawn.append(nodes.reshape(2, -1)[:, :count].copy())
+        rows.append(w.reshape(kernels.ROWS, -1)[:, :count].copy())
+    return np.hstack(drawn), np.hstack(rows)
+
+
+P_TABLE = build(np.exp(RNG.uniform(-6, 0, GRID.size)))
+K_TABLE = build(RNG.random(GRID.size) + 0.05)
+
+
+@pytest.mark.parametrize("samples", [1, 97, 2048, 50001])
+def test_p_is_stratified(samples):
+    """Up to every node, the number of samples differs by less than 1 from N times its weight."""
+    (p, _), _ = draw(P_TABLE, K_TABLE, samples)
+    counts = np.concatenate([[0], np.cumsum(np.bincount(p, minlength=GRID.size))])
+    expected = samples * (P_TABLE["cumulative"] / UNIT)
+    assert counts[-1] == samples
+    assert np.abs(counts - expected).max() < 1
+
+
+def test_k3_is_drawn_with_its_weights():
+    """Counts within 4 sigma of N q (105 nodes, fixed seed), chi^2 as expected."""
+    samples = 200_000
+    (p, k), _ = draw(P_TABLE, K_TABLE, samples)
+    q = K_TABLE["probability"] / UNIT
+    counts = np.bincount(k, minlength=GRID.size)
+    pull = (counts - samples * q) / np.sqrt(samples * q * (1 - q))
+    assert np.abs(pull).max() < 4
+    chi2 = np.sum((counts - samples * q) ** 2 / (samples * q))
+    assert abs(chi2 - (GRID.size - 1)) < 4 * np.sqrt(2 * (GRID.size - 1))
+    assert abs(np.corrcoef(p, k)[0, 1]) < 4 / np.sqrt(samples)
+
+
+def test_weights_undo_the_probabilities():
+    """<1/(q q)> over samples is the number of pairs, for p and k3 alike: an unbiased sum."""
+    samples = 200_000
+    (p, k), rows = draw(P_TABLE, K_TABLE, samples)
+    inverse = rows[kernels.INVERSE_Q // kernels.CHUNK]
+    qp, qk = (t["probability"] / UNIT for t in (P_TABLE, K_TABLE))
+    np.testing.assert_allclose(inverse * qp[p] * qk[k], 1, rtol=1e-14)
+    sigma = inverse.std() / np.sqrt(samples)
+    assert abs(inverse.mean() - GRID.size**2) < 4 * sigma
+
+
+def test_drawn_momenta_are_those_of_the_nodes():
+    """Momenta, index sums and uniforms of every sample."""
+    (p, k), rows = draw(P_TABLE, K_TABLE, 3000)
+    row = {name: getattr(kernels, name) // kernels.CHUNK for name in
+           ("PX", "PY", "PZ", "KX", "KY", "KZ", "TX", "TY", "TZ", "U0", "U1")}  # fmt: skip
+    index = np.array(np.unravel_index(np.arange(GRID.size), GRID.momentum_cells))
+    for i, axis in enumerate("XYZ"):
+        assert np.array_equal(rows[row["P" + axis]], GRID.momenta[i, p])
+        assert np.array_equal(rows[row["K" + axis]], GRID.momenta[i, k])
+        assert np.array_equal(rows[row["T" + axis]], index[i, p] + index[i, k])
+    for name in ("U0", "U1"):
+        u = rows[row[name]]
+        assert 0 < u.min() and u.max() < 1
+        assert abs(u.mean() - 0.5) < 4 * np.sqrt(1 / 12 / len(u))
+
+
+def test_a_sample_does_not_depend_on_how_the_work_is_cut():
+    """Chunks of 2048 and of 311 draw the same events, bit for bit."""
+    whole_nodes, whole_rows = draw(P_TABLE, K_TABLE, 5000)
+    nodes, rows = draw(P_TABLE, K_TABLE, 5000, parts=311)
+    assert np.array_equal(whole_nodes, nodes)
+    assert np.array_equal(whole_rows, rows)
