@@ -49,12 +49,13 @@ def cache_folder() -> Path:
 @contextlib.contextmanager
 def caching() -> Iterator[None]:
     """Within it, functions compiled with ``cache=True`` are kept in ``cache_folder()``."""
-    before = numba.config.CACHE_DIR
-    numba.config.CACHE_DIR = str(cache_folder())
+    settings: Any = numba.config
+    before = settings.CACHE_DIR
+    settings.CACHE_DIR = str(cache_folder())
     try:
         yield
     finally:
-        numba.config.CACHE_DIR = before
+        settings.CACHE_DIR = before
 
 
 def kernel(function: Callable) -> Callable:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +19,7 @@ MAX_CELLS = 1024
 
 def _triple(name: str, value: object, kind: type) -> tuple:
     """One number for all axes or three numbers, as a tuple of three."""
-    values = (value,) * 3 if np.isscalar(value) else tuple(value)  # type: ignore[arg-type]
+    values: tuple[Any, ...] = (value,) * 3 if np.isscalar(value) else tuple(value)  # type: ignore
     if len(values) != 3:
         raise InputError(f"{name} = {value!r}: give one number or three, one for each axis")
     if kind is int and any(int(v) != v for v in values):
@@ -85,7 +86,7 @@ class PhaseSpace:
     def axis(self, i: int) -> NDArray[np.float64]:
         """The nodes along axis i [GeV]; exactly antisymmetric about 0."""
         n, h = self.momentum_cells[i], self.spacing[i]
-        return (np.arange(n) - 0.5 * (n - 1)) * h
+        return (np.arange(n, dtype=np.float64) - 0.5 * (n - 1)) * h
 
     @cached_property
     def momenta(self) -> NDArray[np.float64]:

@@ -146,10 +146,10 @@ def screened(t, q2, screening2, ekt):
 
 
 def root_through_k2(p, k3, k1x, k1y, m2, branch):
-    """k1z = (A + branch sqrt H)/B of E_1 + E_2 = E_3 + E_p with k2 = k3 + p - k1, and 1/(4 E1 E2 |J|).
+    """k1z of E_1 + E_2 = E_3 + E_p with k2 = k3 + p - k1, and 1/(4 E1 E2 |J|).
 
-    The paper's first choice. branch = +1 or -1; the weight is 0 where there is no root.
-    1/(4 E1 E2 |J|) = 1/(4 E sqrt H), the same for both roots.
+    The paper's first choice: k1z = (A + branch sqrt H)/B with branch = +1 or -1. The weight,
+    1/(4 E sqrt H) for either root, is 0 where there is none.
     """
     ma2, mb2, mc2, md2 = m2
     e = energy(p, md2) + energy(k3, mc2)

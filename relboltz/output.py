@@ -6,6 +6,7 @@ import contextlib
 import os
 import platform
 import sys
+import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -196,7 +197,7 @@ class Sink:
         """A last try in the folders for temporary files."""
         assert self.path is not None
         name = f"{self.path.stem}-rescued-{os.getpid()}.nc"
-        for folder in dict.fromkeys((os.environ.get("TMPDIR", "/tmp"), "/dev/shm", Path.home())):
+        for folder in (tempfile.gettempdir(), "/dev/shm", str(Path.home())):
             with contextlib.suppress(OSError):
                 rescued = Path(folder) / name
                 write(ds, rescued)

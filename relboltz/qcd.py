@@ -221,6 +221,7 @@ def _build(
     }
     groups = {key: members for key, members in groups.items() if members}
     constant = _constant_masses(masses, names, groups)
+    _check_pole(constant, screening)
     return Model(
         [species(n) for n in names],
         processes(names, g2 * g2),
@@ -263,6 +264,24 @@ def _constant_masses(
             "a mass in GeV (0 if massless)"
         )
     return result
+
+
+def _check_pole(masses: Mapping[str, float], screening: str | float | None) -> None:
+    """Refuse quarks too heavy for the regulator of the u channel of q g -> q g.
+
+    u reaches (m_q - m_g)^2 > 0 there. With the gluon mass as the regulator the propagator has
+    its pole at m_q = 2 m_g, and from m_q^2 = 2 m_g^2 on it enhances what it should screen.
+    """
+    if masses.get("g", 0.0) == 0 or screening not in (None, "thermal"):
+        return
+    heaviest = max(masses, key=lambda name: masses[name])
+    if masses[heaviest] ** 2 > 2 * masses["g"] ** 2 * (1 + 1e-12):
+        raise InputError(
+            f"model.masses: m^2 of {heaviest} = {masses[heaviest] ** 2:.4g} GeV^2 exceeds 2 m_g^2 "
+            f"= {2 * masses['g'] ** 2:.4g} GeV^2: the u channel of q g -> q g, screened by m_g^2, "
+            f"runs into its pole (m_q = 2 m_g); lower {heaviest}, raise g, or set "
+            "model.screening to a larger mass in GeV"
+        )
 
 
 def _screening(

@@ -168,7 +168,7 @@ class Stepper:
             flows=flows,
             null_weight=lost / total if total > 0 else 0.0,
             limited_weight=max(limited1, limited2),
-            rate=d1 * (2.0 / length),
+            rate=d1.astype(np.float64) * (2.0 / length),
         )
         new = replace(
             state,

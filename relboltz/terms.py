@@ -63,7 +63,11 @@ def collision_term(
     checks.check_model(backend, m2, screening2)
     number = (values * model.degeneracy[:, None]).ravel()
     table, occupancy = backend.tables(number, 1.0)
-    gains, losses, nets, rates, null = [], [], [], [], []
+    gains: list[NDArray] = []
+    losses: list[NDArray] = []
+    nets: list[NDArray] = []
+    rates: list[tuple[NDArray, NDArray]] = []
+    null: list[float] = []
     scale = 0.0
     for batch in range(batches):
         total, lost = backend.draw(Draw(batch, m2, screening2), occupancy)

@@ -9,7 +9,7 @@ from scipy.optimize import brentq, fsolve
 from scipy.special import zeta
 
 from relboltz import equilibrium as eq
-from relboltz import qcd
+from relboltz import gluons, qcd, quarks
 from relboltz.grid import PhaseSpace
 from relboltz.model import Model, Process, Species
 from relboltz.units import HBARC
@@ -88,7 +88,7 @@ def test_a_divergent_node_gets_its_cell_average():
 @pytest.mark.parametrize("velocity", [np.zeros(3), FLOW, np.array([0, 0, 0.7])])
 @pytest.mark.parametrize("cells", [20, 21])
 def test_local_gives_thermal_states_back(velocity, cells):
-    grid, model = PhaseSpace(cells, 2.0), qcd.qcd(0.3)
+    grid, model = PhaseSpace(cells, 2.0), qcd(0.3)
     f = eq.thermal(grid, model, 0.3, MU, velocity, MASSES)
     state = eq.local(grid, model, f, MASSES)
     assert state.found and state.condensate_fraction == 0
@@ -99,7 +99,7 @@ def test_local_gives_thermal_states_back(velocity, cells):
 
 
 def test_local_does_not_depend_on_its_start():
-    grid, model = PhaseSpace(20, 2.0), qcd.qcd(0.3)
+    grid, model = PhaseSpace(20, 2.0), qcd(0.3)
     far = eq.local(grid, model, eq.thermal(grid, model, 0.5, MU - 0.3, 0 * FLOW, MASSES), MASSES)
     f = eq.thermal(grid, model, 0.3, MU, FLOW, MASSES) * (1 + 0.3 * np.cos(grid.momenta[0]))
     cold, warm = eq.local(grid, model, f, MASSES), eq.local(grid, model, f, MASSES, start=far)
@@ -108,7 +108,7 @@ def test_local_does_not_depend_on_its_start():
 
 
 def test_local_keeps_numbers_momentum_and_kinetic_energy_and_raises_entropy():
-    grid, model = PhaseSpace(16, 2.0), qcd.gluons(0.3)
+    grid, model = PhaseSpace(16, 2.0), gluons(0.3)
     f = 0.4 * (((grid.momenta - 0.3) ** 2).sum(axis=0) < 1.0)[None].astype(float)
     m2 = eq.masses(grid, model, f)
     state = eq.local(grid, model, f, m2)
@@ -129,7 +129,7 @@ def test_local_keeps_numbers_momentum_and_kinetic_energy_and_raises_entropy():
 @pytest.mark.parametrize("cells", [5, 20, 31])
 @pytest.mark.parametrize("scale", [None, 0.0, 1e-6, 100.0])
 def test_masses_solve_the_gap_equation_from_any_start(cells, scale):
-    grid, model = PhaseSpace(cells, 2.0), qcd.qcd(0.3)
+    grid, model = PhaseSpace(cells, 2.0), qcd(0.3)
     f = eq.thermal(grid, model, 0.3, MU, FLOW, MASSES)
     m2 = eq.masses(grid, model, f, start=None if scale is None else scale * MASSES)
     wanted = model.mass_squared(eq.coupling_integrals(grid, model, f, m2))
@@ -138,13 +138,13 @@ def test_masses_solve_the_gap_equation_from_any_start(cells, scale):
 
 def test_masses_without_particles_or_coupling_are_the_constant_ones():
     grid = PhaseSpace(9, 2.0)
-    assert (eq.masses(grid, qcd.qcd(0.3), np.zeros((7, grid.size))) == 0).all()
-    model = qcd.gluons(0.3, masses={"g": 0.7})
+    assert (eq.masses(grid, qcd(0.3), np.zeros((7, grid.size))) == 0).all()
+    model = gluons(0.3, masses={"g": 0.7})
     assert eq.masses(grid, model, np.ones((1, grid.size))) == pytest.approx([0.49])
 
 
 def test_coupling_integrals_average_a_massless_node_at_rest():
-    grid, model = PhaseSpace(7, 1.0), qcd.gluons(0.3, masses="massless", screening=1.0)
+    grid, model = PhaseSpace(7, 1.0), gluons(0.3, masses="massless", screening=1.0)
     y = eq.coupling_integrals(grid, model, np.ones((1, grid.size)), np.zeros(1))
     wanted = 16 * grid.inverse_energies(0.0).sum() * grid.cell_volume / (2 * np.pi) ** 3
     assert y == pytest.approx([wanted], rel=1e-14)
@@ -152,7 +152,7 @@ def test_coupling_integrals_average_a_massless_node_at_rest():
 
 def test_total_energy_is_stationary_in_the_masses():
     """With Y held in the field term as K^-1 dm^2, dE_total/dm^2 = 0 at the gap solution."""
-    grid, model = PhaseSpace(12, 2.0), qcd.gluons(0.3)
+    grid, model = PhaseSpace(12, 2.0), gluons(0.3)
     f = step(grid, model, 0.5)
     m2, k = eq.masses(grid, model, f)[0], model.mass_coupling[0, 0]
 
@@ -168,7 +168,7 @@ def test_total_energy_is_stationary_in_the_masses():
 @pytest.mark.parametrize("velocity", [np.zeros(3), FLOW])
 @pytest.mark.parametrize("cells", [20, 21])
 def test_predict_keeps_charges_momentum_and_total_energy(velocity, cells):
-    grid, model = PhaseSpace(cells, 2.0), qcd.qcd(0.3)
+    grid, model = PhaseSpace(cells, 2.0), qcd(0.3)
     f = eq.thermal(grid, model, 0.3, MU, velocity, MASSES)
     numbers, momentum, energy = totals(grid, model, f)
     state = eq.predict(grid, model, numbers, momentum, energy)
@@ -185,7 +185,7 @@ def test_predict_keeps_charges_momentum_and_total_energy(velocity, cells):
 
 
 def test_predict_of_its_own_state_is_that_state():
-    grid, model = PhaseSpace(21, 2.0), qcd.qcd(0.3)
+    grid, model = PhaseSpace(21, 2.0), qcd(0.3)
     start = step(grid, model, 0.5)
     state = eq.predict(grid, model, *totals(grid, model, start))
     again = eq.predict(grid, model, *totals(grid, model, state.f))
@@ -210,7 +210,7 @@ def test_species_that_cannot_be_produced_stay_empty():
 
 @pytest.mark.parametrize("momentum", [np.zeros(3), np.array([0.1, 0, 0])])
 def test_no_state_is_said_so(momentum):
-    grid, model = PhaseSpace(10, 2.0), qcd.quarks(0.3)
+    grid, model = PhaseSpace(10, 2.0), quarks(0.3)
     full = 6 * grid.size * grid.measure
     for number, energy in ((1.2 * full, 3 * full), (0.5 * full, 0.1 * full), (0.0, 0.0)):
         state = eq.predict(grid, model, [number], momentum, energy)
@@ -226,13 +226,13 @@ def test_no_state_is_said_so(momentum):
 
 def test_final_states_of_the_papers_step_on_its_grid():
     grid = PhaseSpace(30, 2.0)
-    model = qcd.gluons(0.3)
+    model = gluons(0.3)
     state = eq.predict(grid, model, *totals(grid, model, step(grid, model, 0.5)))
     assert state.temperature == pytest.approx(0.43514, abs=6e-6)
     assert state.chemical_potential[0] == pytest.approx(0.64688, abs=6e-6)
     assert state.mass_squared[0] == pytest.approx(0.5279, abs=6e-5)
     assert state.condensate_fraction == 0
-    model = qcd.qcd(0.3)
+    model = qcd(0.3)
     state = eq.predict(grid, model, *totals(grid, model, step(grid, model, 0.5)))
     assert state.temperature == pytest.approx(0.4022, abs=6e-5)
     np.testing.assert_allclose(state.chemical_potential, 0.2724, atol=6e-5)
@@ -243,12 +243,12 @@ def test_final_states_of_the_papers_step_on_its_grid():
 
 @pytest.mark.parametrize("cells", [60, 61])
 def test_final_states_in_a_large_box_are_those_of_unlimited_space(cells):
-    grid, model = PhaseSpace(cells, 6.0), qcd.gluons(0.3)
+    grid, model = PhaseSpace(cells, 6.0), gluons(0.3)
     state = eq.predict(grid, model, *exact_step(model, 0.5))
     assert state.temperature == pytest.approx(0.3838, abs=1e-4)
     assert state.chemical_potential[0] == pytest.approx(0.7015, abs=1e-3)
     assert state.mass_squared[0] == pytest.approx(0.5449, abs=1e-4)
-    model = qcd.qcd(0.3)
+    model = qcd(0.3)
     state = eq.predict(grid, model, *exact_step(model, 0.5))
     assert state.temperature == pytest.approx(0.3529, abs=1e-4)
     assert state.chemical_potential[0] == pytest.approx(0.3825, abs=2e-4)
@@ -256,7 +256,7 @@ def test_final_states_in_a_large_box_are_those_of_unlimited_space(cells):
 
 
 @pytest.mark.parametrize("cells", [40, 41])
-@pytest.mark.parametrize("build, critical", [(qcd.gluons, 0.1544), (qcd.qcd, 0.3078)])
+@pytest.mark.parametrize("build, critical", [(gluons, 0.1544), (qcd, 0.3078)])
 def test_massless_gluons_condense_beyond_the_critical_step(cells, build, critical):
     grid, model = PhaseSpace(cells, 5.0), build(0.3, masses="massless", screening=1.0)
     below, above = (
@@ -270,7 +270,7 @@ def test_massless_gluons_condense_beyond_the_critical_step(cells, build, critica
 @pytest.mark.parametrize("cells", [40, 41])
 def test_massless_condensate_fraction_is_exact(cells):
     """N - N_crit(T) with E = 16 pi^2 T^4 / 30 and N_crit = 16 zeta(3) T^3 / pi^2."""
-    grid, model = PhaseSpace(cells, 6.0), qcd.gluons(0.3, masses="massless", screening=1.0)
+    grid, model = PhaseSpace(cells, 6.0), gluons(0.3, masses="massless", screening=1.0)
     numbers, momentum, energy = exact_step(model, 0.3)
     temperature = (30 * energy * HBARC**3 / (16 * np.pi**2)) ** 0.25
     fraction = 1 - 16 * zeta(3) * (temperature / HBARC) ** 3 / np.pi**2 / numbers[0]
@@ -310,7 +310,7 @@ def condensed_exactly(model, f0):
 @pytest.mark.parametrize("cells", [40, 41])
 @pytest.mark.parametrize("alpha_s, f0", [(0.3, 2.0), (0.1, 1.0)])
 def test_condensate_with_self_consistent_masses(cells, alpha_s, f0):
-    grid, model = PhaseSpace(cells, 6.0), qcd.gluons(alpha_s)
+    grid, model = PhaseSpace(cells, 6.0), gluons(alpha_s)
     state = eq.predict(grid, model, *exact_step(model, f0))
     temperature, m2, fraction = condensed_exactly(model, f0)
     assert fraction > 0.01
@@ -322,13 +322,13 @@ def test_condensate_with_self_consistent_masses(cells, alpha_s, f0):
 
 @pytest.mark.parametrize("cells", [40, 41])
 def test_no_condensate_at_moderate_occupation(cells):
-    grid, model = PhaseSpace(cells, 5.0), qcd.gluons(0.3)
+    grid, model = PhaseSpace(cells, 5.0), gluons(0.3)
     assert eq.predict(grid, model, *exact_step(model, 0.5)).condensate_fraction == 0
 
 
 def test_a_condensate_flows_with_the_fluid():
     """Number, momentum and total energy close with N_c particles of momentum gamma m v."""
-    grid, model = PhaseSpace(30, 5.0), qcd.gluons(0.3)
+    grid, model = PhaseSpace(30, 5.0), gluons(0.3)
     moving = (np.sqrt(grid.momentum_squared) - 0.4 * grid.momenta[2]) / np.sqrt(0.84)
     numbers, momentum, energy = totals(grid, model, 2.0 * (moving < Q)[None].astype(float))
     state = eq.predict(grid, model, numbers, momentum, energy)
@@ -369,7 +369,7 @@ def test_edge_loss_is_the_tail_outside_the_box():
 
 
 def test_edge_loss_of_the_papers_box_is_large_and_of_a_big_box_small():
-    model = qcd.gluons(0.3)
+    model = gluons(0.3)
     losses = []
     for width in (2.0, 6.0):
         grid = PhaseSpace(30, width)
@@ -381,12 +381,12 @@ def test_edge_loss_of_the_papers_box_is_large_and_of_a_big_box_small():
 @pytest.mark.parametrize("cells", [40, 41])
 def test_temperature_without_number(cells):
     """Black-body gluons E = 16 pi^2 T^4 / 30; thermal masses: the state at mu = 0 itself."""
-    model = qcd.gluons(0.3, masses="massless", screening=1.0)
+    model = gluons(0.3, masses="massless", screening=1.0)
     energy = 16 * np.pi**2 / 30 * 0.4**4 / HBARC**3
     grid = PhaseSpace(cells, 6.0)
     assert eq.temperature_without_number(grid, model, energy) == pytest.approx(0.4, rel=2e-3)
 
-    model, m2 = qcd.qcd(0.3), np.full(7, 0.1)
+    model, m2 = qcd(0.3), np.full(7, 0.1)
     for _ in range(60):
         f = eq.thermal(grid, model, 0.35, np.zeros(7), np.zeros(3), m2)
         m2 = model.mass_squared(eq.coupling_integrals(grid, model, f, m2))

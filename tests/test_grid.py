@@ -53,7 +53,7 @@ def test_packed_indices_name_every_node(grid):
     assert grid.packed.shape == (grid.size,) and len(set(grid.packed.tolist())) == grid.size
     for node, packed in enumerate(grid.packed.tolist()):
         ix, iy, iz = packed & 1023, (packed >> 10) & 1023, packed >> 20
-        nx, ny, nz = grid.momentum_cells
+        _, ny, nz = grid.momentum_cells
         assert node == (ix * ny + iy) * nz + iz
         expected = (grid.axis(0)[ix], grid.axis(1)[iy], grid.axis(2)[iz])
         assert tuple(grid.momenta[:, node]) == expected

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from relboltz import initial, qcd
+from relboltz import gluons, initial, qcd
 from relboltz.errors import InputError
 from relboltz.grid import PhaseSpace
 from relboltz.model import Model, Process, Species
@@ -233,7 +233,7 @@ def test_a_file_that_is_no_snapshot_is_refused(tmp_path):
 
 
 def test_a_species_overrides_its_group_and_absent_ones_are_empty():
-    model = qcd.qcd(0.3)
+    model = qcd(0.3)
     low, high = initial.step(0.1, 1.0), initial.step(0.4, 1.0)
     f = initial.evaluate({"u": high, "quarks": low}, PhaseSpace(9, 2.0), model)
     peak = dict(zip(model.names, f.max(axis=1), strict=True))
@@ -243,7 +243,7 @@ def test_a_species_overrides_its_group_and_absent_ones_are_empty():
 @pytest.mark.parametrize("sampling", ["cell", "node"])
 @pytest.mark.parametrize("velocity", [(0, 0, 0), (0.3, 0, 0.2)])
 def test_thermal_states_carry_the_masses_they_cause(sampling, velocity):
-    model, grid = qcd.qcd(0.3), PhaseSpace(15, 3.0)
+    model, grid = qcd(0.3), PhaseSpace(15, 3.0)
     shapes = {
         "g": initial.thermal(0.35, 0.3, velocity, sampling=sampling),
         "quarks": initial.thermal(0.35, 0.2, velocity, sampling=sampling),
@@ -263,7 +263,7 @@ def test_thermal_states_carry_the_masses_they_cause(sampling, velocity):
 
 
 def test_the_known_final_state_of_gluons_has_its_known_mass():
-    model = qcd.gluons(0.3)
+    model = gluons(0.3)
     shape = initial.thermal(0.43514, 0.64688, sampling="node")
     f = initial.evaluate({"g": shape}, BOX, model)[0]
     energy = 0.43514 * np.log(1 / f + 1) + 0.64688
@@ -273,11 +273,11 @@ def test_the_known_final_state_of_gluons_has_its_known_mass():
 
 def test_a_potential_above_the_thermal_mass_is_refused():
     with pytest.raises(InputError, match=r"initial.g.chemical_potential = 0.9: .* at most 0.5"):
-        initial.evaluate({"g": initial.thermal(0.2, 0.9)}, BOX, qcd.gluons(0.3))
+        initial.evaluate({"g": initial.thermal(0.2, 0.9)}, BOX, gluons(0.3))
 
 
 def test_a_potential_above_a_constant_mass_is_refused():
-    model = qcd.gluons(0.3, masses={"g": 0.7})
+    model = gluons(0.3, masses={"g": 0.7})
     with pytest.raises(InputError, match=r"initial.g.chemical_potential = 0.8: .* 0.7 GeV"):
         initial.evaluate({"g": initial.thermal(0.2, 0.8)}, BOX, model)
 
@@ -307,7 +307,7 @@ def test_an_empty_system_is_refused():
 
 def test_unknown_species_and_shapes_are_refused():
     with pytest.raises(InputError, match="unknown species initial.quark; did you mean 'quarks'"):
-        initial.evaluate({"quark": initial.step(0.5, 1.5)}, BOX, qcd.qcd(0.3))
+        initial.evaluate({"quark": initial.step(0.5, 1.5)}, BOX, qcd(0.3))
     with pytest.raises(InputError, match="initial.a = 0.5: use a shape"):
         initial.evaluate({"a": 0.5}, BOX, scalar_model())
 

@@ -31,7 +31,7 @@ def test_changing_species_conserves_only_the_number():
 def test_elastic_scattering_conserves_every_species():
     """a b -> a b leaves two independent charges, the number first."""
     conserved = model("a b -> a b").conserved
-    assert list(conserved)[0] == "number" and conserved["number"] == (1, 1)
+    assert next(iter(conserved)) == "number" and conserved["number"] == (1, 1)
     assert len(conserved) == 2
     assert np.linalg.matrix_rank(np.array(list(conserved.values()))) == 2
 

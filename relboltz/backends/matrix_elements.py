@@ -20,7 +20,7 @@ from typing import Any
 import numba
 from numba.core.errors import NumbaError
 
-from ..compiling import FASTMATH, cache_folder, kernel
+from ..compiling import FASTMATH, cache_folder
 from ..errors import InputError
 from ..model import Process
 
@@ -71,14 +71,13 @@ _compiled: dict[Any, Callable] = {}
 def _generate(function: Callable, arguments: str) -> Callable:
     name = getattr(function, "__name__", "matrix element")
     module = sys.modules.get(getattr(function, "__module__", None) or "")
-    importable = (
+    if (
         module is not None
         and module.__name__ != "__main__"
         and getattr(module, "__spec__", None) is not None
         and getattr(module, name, None) is function
         and importlib.util.find_spec(module.__name__) is not None
-    )
-    if importable:
+    ):
         imports = f"from {module.__name__} import {name} as function"
         text = TEMPLATE.format(name=name, imports=imports, arguments=arguments)
         text += "\n\nevaluate = kernel(evaluate)\n"
@@ -116,6 +115,3 @@ def compile_error(process: Process, error: NumbaError) -> InputError:
         "arithmetic and functions of the math module on the numbers it is given; helper functions "
         "must be decorated with numba.njit"
     )
-
-
-__all__ = ["compile_error", "evaluator", "kernel"]
