@@ -19,10 +19,10 @@ MAX_CELLS = 1024
 
 def _triple(name: str, value: object, kind: type) -> tuple:
     """One number for all axes or three numbers, as a tuple of three."""
-    values: tuple[Any, ...] = (value,) * 3 if np.isscalar(value) else tuple(value)  # type: ignore
-    if len(values) != 3:
+    values: tuple[Any, ...] = (value,) * 3 if np.ndim(value) == 0 else tuple(value)  # type: ignore
+    if len(values) != 3 or not all(isinstance(v, int | float | np.number) for v in values):
         raise InputError(f"{name} = {value!r}: give one number or three, one for each axis")
-    if kind is int and any(int(v) != v for v in values):
+    if kind is int and not all(float(v).is_integer() for v in values):
         raise InputError(f"{name} = {value!r}: numbers of cells are whole numbers")
     return tuple(kind(v) for v in values)
 

@@ -92,14 +92,19 @@ def peaked_angle(u, tau_min, tau_max, span):
     return span * v, tau * tau / (tau_min * tau_max)
 
 
-def scatter(p, k3, m2, draws, angle):
+def inverse_energy(e, at_rest):
+    """1/E; a massless particle at rest takes the average of 1/E over its cell."""
+    return 1.0 / e if e > 0.0 else at_rest
+
+
+def scatter(p, k3, m2, draws, angle, at_rest):
     """One drawn event: k1 in the frame of the grid, the pair's energy, s, t, and its weight.
 
     m2 = (m_a^2, m_b^2, m_c^2, m_d^2); draws = two uniforms; angle = (screening2, peak, span):
     peak = 1 draws t with the weight 1/(screening2 - t)^2, peak = 0 a flat angle, and span = 2
     covers the sphere, span = 1 the forward half (for identical particles, where M(t, u) is
     symmetric, that has the same average). The weight is Phi2 / (E_c E_d) times what undoes the
-    peak; it is 0 below threshold.
+    peak; it is 0 below threshold. at_rest stands for 1/E of a massless leg with p = 0.
     """
     ma2, mb2, mc2, md2 = m2
     screening2, peak, span = angle
@@ -125,7 +130,8 @@ def scatter(p, k3, m2, draws, angle):
     axis = unit_vector(to_rest_frame(k3, ek, total, e, root_s))
     n = turn(axis, one_minus_cos, phi_cos, phi_sin)
     k1 = from_rest_frame((k_out * n[0], k_out * n[1], k_out * n[2]), e1, total, e, root_s)
-    weight = two_body_phase_space(s, k_out) * unpeak / (ep * ek) if open_ else 0.0
+    inverse = inverse_energy(ep, at_rest) * inverse_energy(ek, at_rest)
+    weight = two_body_phase_space(s, k_out) * unpeak * inverse if open_ else 0.0
     return k1, e, s, t, weight
 
 
@@ -161,7 +167,8 @@ def root_through_k2(p, k3, k1x, k1y, m2, branch):
     beta = pz / e
     rest = 1.0 - beta * beta
     h = alpha * alpha - rest * (k1x * k1x + k1y * k1y + ma2)
-    exists = h > 0.0 and rest > 0.0 and alpha > 0.0 and s > 0.0
+    threshold = sqrt(ma2) + sqrt(mb2)
+    exists = h > 0.0 and rest > 0.0 and alpha > 0.0 and s > threshold * threshold
     root = sqrt(h) if exists else 1.0
     k1z = (alpha * beta + branch * root) / (rest if rest > 0.0 else 1.0)
     return k1z, (1.0 / (4.0 * e * root) if exists else 0.0)

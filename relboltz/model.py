@@ -58,7 +58,7 @@ class Species:
                 f"species {self.name}: statistics = {self.statistics!r}: "
                 "use +1 (Bose), -1 (Fermi) or 0 (classical)"
             )
-        if not self.degeneracy > 0:
+        if not 0 < self.degeneracy < np.inf:
             raise InputError(f"species {self.name}: degeneracy = {self.degeneracy!r} must be > 0")
 
 
@@ -92,6 +92,14 @@ class Process:
             raise InputError(f'process {self.name}: peak = {peak!r}: use "t" or leave it out')
         self.matrix_element = matrix_element
         self.peak = peak
+        for key, value in parameters.items():
+            if key in (*KINEMATIC, *OPTIONAL):
+                raise InputError(
+                    f"process {self.name}: {key!r} is the name of a kinematic quantity; give the "
+                    "parameter another name"
+                )
+            if isinstance(value, bool) or not isinstance(value, int | float | np.number):
+                raise InputError(f"process {self.name}: {key} = {value!r} must be a number")
         self.parameters = {key: float(value) for key, value in parameters.items()}
         self.arguments = _arguments(self)
 
@@ -141,8 +149,11 @@ def _arguments(process: Process) -> tuple[str, ...]:
             "use a plain Python function"
         ) from error
     known = (*KINEMATIC, *OPTIONAL, *process.parameters)
-    if len(names) >= 7 and any(
-        p.name not in known and p.default is p.empty for p in names[:7]
+    usual = list(zip(names, KINEMATIC, strict=False))
+    if (
+        len(names) >= 7
+        and any(p.name not in known and p.default is p.empty for p, _ in usual)
+        and all(p.name not in known or p.name == meant for p, meant in usual)
     ):  # other names for the usual seven: by position
         resolved = list(KINEMATIC)
         names = names[7:]
@@ -156,7 +167,7 @@ def _arguments(process: Process) -> tuple[str, ...]:
             )
         if parameter.name in known:
             resolved.append(parameter.name)
-        elif parameter.default is not parameter.empty:
+        elif isinstance(parameter.default, int | float):
             process.parameters[parameter.name] = float(parameter.default)
             resolved.append(parameter.name)
         else:
@@ -183,6 +194,10 @@ class Screening:
     constant: float = 0.0
     coupling: tuple[float, ...] | None = None
     ekt: bool = False
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.constant < np.inf:
+            raise InputError(f"screening: {self.constant!r} GeV^2 must be 0 or positive")
 
     def squared(self, y: NDArray[np.float64]) -> float:
         """screening2 [GeV^2] of a state with Y_b = y [GeV^2]."""
@@ -222,15 +237,23 @@ class Model:
         self.names = tuple(s.name for s in self.species)
         self.degeneracy = np.array([s.degeneracy for s in self.species], dtype=float)
         self.statistics = np.array([s.statistics for s in self.species], dtype=np.int64)
-        self.screening = (
-            screening if isinstance(screening, Screening) else Screening(float(screening) ** 2)
-        )
+        if not isinstance(screening, Screening):
+            number = isinstance(screening, int | float) and not isinstance(screening, bool)
+            if not number or not 0 <= screening < np.inf:
+                raise InputError(f"screening = {screening!r}: a mass in GeV is 0 or positive")
+            screening = Screening(float(screening) ** 2)
+        if screening.coupling is not None and len(screening.coupling) != len(self.species):
+            raise InputError(
+                f"screening.coupling has {len(screening.coupling)} entries for "
+                f"{len(self.species)} species"
+            )
+        self.screening = screening
         self._check_lists()
         self.constant_mass_squared = np.zeros(len(self.species))
-        for key, mass in (masses or {}).items():
+        for key, mass in sorted((masses or {}).items(), key=lambda item: item[0] in self.names):
             for index in self.indices(key, "masses"):
-                if not (np.isfinite(mass) and mass >= 0):
-                    raise InputError(f"masses: {key} = {mass!r} GeV must be 0 or positive")
+                if not isinstance(mass, int | float) or not 0 <= mass < np.inf:
+                    raise InputError(f"masses: {key} = {mass!r}: a mass in GeV is 0 or positive")
                 self.constant_mass_squared[index] = float(mass) ** 2
         n = len(self.species)
         coupling = np.zeros((n, n)) if mass_coupling is None else np.asarray(mass_coupling, float)
@@ -249,6 +272,12 @@ class Model:
             raise InputError("a model needs at least one species")
         if len(set(self.names)) != len(self.names):
             raise InputError(f"species names must differ: {', '.join(self.names)}")
+        for group, members in self.groups.items():
+            for member in members:
+                if member not in self.names:
+                    raise InputError(
+                        f"group {group}: unknown species {member!r}; {suggest(member, self.names)}"
+                    )
         seen: dict[frozenset, str] = {}
         for process in self.processes:
             for leg in process.legs:
@@ -265,7 +294,8 @@ class Model:
                     "process once, its reverse is included"
                 )
             seen[key] = process.name
-            if process.peak == "t" and self.screening == Screening():
+            none = self.screening.constant == 0 and self.screening.coupling is None
+            if process.peak == "t" and none:
                 raise InputError(
                     f'process {process.name}: peak = "t" needs a screening mass: '
                     "give Model(..., screening=mass in GeV)"
@@ -315,7 +345,8 @@ class Model:
         for key in dict.fromkeys(k for s in self.species for k in s.charges):
             values = [Fraction(s.charges.get(key, 0)).limit_denominator(1000) for s in self.species]
             if all(v.denominator == 1 for v in values):
-                candidates.append((key, tuple(int(v) for v in values)))
+                name = f"charge {key}" if key == "number" else key
+                candidates.append((name, tuple(int(v) for v in values)))
         for vector in _null_space(self.stoichiometry):
             candidates.append((_charge_name(vector, self.names), vector))
         basis: dict[str, tuple[int, ...]] = {}

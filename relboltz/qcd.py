@@ -212,7 +212,8 @@ def _build(
     masses: str | Mapping[str, float],
     screening: str | float | None,
 ) -> Model:
-    if isinstance(alpha_s, bool) or not isinstance(alpha_s, int | float) or not alpha_s > 0:
+    number = isinstance(alpha_s, int | float) and not isinstance(alpha_s, bool)
+    if not number or not 0 < alpha_s < math.inf:
         raise InputError(f"model.alpha_s = {alpha_s!r}: the coupling must be a positive number")
     g2 = 4 * math.pi * alpha_s
     groups = {
@@ -236,7 +237,7 @@ def _build(
 def _constant_masses(
     masses: str | Mapping[str, float], names: tuple[str, ...], groups: Mapping[str, tuple[str, ...]]
 ) -> dict[str, float]:
-    """Constant masses by species: a species overrides its group, u implies ubar."""
+    """Constant masses by species: a species overrides its group, a quark implies its antiquark."""
     if isinstance(masses, str):
         if masses not in ("thermal", "massless"):
             raise InputError(
@@ -245,18 +246,20 @@ def _constant_masses(
             )
         return {}
     known = (*names, *groups)
-    result: dict[str, float] = {}
-    for key in sorted(masses, key=lambda k: k not in groups):
+    for key, value in masses.items():
         if key not in known:
             raise InputError(f"unknown key model.masses.{key}: {suggest(key, known)}")
-        value = masses[key]
-        if isinstance(value, bool) or not isinstance(value, int | float) or not value >= 0:
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e3:
             raise InputError(f"model.masses.{key} = {value!r}: a mass in GeV is 0 or positive")
-        members = groups.get(key, (key,))
-        for member in members:
-            for n in (member, member + "bar"):
-                if n in names and (n == member or n not in masses):
-                    result[n] = float(value)
+    result: dict[str, float] = {}
+    for n in names:
+        particle = n.removesuffix("bar")
+        own = (
+            () if n == "g" else ("antiquarks", particle, "quarks") if n != particle else ("quarks",)
+        )
+        given = [key for key in (n, *own) if key in masses]
+        if given:
+            result[n] = float(masses[given[0]])
     missing = [n for n in names if n not in result]
     if missing:
         raise InputError(
@@ -304,7 +307,8 @@ def _screening(
             )
         screening = "thermal"
     if not isinstance(screening, str):
-        if isinstance(screening, bool) or not screening > 0:
+        number = isinstance(screening, int | float) and not isinstance(screening, bool)
+        if not number or not 0 < screening < math.inf:
             raise InputError(f"model.screening = {screening!r}: a mass in GeV must be positive")
         return Screening(float(screening) ** 2)
     if screening not in ("thermal", "ekt"):

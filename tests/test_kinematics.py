@@ -17,6 +17,8 @@ MASSES = {
     "creation": (0.3, 0.3, 0.0, 0.0),
     "all different": (0.9, 0.2, 0.5, 0.05),
 }
+REST = 7.0
+"""1/E of a massless node at rest [GeV^-1]."""
 FLAT = (0.0, 0.0, 2.0)
 
 
@@ -134,7 +136,7 @@ def test_scattering_conserves_energy_and_momentum(masses, angle):
     rng = np.random.default_rng(4)
     for p, k3 in open_pairs(masses, 5, 40):
         draws = tuple(rng.random(2).tolist())
-        k1, e, s, t, weight = kin.scatter(p, k3, m2, draws, angle)
+        k1, e, s, t, weight = kin.scatter(p, k3, m2, draws, angle, REST)
         total = add(p, k3)
         a, b = four(k1, ma2), four(subtract(total, k1), mb2)
         c, d = four(k3, mc2), four(p, md2)
@@ -156,7 +158,7 @@ def test_flat_angles_are_isotropic_in_the_rest_frame_of_the_pair(masses):
     matrix = boost(four(p, m2[3]) + four(k3, m2[2]))
     directions = np.empty((n, 3))
     for i, draws in enumerate(rng.random((n, 2)).tolist()):
-        k1 = kin.scatter(p, k3, m2, draws, FLAT)[0]
+        k1 = kin.scatter(p, k3, m2, draws, FLAT, REST)[0]
         rest = (matrix @ four(k1, m2[0]))[1:]
         directions[i] = rest / np.linalg.norm(rest)
     assert np.all(np.abs(directions.mean(axis=0)) < 4 * math.sqrt(1 / 3 / n))
@@ -170,7 +172,7 @@ def phase_space_average(p, k3, m2, angle, function, n=4000):
     energies = kin.energy(p, m2[3]) * kin.energy(k3, m2[2])
     total = 0.0
     for i in range(n):
-        _, _, s, t, weight = kin.scatter(p, k3, m2, ((i + 0.5) / n, 0.3), angle)
+        _, _, s, t, weight = kin.scatter(p, k3, m2, ((i + 0.5) / n, 0.3), angle, REST)
         total += weight * energies * function(t, sum(m2) - s - t)
     return total / n
 
@@ -217,7 +219,7 @@ def test_the_peak_draws_small_t_most_often():
     p, k3 = open_pairs(MASSES["massless"], 10, 1)[0]
     angle = (0.2, 1.0, 2.0)
     inverse = [
-        1 / (0.2 - kin.scatter(p, k3, m2, (u, 0.1), angle)[3])
+        1 / (0.2 - kin.scatter(p, k3, m2, (u, 0.1), angle, REST)[3])
         for u in np.linspace(1e-9, 1 - 1e-9, 11)
     ]
     np.testing.assert_allclose(np.diff(inverse), inverse[-1] / 10 - inverse[0] / 10, rtol=1e-6)
@@ -235,11 +237,24 @@ def test_there_is_no_scattering_below_threshold():
     ]:
         m2 = (m_out[0] ** 2, m_out[1] ** 2, 0.0, 0.0)
         for angle in (FLAT, (0.2, 1.0, 2.0)):
-            k1, e, s, t, weight = kin.scatter(p, k3, m2, (0.4, 0.7), angle)
+            k1, e, s, t, weight = kin.scatter(p, k3, m2, (0.4, 0.7), angle, REST)
             assert weight == 0.0
             assert all(math.isfinite(v) for v in (*k1, e, s, t))
     m2 = (0.25, 0.25, 0.0, 0.0)
-    assert kin.scatter((0.3, 0.0, 0.41), (-0.3, 0.0, -0.41), m2, (0.4, 0.7), FLAT)[4] > 0
+    assert kin.scatter((0.3, 0.0, 0.41), (-0.3, 0.0, -0.41), m2, (0.4, 0.7), FLAT, REST)[4] > 0
+
+
+def test_a_massless_node_at_rest_gives_a_finite_weight():
+    """p = 0 with m_d = 0 meets a heavy k3 and both turn into light particles: s = m_c^2 is open."""
+    arguments = ((0.0, 0.0, 0.0), (0.2, 0.0, 0.4), (0.0, 0.0, 0.25, 0.0), (0.4, 0.7), FLAT)
+    weights = [
+        f(*arguments, at_rest)[4]
+        for f in (compiled.scatter, kin.scatter)
+        for at_rest in (REST, 2 * REST)
+    ]
+    phase_space = kin.two_body_phase_space(0.25, 0.25)
+    expected = phase_space * REST / math.sqrt(0.2**2 + 0.4**2 + 0.25)
+    assert weights == pytest.approx([expected, 2 * expected] * 2, rel=1e-12)
 
 
 def test_both_forms_of_screening():
@@ -333,11 +348,11 @@ def test_no_root_through_k3_is_missed():
     masses = MASSES["all different"]
     ma2, mb2, mc2, md2 = m2 = squares(masses)
     rng = np.random.default_rng(13)
-    z = np.linspace(-60, 60, 240001)
+    z = np.linspace(-60, 60, 120001)
     seen = 0
-    for _ in range(40):
-        p, k2 = vectors(rng, 2)
-        k1x, k1y = rng.normal(0, 0.5, 2).tolist()
+    for i in range(150):
+        p, k2 = vectors(rng, 2, (0.2, 0.5, 1.0)[i % 3])
+        k1x, k1y = rng.normal(0, 0.2, 2).tolist()
         q = subtract(k2, p)
         e1 = np.sqrt(k1x**2 + k1y**2 + z**2 + ma2)
         e3 = np.sqrt((k1x + q[0]) ** 2 + (k1y + q[1]) ** 2 + (z + q[2]) ** 2 + mc2)
@@ -345,9 +360,9 @@ def test_no_root_through_k3_is_missed():
         expected = z[:-1][change[1:] != change[:-1]]
         got = [kin.root_through_k3(p, k2, k1x, k1y, m2, b) for b in (1.0, -1.0)]
         got = sorted(k1z for k1z, weight in got if weight > 0 and abs(k1z) < 60)
-        np.testing.assert_allclose(got, expected, atol=1e-3)
+        np.testing.assert_allclose(got, expected, atol=2e-3)
         seen += len(got)
-    assert seen > 10
+    assert seen > 50
 
 
 @pytest.mark.parametrize("masses", MASSES.values(), ids=MASSES)
@@ -386,10 +401,7 @@ def test_the_integral_over_roots_is_the_two_body_phase_space(masses):
     "out",
     [
         (0.8, 0.8),
-        pytest.param(
-            (2.0, 0.1),
-            marks=pytest.mark.xfail(strict=True, reason="no check of s against the threshold"),
-        ),
+        (2.0, 0.1),
         (0.1, 2.0),
     ],
 )
@@ -412,14 +424,13 @@ def flat(result):
     return [result]
 
 
-@pytest.mark.xfail(strict=True, reason="elementary.circle is off by up to 2.4e-11")
 @pytest.mark.parametrize("angle", [FLAT, (0.3, 1.0, 1.0)], ids=str)
 def test_compiled_scattering_gives_the_same_numbers(angle):
     """Python and compiled agree to 1e-12."""
     rng = np.random.default_rng(15)
     for masses in MASSES.values():
         for p, k3 in open_pairs(masses, 16, 5):
-            arguments = (p, k3, squares(masses), tuple(rng.random(2).tolist()), angle)
+            arguments = (p, k3, squares(masses), tuple(rng.random(2).tolist()), angle, REST)
             expected = flat(kin.scatter(*arguments))
             assert flat(compiled.scatter(*arguments)) == pytest.approx(
                 expected, rel=1e-12, abs=1e-12

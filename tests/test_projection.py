@@ -50,7 +50,7 @@ def events(grid, seed, n):
         p, k3 = (tuple(float(grid.axis(i)[node[i]]) for i in range(3)) for node in (ip, ik))
         m2 = MASSES2[n % len(MASSES2)]
         draws = tuple(rng.random(2).tolist())
-        k1, e, _, _, weight = kinematics.scatter(p, k3, m2, draws, (0.0, 0.0, 2.0))
+        k1, e, _, _, weight = kinematics.scatter(p, k3, m2, draws, (0.0, 0.0, 2.0), 1.0)
         if weight > 0:
             position = tuple(projection.node_position(k1[i], cells[i], h[i]) for i in range(3))
             yield position, tuple(a + b for a, b in zip(ip, ik, strict=True)), e, m2[:2]
@@ -153,7 +153,7 @@ def test_every_landed_event_conserves_momentum_and_energy(grid):
     weights, ratios = np.empty(count), np.empty(count)
     occupancy = rng.random(4 * grid.size)
     offsets = tuple(i * grid.size for i in range(4))
-    kernels.scatter_chunk(count, m2, (0.0, 0.0, 2.0), w)
+    kernels.scatter_chunk(count, m2, (0.0, 0.0, 2.0), 1.0, w)
     kernels.bracket_chunk(count, m2[:2], cells_h, w)
     landed, everything, lost = kernels.land_conserving(
         count, m2[:2], cells_h, 1.0, offsets, occupancy, w, nodes, legs, weights, ratios

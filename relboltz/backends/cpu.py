@@ -367,7 +367,7 @@ class CpuBackend:
                 1.0 if process.peak == "t" else 0.0,
                 1.0 if self._folds[channel.process] else 2.0,
             )
-            k.scatter_chunk(count, m2, angle, w)
+            k.scatter_chunk(count, m2, angle, self.grid.rest_inverse_energy, w)
             self._element(channel, count, draw, w)
             if self.sampling.projection == "nearest":
                 return k.land_nearest(*landing, scratch.nodes, legs, weights, ratios)

@@ -179,12 +179,12 @@ def draw_box(count, words, more, grid, w):
 
 
 @kernel
-def scatter_chunk(count, m2, angle, w):
+def scatter_chunk(count, m2, angle, at_rest, w):
     """k1, s, t and the weight of every drawn pair, through the centre-of-mass frame."""
     for i in range(count):
         p = (w[PX + i], w[PY + i], w[PZ + i])
         k3 = (w[KX + i], w[KY + i], w[KZ + i])
-        k1, e, s, t, weight = scatter(p, k3, m2, (w[U0 + i], w[U1 + i]), angle)
+        k1, e, s, t, weight = scatter(p, k3, m2, (w[U0 + i], w[U1 + i]), angle, at_rest)
         w[K1X + i] = k1[0]
         w[K1Y + i] = k1[1]
         w[K1Z + i] = k1[2]

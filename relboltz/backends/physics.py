@@ -25,6 +25,7 @@ compiled = build(
         kinematics.unit_vector,
         kinematics.turn,
         kinematics.peaked_angle,
+        kinematics.inverse_energy,
         kinematics.scatter,
         kinematics.momentum_transfer2,
         kinematics.invariant_t,
