@@ -1,0 +1,73 @@
+"""An exact solution of the full equation: massless classical gas, constant cross section."""
+
+import numpy as np
+import pytest
+
+import relboltz as rb
+from relboltz.units import HBARC
+
+T = 0.3
+"""Temperature [GeV]; sets the scale only."""
+SIGMA = HBARC * np.pi**2 / T**3
+"""Cross section [GeV^-2] such that tau = sigma n t is the time in fm."""
+
+
+def constant_cross_section(s, sigma):
+    """|M|^2 = 32 pi g^2 sigma s with g = 1."""
+    return 32 * np.pi * sigma * s
+
+
+def exact(k, tau):
+    """f(k) at tau = sigma n t for n = T^3/pi^2 (numerics: K = 1 - exp(-tau/6)/4)."""
+    big = 1 - np.exp(-tau / 6) / 4
+    return np.exp(-k / (big * T)) * ((4 * big - 3) / big**4 + k / T * (1 - big) / big**5)
+
+
+MODEL = rb.Model(
+    [rb.Species("a", 1, 0)], [rb.Process("a a -> a a", constant_cross_section, sigma=SIGMA)]
+)
+
+
+def test_the_exact_solution_has_the_moments_it_is_known_for():
+    """M_2 over equilibrium is 0.93750, 0.96791, 0.98353 at tau = 0, 2, 4 (a check of this file)."""
+    k = np.linspace(0, 40 * T, 200001)
+    norm = np.trapezoid(np.exp(-k / T) * k**4, k)
+    for tau, expected in ((0, 0.93750), (2, 0.96791), (4, 0.98353)):
+        assert np.trapezoid(exact(k, tau) * k**4, k) / norm == pytest.approx(expected, abs=1e-5)
+
+
+def test_moments_follow_the_exact_solution():
+    """Moments 2 to 4 within 0.2 % of the exact f on the same nodes, at tau = 2, 4, 6."""
+    grid = rb.PhaseSpace(48, 12 * T)
+    k = np.sqrt(grid.momentum_squared)
+    ds = rb.solve(
+        MODEL, grid, exact(k, 0.0)[None], end=6.0, every=2.0, snapshots=[2, 4, 6], tolerance=2e-4
+    )
+    assert not ds.charge_drift.values.any()
+    for tau, f in zip(ds.snapshot.values, ds.f.values[:, 0], strict=True):
+        for moment in (2, 3, 4):
+            found, known = (np.sum(x * k**moment) for x in (f.ravel(), exact(k, tau)))
+            assert found == pytest.approx(known, rel=2e-3), (tau, moment)
+
+
+def test_the_paths_through_the_delta_function_agree():
+    """Centre-of-mass sampling, through k2 and through k3: the same rates within 3 errors.
+
+    All three with nearest cells and massive particles, so that only the sampling differs.
+    """
+    grid = rb.PhaseSpace(14, 2.0)
+    model = rb.gluons(0.3, masses={"g": 0.7})
+    f = 0.4 * np.exp(-grid.momentum_squared / 0.8)[None]
+    found = {}
+    for sampling in ("cm", "k2", "k3"):
+        term = rb.collision_term(
+            model, grid, f, samples=100, batches=16, projection="nearest", sampling=sampling,
+            pairs="uniform",
+        )  # fmt: skip
+        gain = term.gain.values.ravel()
+        found[sampling] = float(term.rate[0]), float(term.rate_error[0]), gain
+    for other in ("k2", "k3"):
+        difference = found[other][0] - found["cm"][0]
+        error = np.hypot(found[other][1], found["cm"][1])
+        assert abs(difference) < 3 * error
+        assert error < 0.03 * found["cm"][0]
