@@ -28,19 +28,17 @@ from .errors import InputError
 from .grid import PhaseSpace
 from .model import Model, Species, suggest
 
-Array = NDArray[np.float64]
-Ax = Axes | None
+Array, Times, Ax = NDArray[np.float64], ArrayLike | None, Axes | None
 Names = str | Sequence[str] | None
-Times = ArrayLike | None
-
 STYLE: dict[str, Any] = {
     "font.size": 10.5, "axes.titlesize": "medium", "legend.fontsize": 9.5, "pdf.fonttype": 42,
     "axes.spines.top": False, "axes.spines.right": False, "axes.formatter.useoffset": False,
-    "legend.frameon": False, "lines.linewidth": 1.8,
+    "legend.frameon": False, "legend.handlelength": 1.6, "lines.linewidth": 1.8,
 }  # fmt: skip
 COLORS = ("#D55E00", "#0072B2", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#8C564B", "#7F7F7F")
 """Safe for the colour-blind (Okabe and Ito, and two more); the first is kept for gluons."""
 DASHES = ("-", "-.", (0, (1, 1)))
+ABOVE = {"loc": "lower left", "bbox_to_anchor": (0, 1), "alignment": "left", "borderaxespad": 0.2}
 QUARKS = frozenset("udscbt")
 ALIKE = 0.1  # spectra that differ by less, relative to the peak, count as the same
 
@@ -170,13 +168,13 @@ def _draw(ds: Dataset, ax: Axes, group: list[str], times: ArrayLike, straight: b
         now, color = ds.sel(time=time, method="nearest"), mpl.colormaps["viridis"](place)
         f, m2, words = _mean(now.spectrum, group), _mean(now.mass_squared, group), float(now.time)
         line(ds.p.values, f, m2, "o-", markersize=3.5, color=color, label=f"{words:.3g} fm")
-    t, mu = float(ds.equilibrium_temperature), float(one.equilibrium_chemical_potential)
-    p, words = np.linspace(0, ds.p.values[-1], 400), f"$T$ = {t:.3f} GeV\n$\\mu$ = {mu:.3f} GeV"
-    f, m2 = prediction(ds, group[0], p), one.equilibrium_mass_squared.values
-    line(p, f, m2, "k--", linewidth=1.3, label=f"equilibrium\n{words}")
-    ax.set_title(label(group), loc="left")
-    if ax.lines:
-        ax.legend(loc="upper left" if straight else "upper right", borderaxespad=0.2)
+    t, mu = ds.equilibrium_temperature, one.equilibrium_chemical_potential.round(3) + 0.0
+    words = f"equilibrium\n$T$ = {float(t):.3f} GeV\n$\\mu$ = {float(mu):.3f} GeV"
+    if ds.condensate_fraction > 0:
+        words += f"\n{float(ds.condensate_fraction):.1%} condensed"
+    p, m2 = np.linspace(0, ds.p.values[-1], 400), one.equilibrium_mass_squared.values
+    line(p, prediction(ds, group[0], p), m2, "k--", linewidth=1.3, label=words)
+    ax.legend(title=label(group), ncols=4, columnspacing=1.2, **ABOVE)
 
 
 @styled
@@ -189,7 +187,7 @@ def spectra(ds: Dataset, species: Names = None, times: Times = None, ax: Ax = No
     _draw(ds, ax, group, chosen_times(ds) if times is None else times, straight=False)
     f = _mean(ds.spectrum, group)
     top, least = f.max() or 1.0, f[-1][f[-1] > 0].min(initial=1.0)
-    ax.set(yscale="log", ylim=(max(0.5 * least, 1e-7 * top), 20 * top), xlim=(0, ds.p[-1]))
+    ax.set(yscale="log", ylim=(max(0.5 * least, 1e-7 * top), 2 * top), xlim=(0, ds.p[-1]))
     ax.set(xlabel=_labelled(ds.p, "momentum $|p|$"), ylabel="occupation $f$")
     return ax
 
@@ -240,7 +238,7 @@ def _finish(ds: Dataset, ax: Axes, ylabel: str, missing: str = "no data") -> Axe
     if count > 8:
         ax.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), ncols=1 + count // 16)
     elif count:
-        ax.legend(loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=2, borderaxespad=0.2)
+        ax.legend(ncols=2, **ABOVE)
     else:
         ax.text(0.5, 0.5, missing, transform=ax.transAxes, ha="center", va="center", color="0.4")
     return ax
@@ -312,18 +310,17 @@ def anisotropy(ds: Dataset, ax: Ax = None) -> Axes:
     """Longitudinal over transverse pressure."""
     ax = _axes(ax)
     _history(ds, ax, ds.pressure_ratio, color=COLORS[3], label=r"$P_z / P_\perp$")
-    ax.axhline(1, color="0.7", linewidth=1, zorder=1)
     return _finish(ds, ax, _labelled(ds.pressure_ratio, "pressure ratio"))
 
 
 @styled
 def rates(ds: Dataset, ax: Ax = None, most: int = 8) -> Axes:
-    """Collision rates, added up over processes of one kind: the ``most`` frequent kinds."""
+    """Collision rates, added up over quarks that are alike (q): the ``most`` frequent ones."""
     ax, letters, kinds = _axes(ax), {n: _pretty(n) for n in ds.species.values.tolist()}, {}
     quarks = [g for g in groups(ds) if len(g) > 1 and set(map(_base, g)) <= QUARKS]
-    if len(quarks) == 1:
-        letters |= dict.fromkeys(quarks[0], "q")
-        ax.set_title(f"q: {label(quarks[0])}", loc="right")
+    for q in "q", "qbar":
+        same = [g for g in quarks if (g[0] == _base(g[0])) == (q == "q")]
+        letters |= dict.fromkeys(same[0], _pretty(q)) if len(same) == 1 else {}
     for i, process in enumerate(ds.process.values.tolist()):
         a, b = (side.split() for side in process.split(" -> "))
         ways = [(a, b, ds.rate)] + [(b, a, ds.rate_reverse)] * (sorted(a) != sorted(b))
@@ -397,4 +394,5 @@ def save_all(ds: Dataset, folder: str | Path) -> list[Path]:
     paths = [folder / f"{name}.{kind}" for name in figures for kind in ("png", "pdf")]
     for path in paths:
         figures[path.stem].savefig(path, dpi=150)
+        figures[path.stem].set_layout_engine("none")  # the PDF keeps the layout of the PNG
     return paths

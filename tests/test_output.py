@@ -1,6 +1,9 @@
 """Output: the names of the contract, files that are never half-written, a full disk."""
 
 import errno
+import os
+import subprocess
+import sys
 import tempfile
 import tomllib
 from pathlib import Path
@@ -12,6 +15,9 @@ import xarray as xr
 
 import relboltz as rb
 from relboltz import config, output, simulation
+from relboltz.compiling import cache_folder
+
+ROOT = Path(__file__).parents[1]
 
 S = "species"
 CONTRACT = {  # interface.md, section Output
@@ -276,6 +282,34 @@ def test_a_full_disk_reported_by_hdf5_does_not_end_the_run(tmp_path, monkeypatch
         solve(file=folder / "run.nc")
     assert caught.value.dataset.time.values[-1] == 0.04
     assert len(list(elsewhere.iterdir())) == 1 and list(folder.iterdir()) == []
+
+
+LIMITED = """
+import resource, sys, tempfile
+import relboltz as rb
+tempfile.tempdir = "."
+resource.setrlimit(resource.RLIMIT_FSIZE, (20000, 20000))  # every longer write fails
+grid, start = rb.PhaseSpace(9, 2.0), {"g": rb.initial.random(0.1, 0.2)}
+try:
+    rb.solve(rb.gluons(0.3), grid, start, end=0.1, every=0.002, samples=2, file="run.nc")
+except rb.RunError as error:
+    print(error)
+    sys.exit(0 if error.dataset.attrs["status"] == "done" else 3)
+sys.exit(4)
+"""
+
+
+def test_a_real_failure_of_the_disk_does_not_crash_the_process(tmp_path):
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "HOME": str(tmp_path)}
+    environment["XDG_CACHE_HOME"] = str(cache_folder().parents[1])
+    done = subprocess.run(
+        [sys.executable, "-c", LIMITED],
+        cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-500:]
+    assert "run.nc could not be written" in done.stdout
+    assert "Traceback" not in done.stderr
+    assert list(tmp_path.glob("*part*")) == []
 
 
 # --- before the run -----------------------------------------------------------------------------

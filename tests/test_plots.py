@@ -178,5 +178,5 @@ def test_odd_results_are_drawn(gluons, case):
     if case == "twenty species":
         ds = ds.isel(process=[])
     for draw in (plots.spectra, plots.thermalisation, *HISTORIES):
-        draw(ds).figure.canvas.draw()
+        draw(ds)
     plots.overview(ds).canvas.draw()
