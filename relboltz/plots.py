@@ -41,7 +41,6 @@ DASHES = ("-", "-.", (0, (1, 1)))
 ABOVE = {"loc": "lower left", "bbox_to_anchor": (0, 1), "alignment": "left", "borderaxespad": 0.2}
 QUARKS = frozenset("udscbt")
 ALIKE = 0.1  # spectra that differ by less, relative to the peak, count as the same
-
 styled = mpl.rc_context(STYLE)
 
 
@@ -169,12 +168,12 @@ def _draw(ds: Dataset, ax: Axes, group: list[str], times: ArrayLike, straight: b
         f, m2, words = _mean(now.spectrum, group), _mean(now.mass_squared, group), float(now.time)
         line(ds.p.values, f, m2, "o-", markersize=3.5, color=color, label=f"{words:.3g} fm")
     t, mu = ds.equilibrium_temperature, one.equilibrium_chemical_potential.round(3) + 0.0
-    words = f"equilibrium\n$T$ = {float(t):.3f} GeV\n$\\mu$ = {float(mu):.3f} GeV"
-    if ds.condensate_fraction > 0:
-        words += f"\n{float(ds.condensate_fraction):.1%} condensed"
+    final = f"\nequilibrium: $T$ = {float(t):.3f} GeV, $\\mu$ = {float(mu):.3f} GeV"
     p, m2 = np.linspace(0, ds.p.values[-1], 400), one.equilibrium_mass_squared.values
-    line(p, prediction(ds, group[0], p), m2, "k--", linewidth=1.3, label=words)
-    ax.legend(title=label(group), ncols=4, columnspacing=1.2, **ABOVE)
+    line(p, prediction(ds, group[0], p), m2, "k--", linewidth=1.3, label="equilibrium")
+    title = label(group) + (final if np.isfinite(t + mu) else "")
+    if ax.lines:
+        ax.legend(title=title, ncols=4, columnspacing=1.0, **ABOVE)
 
 
 @styled
@@ -185,9 +184,10 @@ def spectra(ds: Dataset, species: Names = None, times: Times = None, ax: Ax = No
     """
     ax, group = _axes(ax), _members(ds, species)
     _draw(ds, ax, group, chosen_times(ds) if times is None else times, straight=False)
-    f = _mean(ds.spectrum, group)
-    top, least = f.max() or 1.0, f[-1][f[-1] > 0].min(initial=1.0)
-    ax.set(yscale="log", ylim=(max(0.5 * least, 1e-7 * top), 2 * top), xlim=(0, ds.p[-1]))
+    f, final = _mean(ds.spectrum, group), np.nan_to_num(prediction(ds, group[0], ds.p))
+    top = max(f.max(), min(10 * f.max(), final.max())) or 1.0
+    low = max(0.5 * f[-1][f[-1] > 0].min(initial=top), 1e-7 * top)
+    ax.set(yscale="log", ylim=(low, 2 * top), xlim=(0, ds.p[-1]))
     ax.set(xlabel=_labelled(ds.p, "momentum $|p|$"), ylabel="occupation $f$")
     return ax
 
@@ -251,7 +251,7 @@ def numbers(ds: Dataset, ax: Ax = None) -> Axes:
     _by_group(ds, ax, ds.number, final, "{}{}")
     if ds.species.size > 1:
         _history(ds, ax, total, color="black", label="all")
-    ax.set_ylim(0, 1.1 * float(total.max()))
+    ax.set_ylim(0, 1.1 * float(total.max()) or 1.0)
     return _finish(ds, ax, _labelled(ds.number))
 
 
@@ -329,12 +329,15 @@ def rates(ds: Dataset, ax: Ax = None, most: int = 8) -> Axes:
             kinds[kind] = kinds.get(kind, 0) + rate.values[:, i]
     peaks = {kind: np.nanmax(rate, initial=0) for kind, rate in kinds.items()}
     top = max(peaks.values(), default=0)
-    for k, kind in enumerate(sorted(kinds, key=lambda kind: -peaks[kind])[:most]):
-        shown = np.where(kinds[kind] > 1e-9 * top, kinds[kind], np.nan)
+    for k, kind in enumerate(sorted(kinds, key=peaks.get, reverse=True)[:most]):
+        shown = np.where(kinds[kind] > 1e-9 * top, kinds[kind], np.nan)  # not empty but for noise
         _history(ds, ax, shown, label=kind, color=COLORS[k % len(COLORS)])
     if top > 0:
         ax.set(yscale="log", ylim=(1e-5 * top, 3 * top))
-    return _finish(ds, ax, _labelled(ds.rate, "collision rate"), "no collisions")
+    _finish(ds, ax, _labelled(ds.rate, "collision rate"), "no collisions")
+    if len(quarks) == 1 and (legend := ax.get_legend()) is not None:
+        legend.set_title(f"q: {label(quarks[0])}")
+    return ax
 
 
 @styled
@@ -349,14 +352,14 @@ def conservation(ds: Dataset, ax: Ax = None) -> Axes:
     for color, (name, values, scale, moved) in zip(COLORS, table, strict=False):
         drift = abs(values - values[0]).max(axis=1) / scale * bool(moved)
         words = f"{name}: {drift.max():.1e}" if drift.any() else f"{name}: exactly 0"
-        ax.semilogy(ds.time, np.where(drift > 0, drift, np.nan), ".-", color=color, label=words)
+        drift[drift <= 0] = np.nan
+        ax.semilogy(ds.time.values, drift, ".-", color=color, label=words)
     return _finish(ds, ax, "relative drift [1]")
 
 
 def _sheet(rows: Sequence[Sequence[Callable[..., Axes]]], title: str = "") -> Figure:
     """A figure of panels, each drawn by a function of ax."""
-    size = (0.2 + 4.7 * len(rows[0]), 0.1 + 3.9 * len(rows))
-    figure = Figure(figsize=size, layout="constrained")
+    figure = Figure((0.2 + 4.7 * len(rows[0]), 0.1 + 3.9 * len(rows)), layout="constrained")
     axes = figure.subplots(len(rows), len(rows[0]), squeeze=False)
     for draw, ax in zip(chain(*rows), axes.flat, strict=True):
         draw(ax=ax)
@@ -373,13 +376,12 @@ def overview(ds: Dataset) -> Figure:
     if len(found) > 1:
         second, third = partial(spectra, species=found[1]), numbers
     rows = [[spectra, second, third], [energies, temperature, entropy]]
-    panels = [[partial(draw, ds) for draw in row] for row in rows]
-    return _sheet(panels, str(ds.attrs.get("title", "")))
+    return _sheet([[partial(d, ds) for d in row] for row in rows], str(ds.attrs.get("title", "")))
 
 
 @styled
-def save_all(ds: Dataset, folder: str | Path) -> list[Path]:
-    """Write every picture as PNG and PDF into a folder; returns the paths."""
+def save_all(ds: Dataset, folder: str | Path, kinds: Sequence[str] = ("png", "pdf")) -> list[Path]:
+    """Write every picture, as PNG and PDF, into a folder; returns the paths."""
     folder, found = Path(folder), groups(ds)
     folder.mkdir(parents=True, exist_ok=True)
     figures = {"overview": overview(ds)}
@@ -391,7 +393,7 @@ def save_all(ds: Dataset, folder: str | Path) -> list[Path]:
         rows.append([anisotropy])
     for row in rows:
         figures["_".join(d.__name__ for d in row)] = _sheet([[partial(d, ds) for d in row]])
-    paths = [folder / f"{name}.{kind}" for name in figures for kind in ("png", "pdf")]
+    paths = [folder / f"{name}.{kind}" for name in figures for kind in kinds]
     for path in paths:
         figures[path.stem].savefig(path, dpi=150)
         figures[path.stem].set_layout_engine("none")  # the PDF keeps the layout of the PNG

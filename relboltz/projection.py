@@ -101,3 +101,20 @@ def walk(step, position, total, e, m2, cells, h):
     z = candidate(lz, position[2], total[2], cells[2], h[2])
     pair = sqrt(x[0] + y[0] + z[0] + m2[0]) + sqrt(x[1] + y[1] + z[1] + m2[1])
     return lx, ly, lz, (pair if x[2] + y[2] + z[2] < FAR else FAR)
+
+
+def corner_node(corner, position, cells):
+    """Number of the node at a corner of the cube around a position; -1 for no corner."""
+    bz = np.floor(0.25 * corner)
+    by = np.floor(0.5 * (corner - 4.0 * bz))
+    bx = corner - 4.0 * bz - 2.0 * by
+    x = np.floor(position[0]) + bx
+    y = np.floor(position[1]) + by
+    z = np.floor(position[2]) + bz
+    return (x * cells[1] + y) * cells[2] + z if corner >= 0.0 else -1.0
+
+
+def energy_split(e, e_low, e_high):
+    """r with (1 - r) e_low + r e_high = e: the share of the high pair, between 0 and 1."""
+    gap = e_high - e_low
+    return min(max((e - e_low) / (gap if gap > 0.0 else 1.0), 0.0), 1.0)

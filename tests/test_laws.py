@@ -15,9 +15,7 @@ QCD = rb.qcd(0.3)
 def balanced_potentials(number, **flavours):
     """mu by species with mu_a + mu_b = mu_c + mu_d in every process."""
     return np.array(
-        [number]
-        + [number + flavours[q] for q in "uds"]
-        + [number - flavours[q] for q in "uds"]
+        [number] + [number + flavours[q] for q in "uds"] + [number - flavours[q] for q in "uds"]
     )
 
 
@@ -57,7 +55,11 @@ STARTS = {
             "sbar": rb.initial.step(0.8, 1.0),
         },
     ),
-    "nearly full Fermi sea": (rb.quarks(0.3), rb.PhaseSpace(9, 2.0), {"u": rb.initial.step(1, 1.5)}),
+    "nearly full Fermi sea": (
+        rb.quarks(0.3),
+        rb.PhaseSpace(9, 2.0),
+        {"u": rb.initial.step(1, 1.5)},
+    ),
     "random gluons": (
         rb.gluons(0.3),
         rb.PhaseSpace(9, 2.0),

@@ -60,7 +60,7 @@ def test_prediction_obeys_bose_and_einstein(gluons):
     p, f = curve(plots.spectra(gluons), "equilibrium").T
     energy = np.sqrt(p**2 + float(gluons.equilibrium_mass_squared[0]))
     np.testing.assert_allclose(f, 1 / (np.exp((energy - mu) / t) - 1), rtol=1e-9)
-    assert f"{t:.3f} GeV" in plots.spectra(gluons).get_legend().get_texts()[-1].get_text()
+    assert f"$T$ = {t:.3f} GeV" in plots.spectra(gluons).get_legend().get_title().get_text()
 
 
 @pytest.mark.parametrize("eta", [1, 0, -1])
@@ -152,10 +152,16 @@ def test_unknown_species_is_named(gluons):
 
 
 def test_all_pictures_are_written(gluons, tmp_path):
-    paths = plots.save_all(gluons, tmp_path / "pictures")
-    names = {path.name for path in paths}
-    assert {"overview.png", "overview.pdf", "spectra.png", "numbers_energies.png"} <= names
-    assert all(path.stat().st_size > 5000 for path in paths)
+    paths = plots.save_all(gluons, tmp_path / "pictures", kinds=["png"])
+    assert {"overview.png", "spectra.png", "numbers_energies.png"} <= {p.name for p in paths}
+    assert all(path.stat().st_size > 10000 for path in paths)
+
+
+def test_every_picture_comes_as_png_and_pdf(gluons, tmp_path, monkeypatch):
+    monkeypatch.setattr(plots, "_sheet", lambda *_: mpl.figure.Figure(figsize=(1, 1)))
+    names = {path.name for path in plots.save_all(gluons, tmp_path)}
+    assert names == {path.name for path in tmp_path.iterdir()}
+    assert {"overview.png", "overview.pdf", "masses_rates.png", "masses_rates.pdf"} <= names
 
 
 def _odd(ds, case):
@@ -168,11 +174,18 @@ def _odd(ds, case):
     if case == "massless":
         zero = {k: 0 * ds[k] for k in ("mass_squared", "equilibrium_mass_squared")}
         return ds.assign(zero | {"equilibrium_chemical_potential": 0 * ds.degeneracy})
+    if case == "empty species":
+        empty = {k: ds[k] * 0 for k in ("number", "spectrum")}
+        return ds.assign(empty | {"equilibrium_chemical_potential": ds.degeneracy * np.nan})
     many = ds.isel(species=[0] * 20).assign_coords(species=[f"x_${i}" for i in range(20)])
     return many.assign(degeneracy=("species", np.arange(1.0, 21)), rate=ds.rate * 0)
 
 
-@pytest.mark.parametrize("case", ["one record", "no prediction", "massless", "twenty species"])
+CASES = ["one record", "no prediction", "massless", "empty species", "twenty species"]
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("case", CASES)
 def test_odd_results_are_drawn(gluons, case):
     ds = _odd(gluons, case)
     if case == "twenty species":

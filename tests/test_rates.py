@@ -19,9 +19,7 @@ def sampled():
     -0.19 % u ubar -> g g, -0.04 % u ubar -> d dbar), less than the statistical errors here.
     """
     grid = rb.PhaseSpace(30, 14 * T)
-    f = equilibrium.thermal(
-        grid, MODEL, T, np.zeros(7), np.zeros(3), MODEL.constant_mass_squared
-    )
+    f = equilibrium.thermal(grid, MODEL, T, np.zeros(7), np.zeros(3), MODEL.constant_mass_squared)
     return rb.collision_term(MODEL, grid, f, samples=2, batches=64)
 
 

@@ -10,18 +10,28 @@ UNIT = 2**32
 
 
 def build(weight):
-    """The table of these weights: probability, cumulative, threshold, alias, inverse."""
+    """The table of these weights, its records and buckets taken apart again."""
     n = len(weight)
     buckets = 1 << max(0, (n - 1).bit_length())
-    table = {
-        "probability": np.empty(n, np.int64),
-        "cumulative": np.zeros(n + 1, np.int64),
-        "threshold": np.empty(buckets, np.int64),
-        "alias": np.empty(buckets, np.int64),
-        "inverse": np.empty(n),
+    cumulative = np.zeros(n + 1, np.int64)
+    record, entry = np.empty(n, np.int64), np.empty(buckets, np.int64)
+    packed = GRID.packed if n == GRID.size else np.arange(n)
+    kernels.sampling_table(np.asarray(weight, float), packed, cumulative, record, entry)
+    assert np.array_equal(record & ((1 << kernels.PACKED_BITS) - 1), packed)
+    return {
+        "tables": (cumulative, record, entry),
+        "cumulative": cumulative,
+        "probability": record >> kernels.PACKED_BITS,
+        "threshold": entry & 0xFFFFFFFF,
+        "alias": entry >> 32,
     }
-    kernels.sampling_table(np.asarray(weight, float), *table.values())
-    return table
+
+
+GRID = PhaseSpace((5, 3, 7), (1.0, 2.0, 0.5))
+GEOMETRY = (
+    tuple(float(n) for n in GRID.momentum_cells),
+    tuple(float(h) for h in GRID.spacing),
+)
 
 
 RNG = np.random.default_rng(1)
@@ -47,7 +57,6 @@ def test_probabilities_add_up_to_exactly_one(weight):
     assert probability.min() >= 1
     assert table["cumulative"][0] == 0
     assert np.array_equal(table["cumulative"][1:], np.cumsum(probability))
-    assert np.array_equal(table["inverse"], UNIT / probability)
 
 
 @ON_WEIGHTS
@@ -73,19 +82,10 @@ def test_buckets_hold_exactly_the_probabilities(weight):
     assert not held[n:].any()
 
 
-GRID = PhaseSpace((5, 3, 7), (1.0, 2.0, 0.5))
-GEOMETRY = (
-    tuple(float(n) for n in GRID.momentum_cells),
-    tuple(float(h) for h in GRID.spacing),
-)
-
-
 def draw(table_p, table_k, samples, parts=None):
     """Nodes p, k3 and a copy of the scratch rows of all samples, chunk by chunk."""
-    order = ("cumulative", "threshold", "alias", "inverse")
-    p_table, k_table = (tuple(t[key] for key in order) for t in (table_p, table_k))
     words = np.empty(4 * kernels.CHUNK, np.uint64)
-    nodes = np.empty(2 * kernels.CHUNK, np.int64)
+    nodes = np.empty(4 * kernels.CHUNK, np.int64)
     w = np.zeros(kernels.ROWS * kernels.CHUNK)
     drawn, rows = [], []
     size = parts or kernels.CHUNK
@@ -93,9 +93,9 @@ def draw(table_p, table_k, samples, parts=None):
         count = min(size, samples - first)
         kernels.draw_words(first, count, 5, 11, 0, 1, words)
         kernels.draw_pairs(
-            first, count, samples, words, p_table, k_table, GRID.packed, GEOMETRY, w, nodes
+            first, count, samples, words, table_p["tables"], table_k["tables"], GEOMETRY, w, nodes
         )
-        drawn.append(nodes.reshape(2, -1)[:, :count].copy())
+        drawn.append(nodes.reshape(4, -1)[:2, :count].copy())
         rows.append(w.reshape(kernels.ROWS, -1)[:, :count].copy())
     return np.hstack(drawn), np.hstack(rows)
 

@@ -27,6 +27,8 @@ from .matrix_elements import compile_error, evaluator
 STORE_LIMIT = 4e9
 """Bytes of events to keep between the stages of a step; beyond, they are drawn again."""
 EVENT_BYTES = 6 * 4 + 8 + 8
+MORE_WORDS = 1 << 20
+"""Marks the channel number when a sample needs more than four random words."""
 
 
 def available_cores() -> int:
@@ -168,15 +170,14 @@ class CpuBackend:
     def _ekt(self) -> float:
         return 1.0 if self.model.screening.ekt else 0.0
 
-    def _new_table(self) -> dict[str, NDArray]:
+    def _new_table(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+        """cumulative, record and alias of ``sampling_table``."""
         buckets = 1 << max(0, (self.size - 1).bit_length())
-        return {
-            "probability": np.empty(self.size, np.int64),
-            "cumulative": np.zeros(self.size + 1, np.int64),
-            "threshold": np.empty(buckets, np.int64),
-            "alias": np.empty(buckets, np.int64),
-            "inverse": np.empty(self.size),
-        }
+        return (
+            np.zeros(self.size + 1, np.int64),
+            np.empty(self.size, np.int64),
+            np.empty(buckets, np.int64),
+        )
 
     # -- one step --------------------------------------------------------------------------------
 
@@ -304,15 +305,7 @@ class CpuBackend:
             weight = self.grid.inverse_energies(mass_squared)
             if highest > 0:
                 weight *= np.sqrt(f + 0.02 * highest)
-        table = self._tables[a]
-        k.sampling_table(
-            weight,
-            table["probability"],
-            table["cumulative"],
-            table["threshold"],
-            table["alias"],
-            table["inverse"],
-        )
+        k.sampling_table(weight, self.grid.packed, *self._tables[a])
 
     def _channel(self, chunk: int) -> Channel:
         return self.channels[self._chunks[chunk][0]]
@@ -344,51 +337,53 @@ class CpuBackend:
         m2 = (float(mass[k1]), float(mass[k2]), float(mass[k3]), float(mass[p]))
         seed = self.sampling.seed
         k.draw_words(first, count, index, draw.step, 0, seed, scratch.words)
+        tables = (self._tables[p], self._tables[k3])
         k.draw_pairs(
-            first,
-            count,
-            samples,
-            scratch.words,
-            self._table(p),
-            self._table(k3),
-            self.grid.packed,
-            self._geometry,
-            w,
-            scratch.nodes,
+            first, count, samples, scratch.words, *tables, self._geometry, w, scratch.nodes
         )
         size = self.size
         offsets = (k1 * size, k2 * size, k3 * size, p * size)
         factor = channel.factor * self.grid.cell_volume / ((2 * np.pi) ** 3 * 4 * samples * HBARC)
-        landing = (count, m2[:2], self._geometry, factor, offsets, self._occupancy, w)
+        place = (offsets, self._occupancy, w, scratch.nodes)
         if self.sampling.sampling == "cm":
-            process = self.model.processes[channel.process]
-            angle = (
-                draw.screening2,
-                1.0 if process.peak == "t" else 0.0,
-                1.0 if self._folds[channel.process] else 2.0,
-            )
-            k.scatter_chunk(count, m2, angle, self.grid.rest_inverse_energy, w)
-            self._element(channel, count, draw, w)
+            self._scatter(channel, count, m2, w)
             if self.sampling.projection == "nearest":
-                return k.land_nearest(*landing, scratch.nodes, legs, weights, ratios)
-            k.bracket_chunk(count, m2[:2], self._geometry, w)
-            return k.land_conserving(*landing, scratch.nodes, legs, weights, ratios)
-        k.draw_words(first, count, index | 1 << 20, draw.step, 0, seed, scratch.more)
+                landing = (count, self._geometry, factor, *place)
+                return k.land_nearest(*landing, legs, weights, ratios)
+            k.bracket_chunk(count, m2[:2], self._geometry, factor, w)
+            landing = (count, m2[:2], self._geometry, *place)
+            return k.land_conserving(*landing, legs, weights, ratios)
+        k.draw_words(first, count, index | MORE_WORDS, draw.step, 0, seed, scratch.more)
         k.draw_box(count, scratch.words, scratch.more, self._geometry, w)
-        area = 4 * self.grid.momentum_max[0] * self.grid.momentum_max[1]
         events, everything, lost = 0, 0.0, 0.0
         for branch in (1.0, -1.0):
-            k.roots_chunk(count, m2, area, branch, self.sampling.sampling == "k3", w)
-            self._element(channel, count, draw, w)
+            self._root(channel, count, m2, branch, w)
             more, weight, gone = k.land_nearest(
-                *landing, scratch.nodes, legs[events:], weights[events:], ratios[events:]
-            )
+                count, self._geometry, factor, *place,
+                legs[events:], weights[events:], ratios[events:],
+            )  # fmt: skip
             events, everything, lost = events + more, everything + weight, lost + gone
         return events, everything, lost
 
-    def _table(self, a: int) -> tuple[NDArray, NDArray, NDArray, NDArray]:
-        table = self._tables[a]
-        return table["cumulative"], table["threshold"], table["alias"], table["inverse"]
+    def _scatter(
+        self, channel: Channel, count: int, m2: tuple[float, ...], w: NDArray[np.float64]
+    ) -> None:
+        """k1 and |M|^2 of a chunk through the centre-of-mass frame."""
+        assert self._draw is not None
+        peak = 1.0 if self.model.processes[channel.process].peak == "t" else 0.0
+        span = 1.0 if self._folds[channel.process] else 2.0
+        angle = (self._draw.screening2, peak, span)
+        k.scatter_chunk(count, m2, angle, self.grid.rest_inverse_energy, w)
+        self._element(channel, count, self._draw, w)
+
+    def _root(
+        self, channel: Channel, count: int, m2: tuple[float, ...], branch: float, w: NDArray
+    ) -> None:
+        """k1 and |M|^2 of a chunk through one root of the paper's delta function."""
+        assert self._draw is not None
+        area = 4 * self.grid.momentum_max[0] * self.grid.momentum_max[1]
+        k.roots_chunk(count, m2, area, branch, self.sampling.sampling == "k3", w)
+        self._element(channel, count, self._draw, w)
 
     def _element(self, channel: Channel, count: int, draw: Draw, w: NDArray) -> None:
         """|M|^2 of a chunk; a negative or undefined one stops the run and says where."""
@@ -453,7 +448,7 @@ class _Scratch:
         self.w = np.zeros(k.ROWS * k.CHUNK)
         self.words = np.empty(4 * k.CHUNK, np.uint64)
         self.more = np.empty(4 * k.CHUNK, np.uint64)
-        self.nodes = np.empty(2 * k.CHUNK, np.int64)
+        self.nodes = np.empty(4 * k.CHUNK, np.int64)
         self.total = np.zeros(cells, np.int64)
         self.gain = np.zeros(0, np.int64)
         self._own: tuple[NDArray, NDArray, NDArray] | None = None

@@ -27,6 +27,8 @@ root_through_k3 = physics.root_through_k3
 node_momentum = physics.node_momentum
 node_position = physics.node_position
 bracket = physics.bracket
+corner_node = physics.corner_node
+split = physics.energy_split
 walk = physics.walk
 flow = physics.flow
 shares = physics.shares
@@ -40,29 +42,31 @@ PX, PY, PZ, KX, KY, KZ = (row * CHUNK for row in range(6))
 U0, U1, U2, U3, U4 = (row * CHUNK for row in range(6, 11))
 K1X, K1Y, K1Z, E, S, T, WEIGHT = (row * CHUNK for row in range(11, 18))
 Q2, QU2, INVERSE_Q, TX, TY, TZ = (row * CHUNK for row in range(18, 24))
-LOW, E_LOW, HIGH, E_HIGH, M2 = (row * CHUNK for row in range(24, 29))
+LOW, HIGH, E_HIGH, RATIO, M2 = (row * CHUNK for row in range(24, 29))
 X, Y, NET, FORWARD = (row * CHUNK for row in range(29, 33))
 ROWS = 33
 
-MASK10 = 1023
-ONE = np.uint64(1)
+PACKED_BITS = 30
 BITS = np.uint64(32)
 FLOOR = -690.0
 """Lowest logarithm: f = 0 is taken as e^-690."""
 
 
 @kernel
-def sampling_table(weight, probability, cumulative, threshold, alias, inverse):
+def sampling_table(weight, packed, cumulative, record, alias):
     """Tables to draw nodes with given weights, exactly, from random words of 32 bits.
 
     Probabilities are integers in units of 2^-32 that add up to 2^32: nothing is left to
-    rounding. ``cumulative`` serves stratified draws; ``threshold`` and ``alias`` (Vose) serve
-    independent ones: the high bits of a word choose a bucket, the low bits one of its two nodes.
+    rounding. ``cumulative`` serves stratified draws. ``alias`` (Vose) serves independent ones:
+    the high bits of a word choose a bucket, the low bits, compared with the low half of its
+    entry, choose between the node of the same number and the one in the high half. ``record``
+    holds what is needed of a node once it is drawn: its packed indices and its probability.
     """
     n = weight.size
     total = 0.0
     for i in range(n):
         total += weight[i]
+    probability = np.empty(n, np.int64)
     largest = 0
     left = np.int64(4294967296)
     for i in range(n):
@@ -74,8 +78,8 @@ def sampling_table(weight, probability, cumulative, threshold, alias, inverse):
     cumulative[0] = 0
     for i in range(n):
         cumulative[i + 1] = cumulative[i] + probability[i]
-        inverse[i] = 4294967296.0 / probability[i]
-    buckets = threshold.size
+        record[i] = packed[i] | probability[i] << PACKED_BITS
+    buckets = alias.size
     unit = np.int64(4294967296) // buckets
     rest = np.zeros(buckets, np.int64)
     small = np.empty(buckets, np.int64)
@@ -84,8 +88,7 @@ def sampling_table(weight, probability, cumulative, threshold, alias, inverse):
     n_large = 0
     for i in range(buckets):
         rest[i] = probability[i] if i < n else 0
-        threshold[i] = unit
-        alias[i] = i
+        alias[i] = i << 32
         if rest[i] < unit:
             small[n_small] = i
             n_small += 1
@@ -96,8 +99,7 @@ def sampling_table(weight, probability, cumulative, threshold, alias, inverse):
         n_small -= 1
         poor = small[n_small]
         rich = large[n_large - 1]
-        threshold[poor] = rest[poor]
-        alias[poor] = rich
+        alias[poor] = rich << 32 | rest[poor]
         rest[rich] -= unit - rest[poor]
         if rest[rich] < unit:
             n_large -= 1
@@ -124,44 +126,53 @@ def draw_words(first, count, channel, step, cell, seed, words):
 
 
 @kernel
-def draw_pairs(first, count, samples, words, table_p, table_k, packed, grid, w, nodes):
+def draw_pairs(first, count, samples, words, table_p, table_k, grid, w, nodes):
     """Nodes p (stratified over all samples of the channel) and k3 (independent), and 1/(q q).
 
     Sample j of N falls at (j + v)/N of the cumulative weight of p, v its first random word.
     """
-    cumulative, _, _, inverse_p = table_p
-    _, threshold, alias, inverse_k = table_k
+    cumulative, record_p, _ = table_p
+    _, record_k, alias = table_k
     cells, h = grid
     shift = np.int64(32)
-    buckets = threshold.size
+    buckets = alias.size
     while buckets > 1:
         buckets >>= 1
         shift -= 1
     low_bits = (np.int64(1) << shift) - 1
     at = np.uint64(first) << BITS
     p = np.searchsorted(cumulative, np.int64(at // np.uint64(samples)), side="right") - 1
+    reach = np.uint64(cumulative[p + 1]) * np.uint64(samples)
     for i in range(count):
         position = (np.uint64(first + i) << BITS) + words[i]
-        while position >= np.uint64(cumulative[p + 1]) * np.uint64(samples):
+        while position >= reach:
             p += 1
+            reach = np.uint64(cumulative[p + 1]) * np.uint64(samples)
         word = np.int64(words[CHUNK + i])
         k = word >> shift
-        if word & low_bits >= threshold[k]:
-            k = alias[k]
+        entry = alias[k]
+        k = k if word & low_bits < entry & 0xFFFFFFFF else entry >> 32
         nodes[i] = p
         nodes[CHUNK + i] = k
-        w[INVERSE_Q + i] = inverse_p[p] * inverse_k[k]
-        a = packed[p]
-        b = packed[k]
-        w[PX + i] = node_momentum(float(a & MASK10), cells[0], h[0])
-        w[PY + i] = node_momentum(float((a >> 10) & MASK10), cells[1], h[1])
-        w[PZ + i] = node_momentum(float(a >> 20), cells[2], h[2])
-        w[KX + i] = node_momentum(float(b & MASK10), cells[0], h[0])
-        w[KY + i] = node_momentum(float((b >> 10) & MASK10), cells[1], h[1])
-        w[KZ + i] = node_momentum(float(b >> 20), cells[2], h[2])
-        w[TX + i] = (a & MASK10) + (b & MASK10)
-        w[TY + i] = ((a >> 10) & MASK10) + ((b >> 10) & MASK10)
-        w[TZ + i] = (a >> 20) + (b >> 20)
+        nodes[2 * CHUNK + i] = record_p[p]
+        nodes[3 * CHUNK + i] = record_k[k]
+    for i in range(count):
+        a = nodes[2 * CHUNK + i]
+        b = nodes[3 * CHUNK + i]
+        w[INVERSE_Q + i] = 18446744073709551616.0 / (
+            float(a >> PACKED_BITS) * float(b >> PACKED_BITS)
+        )
+        ax, ay, az = float(a & 1023), float((a >> 10) & 1023), float((a >> 20) & 1023)
+        bx, by, bz = float(b & 1023), float((b >> 10) & 1023), float((b >> 20) & 1023)
+        w[PX + i] = node_momentum(ax, cells[0], h[0])
+        w[PY + i] = node_momentum(ay, cells[1], h[1])
+        w[PZ + i] = node_momentum(az, cells[2], h[2])
+        w[KX + i] = node_momentum(bx, cells[0], h[0])
+        w[KY + i] = node_momentum(by, cells[1], h[1])
+        w[KZ + i] = node_momentum(bz, cells[2], h[2])
+        w[TX + i] = ax + bx
+        w[TY + i] = ay + by
+        w[TZ + i] = az + bz
         w[U0 + i] = uniform(words[2 * CHUNK + i])
         w[U1 + i] = uniform(words[3 * CHUNK + i])
 
@@ -254,8 +265,8 @@ def inspect_elements(count, w):
 
 
 @kernel
-def bracket_chunk(count, m2, grid, w):
-    """The two node pairs around every k1 that bracket its energy."""
+def bracket_chunk(count, m2, grid, factor, w):
+    """The two nodes for every k1 whose pairs bracket its energy, the split, and the weight."""
     cells, h = grid
     for i in range(count):
         position = (
@@ -264,73 +275,70 @@ def bracket_chunk(count, m2, grid, w):
             node_position(w[K1Z + i], cells[2], h[2]),
         )
         total = (w[TX + i], w[TY + i], w[TZ + i])
-        low, e_low, high, e_high = bracket(position, total, w[E + i], m2, cells, h)
-        w[LOW + i] = low
-        w[E_LOW + i] = e_low
-        w[HIGH + i] = high
+        e = w[E + i]
+        low, e_low, high, e_high = bracket(position, total, e, m2, cells, h)
+        w[LOW + i] = corner_node(low, position, cells)
+        w[HIGH + i] = corner_node(high, position, cells)
         w[E_HIGH + i] = e_high
+        w[RATIO + i] = split(e, e_low, e_high)
+        w[WEIGHT + i] *= factor * w[M2 + i] * w[INVERSE_Q + i]
 
 
 @kernel
-def land_conserving(count, m2, grid, factor, offsets, occupancy, w, nodes, legs, weights, ratios):
+def walk_down(i, m2, grid, w):
+    """A node whose pair lies below the energy shell, for an event that has none nearby.
+
+    Sets its row LOW and the split; -1 if there is none.
+    """
+    cells, h = grid
+    position = (
+        node_position(w[K1X + i], cells[0], h[0]),
+        node_position(w[K1Y + i], cells[1], h[1]),
+        node_position(w[K1Z + i], cells[2], h[2]),
+    )
+    total = (w[TX + i], w[TY + i], w[TZ + i])
+    for step in range(1, WALK + 1):
+        lx, ly, lz, e_low = walk(float(step), position, total, w[E + i], m2, cells, h)
+        if e_low <= w[E + i]:
+            w[LOW + i] = (lx * cells[1] + ly) * cells[2] + lz
+            w[RATIO + i] = split(w[E + i], e_low, w[E_HIGH + i])
+            return
+
+
+@kernel
+def land_conserving(count, m2, grid, offsets, occupancy, w, nodes, legs, weights, ratios):
     """Turn drawn pairs into events on six cells; returns (events, all weight, lost weight).
 
     Pairs without a bracket are lost: they move nothing, and their share of f_c f_d says how many
     physical collisions that costs.
     """
-    cells, h = grid
-    ny = np.int64(cells[1])
-    nz = np.int64(cells[2])
     off_k1, off_k2, off_k3, off_p = offsets
     events = 0
     everything = 0.0
     lost = 0.0
     for i in range(count):
-        weight = factor * w[WEIGHT + i] * w[M2 + i] * w[INVERSE_Q + i]
+        weight = w[WEIGHT + i]
         if not weight > 0.0:
             continue
         p = nodes[i]
         k3 = nodes[CHUNK + i]
         physical = weight * occupancy[off_p + p] * occupancy[off_k3 + k3]
         everything += physical
-        high = np.int64(w[HIGH + i])
-        if high < 0:
+        if w[HIGH + i] >= 0.0 and w[LOW + i] < 0.0:
+            walk_down(i, m2, grid, w)
+        if w[HIGH + i] < 0.0 or w[LOW + i] < 0.0:
             lost += physical
             continue
-        position = (
-            node_position(w[K1X + i], cells[0], h[0]),
-            node_position(w[K1Y + i], cells[1], h[1]),
-            node_position(w[K1Z + i], cells[2], h[2]),
-        )
-        jx = np.int64(math.floor(position[0]))
-        jy = np.int64(math.floor(position[1]))
-        jz = np.int64(math.floor(position[2]))
         low = np.int64(w[LOW + i])
-        e_low = w[E_LOW + i]
-        e = w[E + i]
-        if low >= 0:
-            node_low = ((jx + (low & 1)) * ny + jy + ((low >> 1) & 1)) * nz + jz + (low >> 2)
-        else:
-            node_low = np.int64(-1)
-            total = (w[TX + i], w[TY + i], w[TZ + i])
-            for step in range(1, WALK + 1):
-                lx, ly, lz, e_low = walk(float(step), position, total, e, m2, cells, h)
-                if e_low <= e:
-                    node_low = (np.int64(lx) * ny + np.int64(ly)) * nz + np.int64(lz)
-                    break
-            if node_low < 0:
-                lost += physical
-                continue
-        node_high = ((jx + (high & 1)) * ny + jy + ((high >> 1) & 1)) * nz + jz + (high >> 2)
-        gap = w[E_HIGH + i] - e_low
+        high = np.int64(w[HIGH + i])
         legs[events, 0] = off_p + p
         legs[events, 1] = off_k3 + k3
-        legs[events, 2] = off_k1 + node_low
-        legs[events, 3] = off_k2 + p + k3 - node_low
-        legs[events, 4] = off_k1 + node_high
-        legs[events, 5] = off_k2 + p + k3 - node_high
+        legs[events, 2] = off_k1 + low
+        legs[events, 3] = off_k2 + p + k3 - low
+        legs[events, 4] = off_k1 + high
+        legs[events, 5] = off_k2 + p + k3 - high
         weights[events] = weight
-        ratios[events] = min(max((e - e_low) / gap, 0.0), 1.0) if gap > 0.0 else 0.0
+        ratios[events] = w[RATIO + i]
         events += 1
     return events, everything, lost
 
@@ -348,7 +356,7 @@ def cell_of(kx, ky, kz, grid):
 
 
 @kernel
-def land_nearest(count, m2, grid, factor, offsets, occupancy, w, nodes, legs, weights, ratios):
+def land_nearest(count, grid, factor, offsets, occupancy, w, nodes, legs, weights, ratios):
     """As land_conserving, but every leg goes to the cell that holds it: the paper's way."""
     off_k1, off_k2, off_k3, off_p = offsets
     events = 0

@@ -38,6 +38,8 @@ compiled = build(
         projection.consider,
         projection.bracket,
         projection.walk,
+        projection.corner_node,
+        projection.energy_split,
         collisions.nearest_integer,
         collisions.flow,
         collisions.shares,

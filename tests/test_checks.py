@@ -1,0 +1,269 @@
+"""What is refused before a run, and what is warned of, with the numbers."""
+
+import math
+import re
+import warnings
+
+import numpy as np
+import pytest
+
+import relboltz as rb
+from relboltz import checks, equilibrium, simulation
+
+GRID = rb.PhaseSpace(7, 2.0)
+GLUONS = rb.gluons(0.3)
+STEP = rb.initial.step(height=0.5, edge=1.5)
+
+
+def said(model=GLUONS, grid=GRID, start=None, **keys):
+    """The dataset of a tiny run and its warnings."""
+    options = {"end": 0.01, "samples": 2} | keys
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        ds = rb.solve(model, grid, start or {"g": STEP}, **options)
+    texts = [str(w.message) for w in caught if issubclass(w.category, rb.AccuracyWarning)]
+    assert "\n".join(texts) == ds.attrs["warnings"]
+    return ds, texts
+
+
+def one(texts, words):
+    """The only text that contains the words."""
+    (text,) = [text for text in texts if words in text]
+    return text
+
+
+# --- warnings -----------------------------------------------------------------------------------
+
+
+def test_a_coarse_grid_warns_with_both_numbers():
+    ds, texts = said()
+    text = one(texts, "the grid is coarse")
+    h, limit = (
+        float(v) for v in re.search(r"spacing (\S+) GeV > m_g/2 = (\S+) GeV", text).groups()
+    )
+    assert h == pytest.approx(4 / 7, rel=2e-3)
+    assert limit == pytest.approx(0.5 * math.sqrt(ds.mass_squared[0, 0]), rel=2e-3)
+    cells = math.ceil(4 / limit)
+    assert f"momentum_cells = [{cells}, {cells}, {cells}]" in text
+
+
+def test_the_advice_against_a_coarse_grid_helps():
+    _, texts = said(grid=rb.PhaseSpace(12, 2.0))
+    assert not [text for text in texts if "coarse" in text]
+
+
+def test_constant_masses_are_held_against_the_screening_mass():
+    model = rb.gluons(0.3, masses={"g": 0.7}, screening=1.2)
+    assert not [text for text in said(model)[1] if "coarse" in text]  # 0.571 < 0.6
+
+
+def test_a_box_that_cuts_off_the_state_warns_with_the_number():
+    _, texts = said()
+    text = one(texts, "the box cuts off")
+    percent = float(re.search(r"cuts off ([\d.]+) % of the predicted", text).group(1))
+    f = rb.initial.evaluate({"g": STEP}, GRID, GLUONS)
+    loss = equilibrium.edge_loss(GRID, GLUONS, checks.predict_from(GRID, GLUONS, f))
+    assert percent == pytest.approx(100 * loss, abs=0.051) and percent > 1
+    assert "momentum_max = [2.0, 2.0, 2.0] GeV" in text
+
+
+def test_a_large_enough_box_does_not_warn():
+    _, texts = said(grid=rb.PhaseSpace(21, 5.5), samples=1)
+    assert not [text for text in texts if "cuts off" in text]
+
+
+def test_an_over_populated_start_warns_and_stores_the_condensate():
+    grid = rb.PhaseSpace(11, 5.0)
+    ds, texts = said(rb.gluons(0.1), grid, {"g": rb.initial.step(height=1.0, edge=1.5)})
+    fraction = float(ds.condensate_fraction)
+    assert 0 < fraction < 1
+    text = one(texts, "over-populated")
+    assert f"{100 * fraction:.1f} % of them must condense" in text
+    assert "depends on the grid" in text
+
+
+def test_a_dilute_start_has_no_condensate():
+    ds, texts = said(grid=rb.PhaseSpace(11, 3.0), start={"g": rb.initial.step(0.1, 1.5)})
+    assert float(ds.condensate_fraction) == 0.0
+    assert not [text for text in texts if "over-populated" in text]
+
+
+def test_too_few_samples_warn():
+    _, texts = said(grid=rb.PhaseSpace(9, 2.0), samples=1, end=0.05)
+    assert "raise collisions.samples" in one(texts, "C[f] scatters by")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ((0.6, 0.0, 0.0), "C[f] scatters by 60 %"),
+        ((0.0, 0.02, 0.0), "limits refused 2.0 %"),
+        ((0.0, 0.0, 0.05), "5.0 % of the collisions found no place"),
+    ],
+)
+def test_what_a_run_suffers_from_is_told_once(arguments, words):
+    texts = []
+    with pytest.warns(rb.AccuracyWarning, match=re.escape(words)):
+        checks.warn_of_run(*arguments, texts)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        checks.warn_of_run(*arguments, texts)
+        checks.warn_of_run(0.0, 0.0, 0.0, [])
+    assert len(texts) == 1
+
+
+def test_a_start_without_equilibrium_warns_and_runs():
+    full = {"u": rb.initial.step(height=1.0, edge=10.0)}  # every node is full
+    ds, texts = said(rb.quarks(0.3), GRID, full)
+    assert one(texts, "no final equilibrium was found")
+    assert np.isnan(ds.equilibrium_temperature)
+
+
+# --- poles and negative matrix elements ---------------------------------------------------------
+
+
+@pytest.fixture
+def lazy(monkeypatch):
+    """Fails if the first step is taken."""
+
+    def too_late(*args, **keys):
+        raise AssertionError("work began")
+
+    monkeypatch.setattr(simulation, "Stepper", too_late)
+
+
+def test_masses_that_give_a_pole_are_refused():
+    said(rb.qcd(0.3, flavors=1, masses={"g": 0.5, "u": 0.7}))  # 0.49 < 2 * 0.25
+    with pytest.raises(rb.InputError) as caught:
+        rb.qcd(0.3, flavors=1, masses={"g": 0.5, "u": 0.71})
+    message = str(caught.value)
+    assert "m^2 of u = 0.5041 GeV^2 exceeds 2 m_g^2 = 0.5 GeV^2" in message
+    assert "pole" in message and "q g -> q g" in message
+
+
+def test_masses_and_screening_that_give_a_pole_are_refused_before_the_run(lazy):
+    model = rb.qcd(0.3, flavors=1, masses={"g": 0.3, "u": 0.7}, screening=0.3)
+    with pytest.raises(rb.InputError) as caught:
+        said(model)
+    message = str(caught.value)
+    assert re.search(r"process \S+ \S+ -> \S+ \S+ has a pole", message)
+    assert "screening mass squared of 0.09 GeV^2" in message
+    reached = float(re.search(r"[tu] reaches (\S+) GeV\^2", message).group(1))
+    assert reached == pytest.approx((0.7 - 0.3) ** 2, rel=1e-3)
+
+
+def test_masses_below_the_pole_are_accepted():
+    said(rb.qcd(0.3, flavors=1, masses={"g": 0.5, "u": 0.5}, screening=0.5))
+
+
+def test_massless_quarks_with_a_large_screening_are_refused(lazy):
+    model = rb.qcd(0.3, flavors=1, masses="massless", screening=0.7)
+    with pytest.raises(rb.InputError) as caught:
+        said(model)
+    message = str(caught.value)
+    match = re.search(
+        r"process (.*): the matrix element is -\S+ at s = (\S+), t = (\S+), u = (\S+) GeV", message
+    )
+    name, s, t, u = match.groups()
+    assert set(name.split()) == {"g", "u", "ubar", "->"}
+    assert float(s) + float(t) + float(u) == pytest.approx(0, abs=1e-4 * float(s))
+    assert re.search(r"fails at [1-9]\d* % of the s and t", message)
+
+
+def test_massless_gluons_need_a_screening_mass():
+    with pytest.raises(rb.InputError, match="model.screening is required with massless gluons"):
+        rb.gluons(0.3, masses="massless")
+
+
+# --- a user's matrix element --------------------------------------------------------------------
+
+
+def own(function, **keys):
+    a = rb.Species("a", degeneracy=2, statistics=0)
+    return rb.Model([a], [rb.Process("a a -> a a", function)], masses={"a": 0.3}, **keys)
+
+
+def not_compiling(s, t, u, ma2, mb2, mc2, md2):
+    return undefined_name * s  # noqa: F821
+
+
+def text(s):
+    return "large"
+
+
+def always_nan(s, t):
+    return s * math.nan
+
+
+def negative(s, t, u):
+    return t
+
+
+def negative_at_large_s(s):
+    return 3.0 - s
+
+
+def divides_by_zero(s, t, u, ma2):
+    return 1.0 / (s - s)
+
+
+@pytest.mark.parametrize(
+    ("function", "value"),
+    [
+        (always_nan, "nan"),
+        (negative, r"-[\d.]+"),
+        (negative_at_large_s, r"-[\d.]+"),
+        (divides_by_zero, "inf"),
+    ],
+)
+def test_an_illegal_matrix_element_names_process_and_s_t_u(lazy, function, value):
+    with pytest.raises(rb.InputError) as caught:
+        said(own(function), start={"a": STEP})
+    pattern = (
+        rf"process a a -> a a: the matrix element is {value} at s = (\S+), t = (\S+), "
+        r"u = (\S+) GeV\^2"
+    )
+    s, t, u = (float(v) for v in re.search(pattern, str(caught.value)).groups())
+    assert s + t + u == pytest.approx(4 * 0.09, abs=1e-4 * s) and s >= 4 * 0.09
+
+
+@pytest.mark.parametrize("function", [not_compiling, text])
+def test_a_matrix_element_that_does_not_compile_names_the_process(lazy, function):
+    with pytest.raises(rb.InputError) as caught:
+        said(own(function), start={"a": STEP})
+    message = str(caught.value)
+    assert "process a a -> a a" in message
+    assert "Traceback" not in message and len(message.splitlines()) < 12
+    if function is not_compiling:
+        assert "undefined_name" in message
+
+
+def test_a_matrix_element_that_asks_for_the_unknown_is_refused():
+    with pytest.raises(rb.InputError, match="asks for 'screening', .* did you mean 'screening2'"):
+        own(lambda s, screening: s)
+
+
+def test_an_element_negative_only_while_running_stops_with_s_t_u():
+    def window(s, t, u):  # between the s that are tried before the run
+        return -1.0 if 3.0 < s < 3.02 else 100.0
+
+    with pytest.raises(rb.RunError, match=r"process a a -> a a: .* is -1 at s = 3\.0\S+, t ="):
+        said(own(window), rb.PhaseSpace(8, 2.0), {"a": STEP}, end=1.0, samples=8)
+
+
+def test_collision_term_checks_like_a_run():
+    f = np.full((1, 7, 7, 7), 0.1)
+    with pytest.raises(rb.InputError, match="process a a -> a a: the matrix element is nan"):
+        rb.collision_term(own(always_nan), GRID, f)
+    with pytest.raises(rb.InputError, match="f of g must be finite and >= 0"):
+        rb.collision_term(GLUONS, GRID, -f)
+    with pytest.raises(rb.InputError, match="f of u is 1.1 > 1"):
+        rb.collision_term(rb.quarks(0.3), GRID, f + 1)
+    with pytest.raises(rb.InputError, match=r"f has shape \(3,\)"):
+        rb.collision_term(GLUONS, GRID, np.ones(3))
+    with pytest.raises(rb.InputError, match="batches = 1"):
+        rb.collision_term(GLUONS, GRID, f, batches=1)
+    with pytest.raises(rb.InputError, match="unknown option sample"):
+        rb.collision_term(GLUONS, GRID, f, sample=1)
+    with pytest.raises(rb.InputError, match="g"):
+        rb.collision_term(GLUONS, GRID, {"g": np.ones(3)})
