@@ -203,6 +203,10 @@ class Observer:
             "step": np.nan,
         }
 
+    def source(self, state: State) -> float:
+        """S_ex^0 of the last step [GeV fm^-4]."""
+        return source(self.grid, self.model, state.occupation(self.model), state)
+
     def rates(self, report: StepReport) -> dict[str, Any]:
         """Collision rates [fm^-4] of the state that a step started from."""
         both = report.flows.forward + report.flows.backward

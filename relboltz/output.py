@@ -69,11 +69,12 @@ def dataset(
     ds["f"] = (
         ("snapshot", "species", "px", "py", "pz"), f, _attrs("1", "distribution function"),
     )  # fmt: skip
-    _add_prediction(ds, predicted)
+    density = model.degeneracy * predicted.f.sum(axis=1) * grid.measure
+    _add_prediction(ds, predicted, density)
     return ds
 
 
-def _add_prediction(ds: xr.Dataset, predicted: Equilibrium) -> None:
+def _add_prediction(ds: xr.Dataset, predicted: Equilibrium, density: NDArray[np.float64]) -> None:
     """The final state that the conserved quantities alone prescribe."""
     final = "of the predicted final equilibrium"
     entries: dict[str, tuple[tuple[str, ...], Any, str, str]] = {
@@ -83,6 +84,7 @@ def _add_prediction(ds: xr.Dataset, predicted: Equilibrium) -> None:
         ),
         "equilibrium_mass_squared": (("species",), predicted.mass_squared, "GeV^2", "mass squared"),
         "equilibrium_velocity": (("axis",), predicted.velocity, "1", "flow velocity"),
+        "equilibrium_number": (("species",), density, "fm^-3", "particle density, condensate apart,"),
         "condensate_fraction": (
             (), predicted.condensate_fraction, "1", "part of the particles that condenses",
         ),

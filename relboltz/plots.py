@@ -28,9 +28,11 @@ from .errors import InputError
 from .grid import PhaseSpace
 from .model import Model, Species, suggest
 
-Array, Times, Ax = NDArray[np.float64], ArrayLike | None, Axes | None
+Array = NDArray[np.float64]
+Ax = Axes | None
 Names = str | Sequence[str] | None
-STYLE: dict[str, Any] = {
+Panels = list[list[Callable[..., Axes]]]
+STYLE: Any = {
     "font.size": 10.5, "axes.titlesize": "medium", "legend.fontsize": 9.5, "pdf.fonttype": 42,
     "axes.spines.top": False, "axes.spines.right": False, "axes.formatter.useoffset": False,
     "legend.frameon": False, "legend.handlelength": 1.6, "lines.linewidth": 1.8,
@@ -38,7 +40,12 @@ STYLE: dict[str, Any] = {
 COLORS = ("#D55E00", "#0072B2", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#8C564B", "#7F7F7F")
 """Safe for the colour-blind (Okabe and Ito, and two more); the first is kept for gluons."""
 DASHES = ("-", "-.", (0, (1, 1)))
-ABOVE = {"loc": "lower left", "bbox_to_anchor": (0, 1), "alignment": "left", "borderaxespad": 0.2}
+ABOVE: Any = {
+    "loc": "lower left",
+    "bbox_to_anchor": (0, 1),
+    "alignment": "left",
+    "borderaxespad": 0,
+}
 QUARKS = frozenset("udscbt")
 ALIKE = 0.1  # spectra that differ by less, relative to the peak, count as the same
 styled = mpl.rc_context(STYLE)
@@ -117,8 +124,7 @@ def _mean(values: DataArray, group: Sequence[str]) -> Array:
 
 def prediction(ds: Dataset, species: str, p: ArrayLike) -> Array:
     """Predicted f(|p|) of a species, averaged over directions; p in GeV; NaN if there is none."""
-    one, p = ds.sel(species=species), np.asarray(p, float)
-    speed = float(np.linalg.norm(ds.equilibrium_velocity))
+    one, p, speed = ds.sel(species=species), np.asarray(p), np.linalg.norm(ds.equilibrium_velocity)
     cosine, weight = np.polynomial.legendre.leggauss(16 if speed > 1e-9 else 1)
     energy = np.sqrt(p**2 + float(one.equilibrium_mass_squared)) - speed * p * cosine[:, None]
     x = (energy - float(one.equilibrium_chemical_potential)) / float(ds.equilibrium_temperature)
@@ -136,7 +142,8 @@ def predicted_densities(ds: Dataset) -> tuple[DataArray, float]:
     model = Model([Species(name, float(d), int(eta)) for name, d, eta in kinds], [])
     grid = PhaseSpace((ds.px.size, ds.py.size, ds.pz.size), ds.attrs["momentum_max"])
     final = ("temperature", "chemical_potential", "velocity", "mass_squared")
-    f = equilibrium.thermal(grid, model, *(ds[f"equilibrium_{name}"].values for name in final))
+    values: Any = (ds[f"equilibrium_{name}"].values for name in final)
+    f = equilibrium.thermal(grid, model, *values)
     numbers[:] = model.degeneracy * grid.measure * f.sum(axis=1)
     return numbers, observables.entropy(grid, model, f)
 
@@ -155,7 +162,7 @@ def _draw(ds: Dataset, ax: Axes, group: list[str], times: ArrayLike, straight: b
     """f, or ln(1/f + eta) if ``straight``: dark is early, light is late, dashed is predicted."""
     times, one = np.unique(np.asarray(times, float)), ds.sel(species=group[0])
 
-    def line(p: Array, f: Array, m2: ArrayLike, style: str, **look: Any) -> None:
+    def line(p: Array, f: Array, m2: Any, style: str, **look: Any) -> None:
         x, y = p, np.where(f > 0, f, np.nan)
         if straight:
             inverse = 1 / y + float(one.statistics)
@@ -177,11 +184,8 @@ def _draw(ds: Dataset, ax: Axes, group: list[str], times: ArrayLike, straight: b
 
 
 @styled
-def spectra(ds: Dataset, species: Names = None, times: Times = None, ax: Ax = None) -> Axes:
-    """f against |p| at several times; points are averages over shells, dashed is predicted.
-
-    ``species``: one, or several for their mean; the most abundant group if left out.
-    """
+def spectra(ds: Dataset, species: Names = None, times: Any = None, ax: Ax = None) -> Axes:
+    """f against |p| of a species, or mean of several, at several times; points are shells."""
     ax, group = _axes(ax), _members(ds, species)
     _draw(ds, ax, group, chosen_times(ds) if times is None else times, straight=False)
     f, final = _mean(ds.spectrum, group), np.nan_to_num(prediction(ds, group[0], ds.p))
@@ -193,7 +197,7 @@ def spectra(ds: Dataset, species: Names = None, times: Times = None, ax: Ax = No
 
 
 @styled
-def thermalisation(ds: Dataset, species: Names = None, times: Times = None, ax: Ax = None) -> Axes:
+def thermalisation(ds: Dataset, species: Names = None, times: Any = None, ax: Ax = None) -> Axes:
     """ln(1/f + eta) against E at first, middle and last time: (E - mu)/T, straight, if thermal."""
     ax, group, some = _axes(ax), _members(ds, species), chosen_times(ds)
     _draw(ds, ax, group, some[[0, len(some) // 2, -1]] if times is None else times, straight=True)
@@ -213,7 +217,7 @@ def _history(ds: Dataset, ax: Axes, y: ArrayLike, **look: Any) -> None:
         ax.plot(ds.time.values, y, marker="o" if known < 3 else None, **look)
 
 
-def _predicted(ax: Axes, value: ArrayLike, **look: Any) -> None:
+def _predicted(ax: Axes, value: Any, **look: Any) -> None:
     """A dashed horizontal line, if there is a prediction."""
     if np.isfinite(value):
         ax.axhline(float(value), **{**look, "linestyle": "--", "linewidth": 1.2, "zorder": 1})
@@ -263,9 +267,8 @@ def energies(ds: Dataset, ax: Ax = None) -> Axes:
     if not same:
         _history(ds, ax, kinetic, color=COLORS[5], label="kinetic")
     _history(ds, ax, total, color=COLORS[1], label="kinetic = total" if same else "total")
-    low, high = min(kinetic.min(), total.min()), max(kinetic.max(), total.max())
-    span = max(high - low, 0.02 * abs(high))
-    ax.set_ylim(low - 1.3 * span, high + 0.2 * span)
+    low, high = np.min((kinetic, total)), np.max((kinetic, total))
+    ax.set_ylim(low - 1.3 * (span := max(high - low, 0.02 * high)), high + 0.2 * span)
     _finish(ds, ax, _labelled(ds.energy_total, "energy density"))
     inset = ax.inset_axes((0.2, 0.08, 0.77, 0.28), xlim=ax.get_xlim(), xticklabels=[])
     _history(ds, inset, total / total[0] - 1, color=COLORS[1], linewidth=1.2)
@@ -316,7 +319,8 @@ def anisotropy(ds: Dataset, ax: Ax = None) -> Axes:
 @styled
 def rates(ds: Dataset, ax: Ax = None, most: int = 8) -> Axes:
     """Collision rates, added up over quarks that are alike (q): the ``most`` frequent ones."""
-    ax, letters, kinds = _axes(ax), {n: _pretty(n) for n in ds.species.values.tolist()}, {}
+    ax, letters = _axes(ax), {name: _pretty(name) for name in ds.species.values.tolist()}
+    kinds: dict[str, Array] = {}
     quarks = [g for g in groups(ds) if len(g) > 1 and set(map(_base, g)) <= QUARKS]
     for q in "q", "qbar":
         same = [g for g in quarks if (g[0] == _base(g[0])) == (q == "q")]
@@ -326,17 +330,17 @@ def rates(ds: Dataset, ax: Ax = None, most: int = 8) -> Axes:
         ways = [(a, b, ds.rate)] + [(b, a, ds.rate_reverse)] * (sorted(a) != sorted(b))
         for *sides, rate in ways:
             kind = " → ".join(" ".join(letters[n] for n in side) for side in sides)
-            kinds[kind] = kinds.get(kind, 0) + rate.values[:, i]
+            kinds[kind] = kinds.get(kind, 0.0) + rate.values[:, i]
     peaks = {kind: np.nanmax(rate, initial=0) for kind, rate in kinds.items()}
     top = max(peaks.values(), default=0)
-    for k, kind in enumerate(sorted(kinds, key=peaks.get, reverse=True)[:most]):
-        shown = np.where(kinds[kind] > 1e-9 * top, kinds[kind], np.nan)  # not empty but for noise
+    for k, kind in enumerate(sorted(kinds, key=lambda kind: -peaks[kind])[:most]):
+        shown = np.where(kinds[kind] > 1e-9 * top, kinds[kind], np.nan)
         _history(ds, ax, shown, label=kind, color=COLORS[k % len(COLORS)])
     if top > 0:
         ax.set(yscale="log", ylim=(1e-5 * top, 3 * top))
     _finish(ds, ax, _labelled(ds.rate, "collision rate"), "no collisions")
-    if len(quarks) == 1 and (legend := ax.get_legend()) is not None:
-        legend.set_title(f"q: {label(quarks[0])}")
+    if len(quarks) == 1:
+        ax.set_title(f"q: {label(quarks[0])}", loc="right", fontsize=9.5)
     return ax
 
 
@@ -357,7 +361,7 @@ def conservation(ds: Dataset, ax: Ax = None) -> Axes:
     return _finish(ds, ax, "relative drift [1]")
 
 
-def _sheet(rows: Sequence[Sequence[Callable[..., Axes]]], title: str = "") -> Figure:
+def _sheet(rows: Panels, title: str = "") -> Figure:
     """A figure of panels, each drawn by a function of ax."""
     figure = Figure((0.2 + 4.7 * len(rows[0]), 0.1 + 3.9 * len(rows)), layout="constrained")
     axes = figure.subplots(len(rows), len(rows[0]), squeeze=False)
@@ -372,10 +376,11 @@ def _sheet(rows: Sequence[Sequence[Callable[..., Axes]]], title: str = "") -> Fi
 def overview(ds: Dataset) -> Figure:
     """Six panels that tell the run: spectra, densities, energies, temperature, entropy."""
     found = groups(ds)
-    second, third = thermalisation, masses if np.ptp(ds.mass_squared.values) > 0 else numbers
+    rows: Panels = [[spectra, thermalisation, numbers], [energies, temperature, entropy]]
     if len(found) > 1:
-        second, third = partial(spectra, species=found[1]), numbers
-    rows = [[spectra, second, third], [energies, temperature, entropy]]
+        rows[0][1] = partial(spectra, species=found[1])
+    elif np.ptp(ds.mass_squared.values) > 0:
+        rows[0][2] = masses
     return _sheet([[partial(d, ds) for d in row] for row in rows], str(ds.attrs.get("title", "")))
 
 
@@ -388,7 +393,7 @@ def save_all(ds: Dataset, folder: str | Path, kinds: Sequence[str] = ("png", "pd
     for i in range(0, len(found), 3):
         page = [[partial(d, ds, g) for d in (spectra, thermalisation)] for g in found[i : i + 3]]
         figures[f"spectra_{1 + i // 3}" if i else "spectra"] = _sheet(page)
-    rows = [[numbers, energies], [temperature, entropy], [masses, rates], [conservation]]
+    rows: Panels = [[numbers, energies], [temperature, entropy], [masses, rates], [conservation]]
     if (abs(ds.pressure_ratio - 1) > 0.01).any():
         rows.append([anisotropy])
     for row in rows:

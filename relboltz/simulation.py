@@ -215,6 +215,8 @@ class Run:
                 continue
             self._complete(report)
             state = stops.snap(new)
+            if self.watch.steps == 1:  # the first record had no step behind it
+                self.records[0]["source"] = self.observer.source(state)
             if stops.reached(state.time):
                 self._record(state, stops)
             if progress is not None:

@@ -175,8 +175,10 @@ def _odd(ds, case):
         zero = {k: 0 * ds[k] for k in ("mass_squared", "equilibrium_mass_squared")}
         return ds.assign(zero | {"equilibrium_chemical_potential": 0 * ds.degeneracy})
     if case == "empty species":
-        empty = {k: ds[k] * 0 for k in ("number", "spectrum")}
-        return ds.assign(empty | {"equilibrium_chemical_potential": ds.degeneracy * np.nan})
+        ds = ds.isel(species=[0, 0]).assign_coords(species=["g", "u"])
+        empty = {k: ds[k] * (ds.species == "g") for k in ("number", "spectrum")}
+        mu = ds.equilibrium_chemical_potential.where(ds.species == "g")
+        return ds.assign(empty | {"equilibrium_chemical_potential": mu})
     many = ds.isel(species=[0] * 20).assign_coords(species=[f"x_${i}" for i in range(20)])
     return many.assign(degeneracy=("species", np.arange(1.0, 21)), rate=ds.rate * 0)
 
