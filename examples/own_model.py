@@ -10,10 +10,10 @@ def exchange(s, t, u, ma2, mb2, mc2, md2, coupling, screening2):
 
 a = rb.Species("a", degeneracy=2, statistics=-1)
 b = rb.Species("b", degeneracy=3, statistics=+1)
-process = rb.Process("a b -> a b", exchange, peak="t", coupling=4000.0)
+process = rb.Process("a b -> a b", exchange, peak="t", coupling=20000.0)
 model = rb.Model([a, b], [process], masses={"a": 0.3, "b": 0.4}, screening=0.5)
 start = {"a": rb.initial.thermal(0.15), "b": rb.initial.thermal(0.35)}
 
 if __name__ == "__main__":
     result = rb.solve(model, 21, start, end=5.0, file="own_model.nc")
-    print(result.temperature.values[[0, -1]], "->", float(result.equilibrium_temperature), "GeV")
+    print("GeV per particle:", (result.energy_by_species / result.number).values[[0, -1]])

@@ -27,6 +27,7 @@ QUANTITIES: dict[str, tuple[tuple[str, ...], str, str]] = {
     "charge_drift": (("charge",), "1", "change of a conserved charge, in quanta: an exact integer"),
     "momentum_drift": (("axis",), "1", "change of momentum, in quanta: an exact integer"),
     "energy_kinetic": ((), "GeV fm^-3", "kinetic energy density"),
+    "energy_by_species": (("species",), "GeV fm^-3", "kinetic energy density of a species"),
     "energy_total": ((), "GeV fm^-3", "kinetic plus field energy density, conserved"),
     "energy_momentum": (("mu", "nu"), "GeV fm^-3", "kinetic energy-momentum tensor"),
     "source": ((), "GeV fm^-4", "energy source by changing masses, S_ex^0"),
@@ -183,6 +184,12 @@ class Observer:
             "charge_drift": np.array(charge_drift),
             "momentum_drift": np.array(momentum_drift),
             "energy_kinetic": tensor[0, 0],
+            "energy_by_species": np.array(
+                [
+                    species.degeneracy * grid.measure * np.sum(row * grid.energies(float(m)))
+                    for species, row, m in zip(model.species, f, m2, strict=True)
+                ]
+            ),
             "energy_total": equilibrium.total_energy(grid, model, f, m2),
             "energy_momentum": tensor,
             "source": source(grid, model, f, state),

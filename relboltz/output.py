@@ -84,7 +84,7 @@ def _add_prediction(ds: xr.Dataset, predicted: Equilibrium, density: NDArray[np.
         ),
         "equilibrium_mass_squared": (("species",), predicted.mass_squared, "GeV^2", "mass squared"),
         "equilibrium_velocity": (("axis",), predicted.velocity, "1", "flow velocity"),
-        "equilibrium_number": (("species",), density, "fm^-3", "particle density, condensate apart,"),
+        "equilibrium_number": (("species",), density, "fm^-3", "particle density"),
         "condensate_fraction": (
             (), predicted.condensate_fraction, "1", "part of the particles that condenses",
         ),

@@ -40,12 +40,7 @@ STYLE: Any = {
 COLORS = ("#D55E00", "#0072B2", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#8C564B", "#7F7F7F")
 """Safe for the colour-blind (Okabe and Ito, and two more); the first is kept for gluons."""
 DASHES = ("-", "-.", (0, (1, 1)))
-ABOVE: Any = {
-    "loc": "lower left",
-    "bbox_to_anchor": (0, 1),
-    "alignment": "left",
-    "borderaxespad": 0,
-}
+ABOVE: Any = {"loc": "lower left", "bbox_to_anchor": (0, 1), "alignment": "left"}
 QUARKS = frozenset("udscbt")
 ALIKE = 0.1  # spectra that differ by less, relative to the peak, count as the same
 styled = mpl.rc_context(STYLE)
@@ -336,8 +331,7 @@ def rates(ds: Dataset, ax: Ax = None, most: int = 8) -> Axes:
     for k, kind in enumerate(sorted(kinds, key=lambda kind: -peaks[kind])[:most]):
         shown = np.where(kinds[kind] > 1e-9 * top, kinds[kind], np.nan)
         _history(ds, ax, shown, label=kind, color=COLORS[k % len(COLORS)])
-    if top > 0:
-        ax.set(yscale="log", ylim=(1e-5 * top, 3 * top))
+    ax.set(yscale="log", ylim=(1e-5 * (top or 1), 3 * (top or 1)))
     _finish(ds, ax, _labelled(ds.rate, "collision rate"), "no collisions")
     if len(quarks) == 1:
         ax.set_title(f"q: {label(quarks[0])}", loc="right", fontsize=9.5)
@@ -387,11 +381,11 @@ def overview(ds: Dataset) -> Figure:
 @styled
 def save_all(ds: Dataset, folder: str | Path, kinds: Sequence[str] = ("png", "pdf")) -> list[Path]:
     """Write every picture, as PNG and PDF, into a folder; returns the paths."""
-    folder, found = Path(folder), groups(ds)
+    folder, found, both = Path(folder), groups(ds), (spectra, thermalisation)
     folder.mkdir(parents=True, exist_ok=True)
     figures = {"overview": overview(ds)}
     for i in range(0, len(found), 3):
-        page = [[partial(d, ds, g) for d in (spectra, thermalisation)] for g in found[i : i + 3]]
+        page: Any = [[partial(d, ds, g) for d in both] for g in found[i : i + 3]]
         figures[f"spectra_{1 + i // 3}" if i else "spectra"] = _sheet(page)
     rows: Panels = [[numbers, energies], [temperature, entropy], [masses, rates], [conservation]]
     if (abs(ds.pressure_ratio - 1) > 0.01).any():

@@ -163,7 +163,7 @@ def test_gluons_end_exactly_where_number_and_energy_say():
 
 
 def test_a_mixture_keeps_its_charges_and_turns_gluons_into_quarks():
-    """Net flavours stay exactly 0, the total energy holds, quarks approach their predicted share."""
+    """Net flavours stay exactly 0, total energy holds, quarks approach their predicted share."""
     ds = rb.solve(
         QCD, rb.PhaseSpace(10, 2.0), {"g": rb.initial.step(0.5, 1.5)}, end=8.0, every=1.0, samples=8
     )

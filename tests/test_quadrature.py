@@ -4,8 +4,6 @@ from functools import partial
 
 import numpy as np
 import pytest
-from scipy.special import k1, kn
-
 from quadrature import (
     HBARC,
     PROCESSES,
@@ -18,6 +16,7 @@ from quadrature import (
     rates,
     same_same,
 )
+from scipy.special import k1, kn
 
 T = 0.2
 CLASSICAL = (0, 0, 0, 0)

@@ -74,7 +74,7 @@ def test_an_array_needs_its_own_grid_and_size():
         ({"g": np.full(343, np.nan)}, "f = nan of g .* is not a finite number"),
         ({"g": np.full(343, -0.1)}, "f = -0.1 of g .* is negative"),
         ({"q": STEP}, "unknown species initial.q; known: g"),
-        ({"g": "step"}, "function = 'step'"),
+        ({"g": "step"}, "initial.g.*'step'"),
         ({"g": [0.1] * 343}, "initial.g"),
         (None, "initial"),
         (0.5, "initial"),

@@ -1,0 +1,115 @@
+"""README, examples and the method page tell the truth."""
+
+import ast
+import re
+import runpy
+from pathlib import Path
+
+import matplotlib
+import numpy as np
+import pytest
+
+import relboltz as rb
+from relboltz import config
+
+ROOT = Path(__file__).parent.parent
+matplotlib.use("Agg")
+
+
+def blocks(text):
+    """Python blocks of a Markdown text."""
+    return re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
+
+
+def code_lines(source):
+    """Lines of code: no blank lines, comments or docstrings."""
+    tree = ast.parse(source)
+    lines = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.stmt) and not (
+            isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        ):
+            first = node.body[0].lineno if isinstance(node, ast.FunctionDef | ast.If) else None
+            lines |= set(range(node.lineno, first or node.end_lineno + 1))
+    return lines
+
+
+def test_the_first_program_of_the_readme_runs():
+    """Eight lines at most; number is conserved and the temperature nears the predicted one."""
+    first = blocks((ROOT / "README.md").read_text())[0]
+    assert len(code_lines(first)) <= 8
+    names = {}
+    exec(first, names)
+    result = names["result"]
+    assert int(result.charge_drift[-1, 0]) == 0
+    assert float(result.temperature[-1]) == pytest.approx(
+        float(result.equilibrium_temperature), rel=0.01
+    )
+
+
+def test_the_readme_shows_the_example_of_an_own_model():
+    """The same definitions, word for word but for comments, as in examples/own_model.py."""
+    shown = blocks((ROOT / "README.md").read_text())[1]
+    example = (ROOT / "examples" / "own_model.py").read_text()
+
+    def bare(source):
+        tree = ast.parse(source)
+        for node in ast.walk(tree):
+            if isinstance(node, ast.FunctionDef) and ast.get_docstring(node):
+                node.body = node.body[1:]
+        return [ast.unparse(n) for n in tree.body if not isinstance(n, ast.Expr | ast.If)]
+
+    assert set(bare(shown)) <= set(bare(example))
+
+
+def test_an_own_model_takes_fifteen_lines_and_thermalises(tmp_path, monkeypatch):
+    """Two species, an own matrix element: heat flows from b to a until both have one T."""
+    path = ROOT / "examples" / "own_model.py"
+    assert len(code_lines(path.read_text())) <= 15
+    monkeypatch.chdir(tmp_path)
+    names = runpy.run_path(str(path), run_name="__main__")
+    ds = names["result"]
+    assert list(ds.charge.values) == ["number", "b"] or len(ds.charge) == 2
+    assert not ds.charge_drift.values.any() and not ds.momentum_drift.values.any()
+    energy = ds.energy_total.values
+    assert abs(energy / energy[0] - 1).max() < 1e-12
+    mean = (ds.energy_by_species / ds.number).values
+    grid = rb.PhaseSpace([ds.sizes[k] for k in ("px", "py", "pz")], ds.attrs["momentum_max"])
+    final = rb.equilibrium.thermal(
+        grid, names["model"], float(ds.equilibrium_temperature),
+        ds.equilibrium_chemical_potential.values, np.zeros(3), ds.equilibrium_mass_squared.values,
+    )  # fmt: skip
+    energies = np.stack([grid.energies(m) for m in ds.equilibrium_mass_squared.values])
+    expected = (final * energies).sum(axis=1) / final.sum(axis=1)
+    assert abs(mean[0] / expected - 1).max() > 0.15
+    assert mean[-1] == pytest.approx(expected, rel=0.01)
+    assert (tmp_path / "own_model.nc").exists()
+
+
+@pytest.mark.parametrize("path", sorted(ROOT.glob("examples/*.toml")), ids=lambda p: p.name)
+def test_every_example_is_a_valid_configuration(path):
+    """It loads, and its model and initial states can be built."""
+    loaded = config.load(path)
+    model = loaded.build_model()
+    grid = loaded.build_grid(2.0)
+    assert np.isfinite(rb.initial.evaluate(loaded.build_initial(), grid, model)).all()
+
+
+def test_every_module_named_in_the_method_exists_and_none_is_missing():
+    """The table of modules lists the package."""
+    text = (ROOT / "docs" / "method.md").read_text()
+    table = text[text.index("## Modules") :]
+    named = set(re.findall(r"`(\w+\.py)`", table))
+    modules = {p.name for p in (ROOT / "relboltz").glob("*.py")} - {
+        "__init__.py", "__main__.py", "errors.py",
+    }  # fmt: skip
+    assert named == modules
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/method.md", "benchmarks/README.md"])
+def test_every_link_leads_somewhere(page):
+    """Relative links and pictures exist."""
+    path = ROOT / page
+    for target in re.findall(r"\]\(([^)#]+)\)", path.read_text()):
+        if "://" not in target:
+            assert (path.parent / target).exists(), target

@@ -1,0 +1,171 @@
+"""Time steps: order, limits, fixed point, and independence of how the work is organised."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import relboltz as rb
+from relboltz.backends import cpu
+from relboltz.backends.cpu import CpuBackend, Draw, Flows, Sampling
+from relboltz.stepping import (
+    FIRST_STEP,
+    GROWTH,
+    MAX_CHANGE_RATIO,
+    StepControl,
+    Stepper,
+    StepReport,
+    fraction_bits,
+    initial_state,
+)
+
+GLUONS = rb.gluons(0.3)
+START = {"g": rb.initial.step(0.5, 1.5)}
+
+
+def begin(cells=10, samples=8, model=GLUONS, start=START, **options):
+    grid = rb.PhaseSpace(cells, 2.0)
+    state = initial_state(grid, model, rb.initial.evaluate(start, grid, model))
+    backend = CpuBackend(grid, model, Sampling(samples=samples, **options), 2)
+    return Stepper(backend, state.bits), state
+
+
+def test_total_energy_drifts_at_second_order():
+    """With thermal masses extrapolated to mid-step, half the step leaves a quarter of the drift.
+
+    The average over two seeds: 12^3 nodes, 1 fm, steps of 0.08, 0.04, 0.02 fm.
+    """
+    grid = rb.PhaseSpace(12, 2.0)
+    drift = []
+    for step in (0.08, 0.04, 0.02):
+        runs = [
+            rb.solve(GLUONS, grid, START, end=0.96, step=step, every=0.96, samples=32, seed=seed)
+            for seed in (1, 2)
+        ]
+        drift.append(np.mean([float(ds.energy_total[-1] / ds.energy_total[0] - 1) for ds in runs]))
+    orders = np.log2(np.abs(np.array(drift[:-1]) / np.array(drift[1:])))
+    assert orders.mean() > 1.7
+    assert abs(drift[-1]) < 1e-6
+
+
+def test_heun_is_of_second_order():
+    """The same events, one step of t against two of t/2: the difference falls as t^3 per step.
+
+    Seed, masses and (uniform) pairs are the same in all steps: nothing but the order is measured.
+    """
+    model = rb.gluons(0.3, masses={"g": 0.7})
+    start = {"g": rb.initial.gaussian(0.5, [0.6, 0.8, 1.0])}
+    stepper, state = begin(10, 8, model, start, pairs="uniform")
+
+    def advance(parts, length):
+        now = state
+        for _ in range(parts):
+            now, _ = stepper._heun(replace(now, step=0), length / parts, now.mass_squared, 0.49)
+        return now.occupation(model)
+
+    differences = [np.abs(advance(1, t) - advance(2, t)).sum() for t in (0.08, 0.04, 0.02)]
+    orders = np.log2(np.array(differences[:-1]) / differences[1:])
+    assert orders == pytest.approx(3.0, abs=0.3)
+
+
+def test_smaller_tolerances_come_closer():
+    """Against a run of ten times smaller tolerance the error falls with the tolerance."""
+    grid = rb.PhaseSpace(10, 2.0)
+
+    def soft(tolerance):
+        ds = rb.solve(GLUONS, grid, START, end=0.5, every=0.5, tolerance=tolerance, samples=200)
+        return ds.spectrum.values[-1, 0, :6]
+
+    fine = soft(1e-5)
+    coarse, medium = (np.abs(soft(t) / fine - 1).max() for t in (1e-2, 1e-4))
+    assert medium < 0.5 * coarse
+    assert medium < 0.01
+
+
+def test_events_drawn_again_are_the_same_bits(monkeypatch):
+    """A state too large to keep its events is stepped through redrawn ones, to the same result."""
+    stepper, state = begin()
+    kept, _ = stepper.step(state, 0.02)
+    monkeypatch.setattr(cpu, "STORE_LIMIT", 0)
+    stepper, state = begin()
+    again, _ = stepper.step(state, 0.02)
+    assert not stepper.backend._stored
+    assert np.array_equal(kept.number, again.number)
+    assert np.array_equal(kept.mass_squared, again.mass_squared)
+
+
+def test_another_seed_is_another_draw_of_the_same_physics():
+    """Different bits, the same change of the second moment within its scatter."""
+    moments = []
+    for seed in (1, 2, 3, 4):
+        stepper, state = begin(10, 64, seed=seed)
+        new, _ = stepper.step(state, 0.1)
+        moments.append(float((new.number * stepper.grid.momentum_squared**2).sum()))
+    assert len(set(moments)) == 4
+    assert np.std(moments) < 5e-3 * np.mean(moments)
+
+
+def test_the_quantum_leaves_room_for_all_particles_in_one_cell():
+    """44 bits behind the point, fewer for huge totals; never an overflow."""
+    few, many = np.full((1, 27000), 0.2), np.full((1, 10**6), 50.0)
+    assert fraction_bits(few, GLUONS) == 44
+    bits = fraction_bits(many, GLUONS)
+    assert bits < 44 and (many * 16).sum() * 2.0**bits < 2**62
+
+
+def test_flows_are_the_rates_of_change_of_number():
+    """u ubar -> g g forward minus backward is the gain of gluon pairs that the step makes."""
+    full = rb.qcd(0.3, flavors=1)
+    process = next(p for p in full.processes if p.name == "u ubar -> g g")
+    masses = {"g": 0.6, "u": 0.4, "ubar": 0.4}
+    model = rb.Model(full.species, [process], masses=masses, screening=0.6)
+    start = {"g": rb.initial.step(0.5, 1.5), "u": rb.initial.step(0.1, 1.0)}
+    stepper, state = begin(10, 16, model, start)
+    length = 1e-4
+    new, report = stepper._heun(state, length, state.mass_squared, 0.36)
+    gained = (new.number - state.number).reshape(3, -1).sum(axis=1) * state.unit / length
+    net = report.flows.forward[0] - report.flows.backward[0]
+    assert net < 0
+    assert gained == pytest.approx([2 * net, -net, -net], rel=1e-3)
+
+
+def report_of(length, error, ratio):
+    flows = Flows(np.zeros(1), np.zeros(1), 0.0, 0.0)
+    return StepReport(length, error, ratio, flows, 0.0, 0.0, np.zeros(1))
+
+
+def test_step_control_follows_error_and_change():
+    """Grows while both are small, shrinks with either, rejects what was far too long."""
+    control = StepControl("auto", 1e-3)
+    assert control.length(10.0) == FIRST_STEP
+    assert control.learn(report_of(FIRST_STEP, 1e-6, 0.01))
+    assert control.length(10.0) == pytest.approx(GROWTH * FIRST_STEP)
+    assert not control.learn(report_of(0.1, 1e-2, 0.1))
+    assert control.length(10.0) < 0.1 * 0.35
+    assert not control.learn(report_of(0.1, 1e-5, 3 * MAX_CHANGE_RATIO))
+    fixed = StepControl(0.25, 1e-3)
+    assert fixed.learn(report_of(0.25, 1.0, 9.0)) and fixed.length(10.0) == 0.25
+
+
+def test_stops_are_met_without_tiny_steps():
+    """A stop within reach is hit, one just beyond is split in two."""
+    control = StepControl("auto", 1e-3)
+    control._length = 0.1
+    assert control.length(0.1) == 0.1
+    assert control.length(0.11) == pytest.approx(0.055)
+    assert control.length(0.3) == 0.1
+
+
+def test_lost_weight_is_the_part_of_collisions_without_a_place():
+    """A box twice as large loses almost nothing of what a tight one loses."""
+    lost = []
+    for half_width in (1.2, 2.4):
+        grid = rb.PhaseSpace(12, half_width)
+        model = rb.gluons(0.3, masses={"g": 0.7})
+        f = rb.initial.evaluate({"g": rb.initial.thermal(0.3)}, grid, model)
+        state = initial_state(grid, model, f)
+        backend = CpuBackend(grid, model, Sampling(samples=16), 2)
+        _, occupancy = backend.tables(state.number, state.unit)
+        total, gone = backend.draw(Draw(0, state.mass_squared, 0.49), occupancy)
+        lost.append(gone / total)
+    assert lost[0] > 0.05 and lost[1] < 0.1 * lost[0]

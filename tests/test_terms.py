@@ -1,0 +1,80 @@
+"""collision_term: the public C[f]."""
+
+import numpy as np
+import pytest
+
+import relboltz as rb
+
+GRID = rb.PhaseSpace(10, 2.0)
+MODEL = rb.gluons(0.3, masses={"g": 0.7})
+F = 0.5 * np.exp(-GRID.momentum_squared / 0.7)[None]
+
+
+def test_gain_minus_loss_is_the_collision_term():
+    """At every node, within the rounding of whole quanta; number and energy are conserved."""
+    term = rb.collision_term(MODEL, GRID, F, samples=8)
+    difference = (term.gain - term.loss - term.collision_term).values
+    assert abs(difference).max() < 1e-12 * float(term.gain.max())
+    c = term.collision_term.values.ravel()
+    assert abs(c.sum()) < 1e-13 * np.abs(c).sum()
+    assert abs((c * GRID.energies(0.49)).sum()) < 1e-13 * np.abs(c * GRID.energies(0.49)).sum()
+    assert (term.gain.values >= 0).all() and (term.loss.values >= 0).all()
+
+
+def test_the_error_is_the_scatter_of_independent_estimates():
+    """|C - C'| of two seeds is of the size of the stated errors, over 1000 nodes."""
+    one, two = (rb.collision_term(MODEL, GRID, F, samples=8, batches=16, seed=s) for s in (1, 2))
+    pull = (one.collision_term - two.collision_term) / np.hypot(one.error, two.error)
+    assert 0.8 < float(np.sqrt((pull**2).mean())) < 1.3
+    rate_pull = (one.rate - two.rate) / np.hypot(one.rate_error, two.rate_error)
+    assert abs(float(rate_pull[0])) < 4
+
+
+def test_errors_fall_with_the_square_root_of_samples():
+    """Sixteen times the samples, a quarter of the error."""
+    few, many = (rb.collision_term(MODEL, GRID, F, samples=n, batches=12) for n in (4, 64))
+    assert float(few.error.mean() / many.error.mean()) == pytest.approx(4.0, rel=0.2)
+
+
+def test_importance_pairs_and_uniform_pairs_agree():
+    """The same C[f] within errors; importance has the smaller ones where particles are."""
+    one, two = (
+        rb.collision_term(MODEL, GRID, F, samples=32, batches=16, pairs=p)
+        for p in ("importance", "uniform")
+    )
+    pull = (one.collision_term - two.collision_term) / np.hypot(one.error, two.error)
+    assert 0.8 < float(np.sqrt((pull**2).mean())) < 1.3
+    assert float((one.error**2).sum()) < 0.5 * float((two.error**2).sum())
+
+
+def test_the_collision_term_is_what_a_short_run_does():
+    """(f(dt) - f(0))/dt of a run equals C[f] within its errors."""
+    term = rb.collision_term(MODEL, GRID, F, samples=64, batches=16)
+    dt = 1e-4
+    ds = rb.solve(
+        MODEL, GRID, F, end=dt, step=dt, every=dt, snapshots=[0, dt], samples=1000, seed=9
+    )
+    change = (ds.f[1] - ds.f[0]).values / dt
+    both = np.sqrt(1 + 64 * 16 / 1000) * term.error.values
+    pull = (change - term.collision_term.values) / both
+    assert 0.8 < np.sqrt((pull**2).mean()) < 1.3
+
+
+@pytest.mark.parametrize(
+    "f, message",
+    [
+        (np.full((1, 1000), -0.1), "f of g must be finite and >= 0"),
+        (np.full((1, 999), 0.1), "1 species on"),
+        ({"q": np.zeros(1000)}, "unknown species f.q"),
+    ],
+)
+def test_bad_states_are_refused(f, message):
+    """With the reason."""
+    with pytest.raises(rb.InputError, match=message):
+        rb.collision_term(MODEL, GRID, f)
+
+
+def test_fermions_above_one_are_refused():
+    """f <= 1."""
+    with pytest.raises(rb.InputError, match="fermions obey f <= 1"):
+        rb.collision_term(rb.quarks(0.3), GRID, np.full((1, 1000), 1.1))
