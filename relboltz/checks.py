@@ -23,6 +23,8 @@ ACCEPTED_LOSS = 0.01
 ACCEPTED_NOISE = 0.5
 ACCEPTED_LIMITED = 0.01
 ACCEPTED_NULL = 0.03
+AUTOMATIC_LOSS = 0.8 * ACCEPTED_LOSS
+"""What the automatic box aims at: below the warning also on nodes other than the scratch ones."""
 SCRATCH_CELLS = 24
 """Nodes per axis of the coarse grids on which the automatic box is tried."""
 
@@ -182,7 +184,7 @@ def automatic_grid(
             return initial.file_grid(shape.path)
     extent = _grown_extent(model, states)
     low, high = extent / 4, extent
-    while _loss(high, extent, model, states) > ACCEPTED_LOSS:
+    while _loss(high, extent, model, states) > AUTOMATIC_LOSS:
         low, high = high, 1.5 * high
         if high > 100 * extent:
             raise InputError(
@@ -191,7 +193,7 @@ def automatic_grid(
             )
     for _ in range(6):
         middle = math.sqrt(low * high)
-        if _loss(middle, extent, model, states) > ACCEPTED_LOSS:
+        if _loss(middle, extent, model, states) > AUTOMATIC_LOSS:
             low = middle
         else:
             high = middle

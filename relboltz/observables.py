@@ -38,7 +38,11 @@ QUANTITIES: dict[str, tuple[tuple[str, ...], str, str]] = {
     "temperature": ((), "GeV", "temperature of the equilibrium state with these N_a, P and E_kin"),
     "chemical_potential": (("species",), "GeV", "chemical potential of that state"),
     "velocity": (("axis",), "1", "flow velocity of that state"),
-    "spectrum": (("species", "p"), "1", "f averaged over shells of |p|"),
+    "spectrum": (
+        ("species", "p"),
+        "1",
+        "f averaged over shells of |p|; beyond momentum_max only corners of the box",
+    ),
     "pressure_ratio": ((), "1", "longitudinal over transverse pressure"),
     "rate": (("process",), "fm^-4", "collisions per volume and time, in the direction written"),
     "rate_reverse": (("process",), "fm^-4", "collisions per volume and time, in the reverse one"),
@@ -218,6 +222,9 @@ class Observer:
         """Collision rates [fm^-4] of the state that a step started from."""
         both = report.flows.forward + report.flows.backward
         elastic = np.array([p.elastic for p in self.model.processes], dtype=bool)
-        forward = np.where(elastic, both, report.flows.forward) * self.grid.measure
-        reverse = np.where(elastic, both, report.flows.backward) * self.grid.measure
-        return {"rate": forward, "rate_reverse": reverse, "null_weight": report.null_weight}
+        measure = self.grid.measure
+        return {
+            "rate": np.where(elastic, both, report.flows.forward) * measure,
+            "rate_reverse": np.where(elastic, both, report.flows.backward) * measure,
+            "null_weight": report.null_weight,
+        }

@@ -348,11 +348,9 @@ class CpuBackend:
         if self.sampling.sampling == "cm":
             self._scatter(channel, count, m2, w)
             if self.sampling.projection == "nearest":
-                landing = (count, self._geometry, factor, *place)
-                return k.land_nearest(*landing, legs, weights, ratios)
+                return k.land_nearest(count, self._geometry, factor, *place, legs, weights, ratios)
             k.bracket_chunk(count, m2[:2], self._geometry, factor, w)
-            landing = (count, m2[:2], self._geometry, *place)
-            return k.land_conserving(*landing, legs, weights, ratios)
+            return k.land_conserving(count, m2[:2], self._geometry, *place, legs, weights, ratios)
         k.draw_words(first, count, index | MORE_WORDS, draw.step, 0, seed, scratch.more)
         k.draw_box(count, scratch.words, scratch.more, self._geometry, w)
         events, everything, lost = 0, 0.0, 0.0

@@ -434,7 +434,7 @@ def amounts(count, legs, weights, ratios, table, w):
         w[NET + i] *= weights[i]
         net_sum += w[NET + i]
         forward_sum += w[FORWARD + i] * weights[i]
-    return forward_sum, forward_sum - net_sum
+    return forward_sum, max(forward_sum - net_sum, 0.0)  # not below 0 by rounding
 
 
 @kernel
