@@ -6,8 +6,8 @@ import json
 import math
 import sys
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Annotated
 
@@ -15,12 +15,10 @@ import numpy as np
 import typer
 import xarray as xr
 from rich.console import Console
-from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
 from rich.table import Table
-from rich.text import Text
 
 from . import __version__
-from .errors import AccuracyWarning, InputError, Interrupted, RelboltzError, RunError
+from .errors import AccuracyWarning, InputError, Interrupted, RelboltzError
 
 app = typer.Typer(
     help="The relativistic Boltzmann equation of quark-gluon matter.",
@@ -77,14 +75,14 @@ def run(
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress, no table.")] = False,
 ) -> None:
     """Run a configuration and write its result as NetCDF."""
-    from . import config, simulation
+    from . import config, progress, simulation
 
     overrides = list(set_ or [])
     overrides += [f"run.threads={threads}"] if threads is not None else []
     overrides += [f"run.backend={backend!r}"] if backend is not None else []
     settings = config.load(file, overrides)
     path = out if out is not None else Path(settings.output.file)
-    with _plain_warnings(quiet), _progress(quiet, settings.time.end) as report:
+    with _plain_warnings(), nullcontext() if quiet else progress.bar(console) as report:
         ds = simulation.run_config(settings, path, report, None if quiet else _announce)
     if not quiet:
         console.print(summary(ds))
@@ -254,35 +252,8 @@ def _installation() -> Table:
     return table
 
 
-class _Clock(ProgressColumn):
-    """Time reached, step and drifts."""
-
-    def render(self, task: Task) -> Text:
-        return Text(str(task.fields.get("state", "")))
-
-
 @contextmanager
-def _progress(quiet: bool, end: float) -> Iterator[Callable | None]:
-    """A progress bar on a terminal, nothing elsewhere."""
-    if quiet or not console.is_terminal:
-        yield None
-        return
-    columns = (TextColumn("solving"), BarColumn(None), TimeRemainingColumn(), _Clock())
-    with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task("", total=end, state="compiling ...")
-
-        def report(p) -> None:
-            state = (
-                f"t = {p.time:.3g} fm  dt = {p.step:.2g} fm  dN = {p.number_drift}  "
-                f"dE/E = {p.energy_drift:.0e}"
-            )
-            bar.update(task, completed=p.time, state=state)
-
-        yield report
-
-
-@contextmanager
-def _plain_warnings(quiet: bool) -> Iterator[None]:
+def _plain_warnings() -> Iterator[None]:
     """Accuracy warnings as one line each, on standard error."""
     with warnings.catch_warnings():
         warnings.simplefilter("always", AccuracyWarning)
@@ -292,6 +263,3 @@ def _plain_warnings(quiet: bool) -> Iterator[None]:
 
         warnings.showwarning = show
         yield
-
-
-__all__ = ["RunError", "app", "main", "summary"]

@@ -7,7 +7,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import FrameType
@@ -25,20 +25,10 @@ from .grid import PhaseSpace
 from .initial import Shape
 from .model import Model
 from .observables import Observer
+from .progress import Moment, Report, bar
 from .stepping import State, StepControl, Stepper, StepReport, initial_state
 
 Start = Mapping[str, Shape | Callable | NDArray] | NDArray
-
-
-@dataclass(frozen=True)
-class Progress:
-    """What a progress display may show."""
-
-    time: float
-    end: float
-    step: float
-    number_drift: int
-    energy_drift: float
 
 
 def solve(
@@ -48,7 +38,7 @@ def solve(
     *,
     end: float,
     file: str | Path | None = None,
-    progress: Callable[[Progress], None] | None = None,
+    progress: bool | Report = True,
     **options: Any,
 ) -> xr.Dataset:
     """Solve the Boltzmann equation from t = 0 to ``end`` [fm].
@@ -61,7 +51,8 @@ def solve(
         GeV, or node values; or one array (species, nx, ny, nz)
     end : last time [fm]
     file : NetCDF file to keep up to date while running
-    progress : called after every step
+    progress : a bar where somebody watches (True), none (False), or a function that is called
+        with a ``relboltz.progress.Moment`` after every step
     **options : keys of [collisions], [time], [run] and [output]: samples, seed, projection,
         sampling, symmetrical, pairs, step, tolerance, threads, every, snapshots
 
@@ -85,13 +76,16 @@ def solve(
         grid = checks.automatic_grid(grid, model, shapes)
     f = _occupation(shapes if shapes is not None else initial, grid, model)
     run = Run(model, grid, f, settings, Path(file) if file is not None else None)
-    return run.go(progress)
+    if not isinstance(progress, bool):
+        return run.go(progress)
+    with bar() if progress else nullcontext() as report:
+        return run.go(report)
 
 
 def run_config(
     config: Config,
     file: Path | None = None,
-    progress: Callable[[Progress], None] | None = None,
+    progress: Report | None = None,
     announce: Callable[[Run], None] | None = None,
 ) -> xr.Dataset:
     """Run a configuration and write its output file; ``announce`` sees the run before it starts."""
@@ -183,7 +177,7 @@ class Run:
             ),
         }
 
-    def go(self, progress: Callable[[Progress], None] | None = None) -> xr.Dataset:
+    def go(self, progress: Report | None = None) -> xr.Dataset:
         """Step from start to end; whatever happens, what was computed is kept."""
         status = "running"
         began = time.perf_counter()
@@ -201,7 +195,7 @@ class Run:
             raise RunError(self.sink.trouble, ds)
         return ds
 
-    def _loop(self, interrupt: _Interrupt, progress: Callable[[Progress], None] | None) -> None:
+    def _loop(self, interrupt: _Interrupt, progress: Report | None) -> None:
         """Choose a length, step, look at it, record."""
         end = self.settings.time.end
         stepper = Stepper(self.backend, self.start.bits)
@@ -244,10 +238,10 @@ class Run:
         if not last:
             self.watch.see(report)
 
-    def _progress(self, state: State, report: StepReport) -> Progress:
+    def _progress(self, state: State, report: StepReport) -> Moment:
         energy = self.records[-1]["energy_total"] / self.records[0]["energy_total"] - 1
         drift = max((abs(int(d)) for d in self.records[-1]["charge_drift"]), default=0)
-        return Progress(state.time, self.settings.time.end, report.length, drift, energy)
+        return Moment(state.time, self.settings.time.end, report.length, drift, energy)
 
     def _finish(self, status: str, began: float) -> xr.Dataset:
         self.attributes["wall_seconds"] = time.perf_counter() - began

@@ -198,7 +198,7 @@ def test_the_file_is_complete_after_every_record(tmp_path, eager):
         assert ds.attrs["status"] == "running"
         seen.append(ds.sizes["time"])
 
-    solve(file=path, progress=look)
+    solve(file=path, progress=look, step=0.005)
     assert seen[0] >= 1 and seen[-1] == 5 and seen == sorted(seen)
     assert rb.load(path).attrs["status"] == "done"
     assert [p.name for p in tmp_path.iterdir()] == ["run.nc"]
