@@ -43,7 +43,7 @@ def check_model(backend: CpuBackend, mass_squared: NDArray[np.float64], screenin
         threshold = max(roots[0] + roots[1], roots[2] + roots[3], 1e-3) ** 2
         highest = (math.hypot(largest, roots[0]) + math.hypot(largest, roots[1])) ** 2
         s = np.geomspace(threshold * (1 + 1e-6), max(highest, 2 * threshold), 80)[:, None]
-        cosine = np.linspace(-1, 1, 61)[None, :]
+        cosine = (1 - 1e-9) * np.linspace(-1, 1, 61)[None, :]
         k_in = np.sqrt(np.maximum(breakup_momentum2(s, m2[2], m2[3]), 0))
         k_out = np.sqrt(np.maximum(breakup_momentum2(s, m2[0], m2[1]), 0))
         e1 = (s + m2[0] - m2[1]) / (2 * np.sqrt(s))
@@ -93,11 +93,13 @@ def _check_values(
     at = (float(s[worst]), float(t[worst]), sum_m2 - float(s[worst]) - float(t[worst]))
     error = negative_element(process.name, float(values[worst]), *at)
     part = float(np.mean(~(values >= -1e-9 * scale)))
-    raise InputError(
-        f"{error} (it fails at {100 * part:.0f} % of the s and t that were tried). If this is a "
-        "QCD process, masses and screening do not fit together: use thermal masses, or masses of "
-        "the order of the screening mass"
-    )
+    text = f"{error} (it fails at {100 * part:.0f} % of the s and t that were tried)"
+    if process.matrix_element.__module__ == "relboltz.qcd":
+        text += (
+            ". Masses and screening do not fit together: use thermal masses, or masses of the "
+            "order of the screening mass"
+        )
+    raise InputError(text)
 
 
 def warn(text: str, said: list[str]) -> None:
@@ -197,7 +199,13 @@ def automatic_grid(
             low = middle
         else:
             high = middle
-    return PhaseSpace(cells, math.ceil(high * 20) / 20)
+    grid = PhaseSpace(cells, math.ceil(high * 20) / 20)
+    for _ in range(20):  # what the scratch nodes promised must hold on the real ones
+        predicted = predict_from(grid, model, initial.evaluate(states, grid, model))
+        if predicted.found and equilibrium.edge_loss(grid, model, predicted) < ACCEPTED_LOSS:
+            break
+        grid = PhaseSpace(cells, round(grid.momentum_max[0] + 0.05, 2))
+    return grid
 
 
 def _grown_extent(model: Model, states: Mapping[str, Shape]) -> float:

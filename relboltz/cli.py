@@ -37,9 +37,6 @@ def main() -> None:
     except InputError as error:
         errors.print(f"[bold red]error:[/] {_escape(str(error))}", soft_wrap=True)
         sys.exit(2)
-    except Interrupted as error:
-        errors.print(f"[yellow]{_escape(str(error))}; everything so far is saved[/]")
-        sys.exit(128 + error.signal)
     except RelboltzError as error:
         errors.print(f"[bold red]stopped:[/] {_escape(str(error))}", soft_wrap=True)
         sys.exit(1)
@@ -82,8 +79,14 @@ def run(
     overrides += [f"run.backend={backend!r}"] if backend is not None else []
     settings = config.load(file, overrides)
     path = out if out is not None else Path(settings.output.file)
+    if path.resolve() == file.resolve():
+        raise InputError(f"output.file = {str(path)!r} is the configuration itself; choose another")
     with _plain_warnings(), nullcontext() if quiet else progress.bar(console) as report:
-        ds = simulation.run_config(settings, path, report, None if quiet else _announce)
+        try:
+            ds = simulation.run_config(settings, path, report, None if quiet else _announce)
+        except Interrupted as error:
+            errors.print(f"[yellow]{_escape(str(error))}[/]; everything so far is in {path}")
+            raise typer.Exit(128 + error.signal) from None
     if not quiet:
         console.print(summary(ds))
         console.print(f"written: {path}   (plots: relboltz plot {path})", soft_wrap=True)
@@ -149,8 +152,10 @@ def bench(
     threads: Annotated[int, typer.Option(help="Threads; 0 = all cores.")] = 0,
 ) -> None:
     """Measure events per second; an event is one drawn sample, counted once per stage."""
-    from . import benchmark
+    from . import benchmark, output
 
+    if json_ is not None:
+        output.check_writable(json_, "--json")
     rows = benchmark.measure(backend, threads, lambda text: errors.print(text))
     table = Table(title="events per second")
     for name in ("model", "nodes", "pairs", "M events/s", "draw ns", "stage ns", "ms per step"):

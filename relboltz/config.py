@@ -15,6 +15,7 @@ from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
+import numpy as np
 import tomli_w
 from pydantic import (
     BaseModel,
@@ -37,6 +38,9 @@ MODELS: dict[str, Callable[..., Model]] = {
     "gluons": gluons,
     "quarks": quarks,
 }
+
+
+MOST_RECORDS = 100_000
 
 
 # --- the tables ---------------------------------------------------------------------------------
@@ -177,7 +181,9 @@ class Settings(Table):
             if table is None:
                 known = [key for fields in tables.values() for key in fields]
                 raise InputError(f"unknown option {key}: {suggest(key, known)}")
-            data[table][key] = value
+            data[table][key] = (
+                value.tolist() if isinstance(value, np.generic | np.ndarray) else value
+            )
         try:
             settings = Settings.model_validate(data)
         except ValidationError as error:
@@ -334,11 +340,17 @@ def _conflicts(config: Settings) -> list[str]:
         problems.append(
             f"time.step = {time.step!r}: longer than the run; use at most time.end = {time.end!r}"
         )
-    late = [t for t in output.snapshots if t > time.end]
+    late = [t for t in output.snapshots if t > time.end * (1 + 1e-9)]
     if late:
         problems.append(
             f"output.snapshots = {list(output.snapshots)}: {late[0]!r} is after "
             f"time.end = {time.end!r}; use times within the run"
+        )
+    records = time.end / output.every
+    if records > MOST_RECORDS:
+        problems.append(
+            f"output.every = {output.every!r}: would give {records:.1e} records; use at least "
+            f"{time.end / MOST_RECORDS:.1e} fm"
         )
     return problems
 

@@ -32,3 +32,7 @@ class Interrupted(KeyboardInterrupt):
 
 class AccuracyWarning(UserWarning):
     """The result is legal, but an accuracy that can be measured is worse than it should be."""
+
+
+class Halted(Exception):
+    """Work in hand was dropped because of an interrupt; never reaches the user."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import platform
-import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
@@ -97,15 +96,15 @@ def _attrs(unit: str, long_name: str) -> dict[str, str]:
     return {"units": unit, "long_name": long_name}
 
 
-def check_writable(path: Path) -> None:
+def check_writable(path: Path, key: str = "output.file") -> None:
     """Complain before the run if the file cannot be written."""
-    advice = "choose another [output] file or --out"
+    advice = "choose another place (--out)" if key == "output.file" else "choose another place"
     if path.is_dir():
-        raise InputError(f"output.file = {str(path)!r} is a folder; {advice}")
+        raise InputError(f"{key} = {str(path)!r} is a folder; {advice}")
     folder = path.parent
     if not folder.is_dir():
         raise InputError(
-            f"output.file = {str(path)!r}: the folder {str(folder)!r} does not exist; "
+            f"{key} = {str(path)!r}: the folder {str(folder)!r} does not exist; "
             f"create it or {advice}"
         )
     part = _part(path)
@@ -115,10 +114,10 @@ def check_writable(path: Path) -> None:
         part.unlink()
     except OSError as error:
         raise InputError(
-            f"output.file = {str(path)!r} cannot be written ({error.strerror}); {advice}"
+            f"{key} = {str(path)!r} cannot be written ({error.strerror}); {advice}"
         ) from None
     if path.exists() and not os.access(path, os.W_OK):
-        raise InputError(f"output.file = {str(path)!r} is write-protected; {advice}")
+        raise InputError(f"{key} = {str(path)!r} is write-protected; {advice}")
 
 
 def _part(path: Path) -> Path:
@@ -126,16 +125,21 @@ def _part(path: Path) -> Path:
 
 
 def write(ds: xr.Dataset, path: Path) -> None:
-    """Write beside the file, then rename into place: a reader never sees half a file."""
-    part = _part(path)
+    """Write beside the file, then rename into place: a reader never sees half a file.
+
+    The file is built in memory first: the HDF5 library does not survive a disk that fails.
+    """
     encoding = {
         name: {"zlib": True, "complevel": 1, "shuffle": True}
         for name, variable in ds.variables.items()
         if variable.dtype.kind in "fi" and variable.size > 1000
     }
+    data = ds.to_netcdf(engine="h5netcdf", encoding=encoding)
+    part = _part(path)
     try:
-        ds.to_netcdf(part, engine="h5netcdf", encoding=encoding)
-        with open(part, "rb") as handle:
+        with open(part, "wb") as handle:
+            handle.write(data)
+            handle.flush()
             os.fsync(handle.fileno())
         os.replace(part, path)
     finally:
@@ -188,7 +192,7 @@ class Sink:
         try:
             write(ds, self.path)
             self.trouble = None
-        except OSError as error:
+        except (OSError, RuntimeError) as error:
             self.trouble = f"{self.path} could not be written: {error}"
             if final:
                 self._rescue(ds)
@@ -200,9 +204,8 @@ class Sink:
         assert self.path is not None
         name = f"{self.path.stem}-rescued-{os.getpid()}.nc"
         for folder in (tempfile.gettempdir(), "/dev/shm", str(Path.home())):
-            with contextlib.suppress(OSError):
+            with contextlib.suppress(OSError, RuntimeError):
                 rescued = Path(folder) / name
                 write(ds, rescued)
                 self.trouble = f"{self.trouble}; the result was saved as {rescued} instead"
-                print(self.trouble, file=sys.stderr)
                 return

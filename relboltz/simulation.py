@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import math
-import signal
-import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -20,13 +16,14 @@ from numpy.typing import NDArray
 from . import checks, equilibrium, initial, output
 from .backends.cpu import CpuBackend, Sampling
 from .config import Config, Settings, short_axes
-from .errors import InputError, Interrupted, RunError
+from .errors import Halted, InputError, Interrupted, RunError
 from .grid import PhaseSpace
 from .initial import Shape
 from .model import Model
 from .observables import Observer
 from .progress import Moment, Report, bar
-from .stepping import State, StepControl, Stepper, StepReport, initial_state
+from .stepping import StepControl, Stepper, StepReport, initial_state
+from .watching import Interrupt, Stops, Watch, interruptible
 
 Start = Mapping[str, Shape | Callable | NDArray] | NDArray
 
@@ -100,12 +97,27 @@ def run_config(
     return run.go(progress)
 
 
-def _shapes(start: Mapping[str, Shape | Callable | NDArray]) -> dict[str, Any]:
+def _shapes(start: Any) -> dict[str, Any]:
     """Functions become shapes; arrays stay."""
-    return {
-        name: value if isinstance(value, Shape | np.ndarray) else initial.from_function(value)
-        for name, value in start.items()
-    }
+    advice = (
+        "use a shape such as relboltz.initial.step(height=0.5, edge=1.5), a function of "
+        "(px, py, pz), or an array of node values"
+    )
+    if not isinstance(start, Mapping):
+        raise InputError(
+            f"initial: a {type(start).__name__} is not a start; use a dictionary "
+            f"such as {{'g': relboltz.initial.step(0.5, 1.5)}}, or an array"
+        )
+    result: dict[str, Any] = {}
+    for name, value in start.items():
+        if isinstance(value, list | tuple):
+            value = np.asarray(value, dtype=float)
+        if callable(value):
+            value = initial.from_function(value)
+        if not isinstance(value, Shape | np.ndarray):
+            raise InputError(f"initial.{name}: a {type(value).__name__} is not a state; {advice}")
+        result[name] = value
+    return result
 
 
 def _occupation(start: Any, grid: PhaseSpace, model: Model) -> NDArray[np.float64]:
@@ -158,7 +170,8 @@ class Run:
         self.attributes = self._attributes(title, configuration)
         self.records: list[dict[str, Any]] = []
         self.snapshots: list[tuple[float, NDArray[np.float64]]] = []
-        self.watch = _Watch()
+        self.watch = Watch()
+        self.state = self.start
 
     def _attributes(self, title: str, configuration: str) -> dict[str, Any]:
         energy = equilibrium.total_energy(
@@ -179,71 +192,83 @@ class Run:
 
     def go(self, progress: Report | None = None) -> xr.Dataset:
         """Step from start to end; whatever happens, what was computed is kept."""
-        status = "running"
         began = time.perf_counter()
-        with _interruptible() as interrupt:
+        with interruptible() as interrupt:
+            self.backend.interrupt = interrupt
+            self.state = self.start
             try:
                 self._loop(interrupt, progress)
-                status = f"interrupted by signal {interrupt.signal}" if interrupt else "done"
+            except Halted:
+                pass
             except Exception as error:
-                status = f"failed: {error}"
-                raise RunError(str(error), self._finish(status, began)) from error
-        ds = self._finish(status, began)
-        if interrupt:
-            raise Interrupted(status, ds, interrupt.signal)
+                ds = self._finish(f"failed: {error}", began)
+                raise RunError(str(error), ds) from error
+            status = f"interrupted by signal {interrupt.signal}" if interrupt else "done"
+            ds = self._finish(status, began)
         if self.sink.trouble:
             raise RunError(self.sink.trouble, ds)
+        if interrupt:
+            raise Interrupted(status, ds, interrupt.signal)
         return ds
 
-    def _loop(self, interrupt: _Interrupt, progress: Report | None) -> None:
+    def _loop(self, interrupt: Interrupt, progress: Report | None) -> None:
         """Choose a length, step, look at it, record."""
-        end = self.settings.time.end
+        time, output = self.settings.time, self.settings.output
         stepper = Stepper(self.backend, self.start.bits)
-        control = StepControl(self.settings.time.step, self.settings.time.tolerance)
-        stops = _Stops(self.settings)
-        state = self.start
-        self._record(state, stops)
-        while state.time < end and not interrupt:
-            new, report = stepper.step(state, control.length(stops.next(state.time) - state.time))
+        control = StepControl(time.step, time.tolerance)
+        stops = Stops(time.end, output.every, output.snapshots)
+        self._record(stops)
+        while self.state.time < time.end and not interrupt:
+            room = stops.next(self.state.time) - self.state.time
+            new, report = stepper.step(self.state, control.length(room))
             if not control.learn(report):
                 continue
             self._complete(report)
-            state = stops.snap(new)
+            self.state = stops.snap(new)
             if self.watch.steps == 1:  # the first record had no step behind it
-                self.records[0]["source"] = self.observer.source(state)
-            if stops.reached(state.time):
-                self._record(state, stops)
+                self.records[0]["source"] = self.observer.source(self.state)
+            self._record(stops)
             if progress is not None:
-                progress(self._progress(state, report))
-        if self.records and not interrupt:
-            flows, null = stepper.evaluate(state)
+                progress(self._progress(report))
+        if not interrupt:
+            flows, null = stepper.evaluate(self.state)
             self._complete(replace(report, flows=flows, null_weight=null), last=True)
         checks.warn_of_run(*self.watch.summary(), self.said)
 
-    def _record(self, state: State, stops: _Stops) -> None:
-        record = self.observer.record(state)
-        record |= self.watch.since_last_record()
-        self.records.append(record)
-        if stops.wants_snapshot(state.time):
-            f = state.occupation(self.model)
-            self.snapshots.append((state.time, f))
-        if self.sink.due():
+    def _record(self, stops: Stops) -> None:
+        """Measure the state if a record is due, keep its f if a snapshot is."""
+        record, snapshot = (w(self.state.time) for w in (stops.wants_record, stops.wants_snapshot))
+        if record:
+            self._measure()
+        if snapshot:
+            self.snapshots.append((self.state.time, self.state.occupation(self.model)))
+        if (record or snapshot) and self.sink.due():
             self.sink.write(self._dataset("running"))
+
+    def _measure(self) -> None:
+        record = self.observer.record(self.state)
+        self.records.append(record | self.watch.since_last_record())
 
     def _complete(self, report: StepReport, last: bool = False) -> None:
         """Rates of a recorded state are known once the next step has looked at it."""
-        _check_finite(self.model, report)
+        _check_finite(self.model, self.state.time, report)
         if np.isnan(self.records[-1]["null_weight"]):
             self.records[-1] |= self.observer.rates(report)
         if not last:
             self.watch.see(report)
 
-    def _progress(self, state: State, report: StepReport) -> Moment:
+    def _progress(self, report: StepReport) -> Moment:
         energy = self.records[-1]["energy_total"] / self.records[0]["energy_total"] - 1
         drift = max((abs(int(d)) for d in self.records[-1]["charge_drift"]), default=0)
-        return Moment(state.time, self.settings.time.end, report.length, drift, energy)
+        return Moment(self.state.time, self.settings.time.end, report.length, drift, energy)
 
     def _finish(self, status: str, began: float) -> xr.Dataset:
+        """The whole result; a run that ended early also keeps the last good state."""
+        if status != "done":
+            if not self.records or self.records[-1]["time"] < self.state.time:
+                self._measure()
+            if not self.snapshots or self.snapshots[-1][0] < self.state.time:
+                self.snapshots.append((self.state.time, self.state.occupation(self.model)))
         self.attributes["wall_seconds"] = time.perf_counter() - began
         self.attributes["steps"] = self.watch.steps
         ds = self._dataset(status)
@@ -258,110 +283,9 @@ class Run:
         )  # fmt: skip
 
 
-def _check_finite(model: Model, report: StepReport) -> None:
+def _check_finite(model: Model, time: float, report: StepReport) -> None:
     for process, flow in zip(model.processes, report.flows.forward, strict=True):
         if not np.isfinite(flow):
-            raise RunError(f"process {process.name}: its rate is {flow}, not a number")
-
-
-class _Stops:
-    """Times that a step must hit: records, snapshots, the end."""
-
-    def __init__(self, settings: Settings):
-        every, end = settings.output.every, settings.time.end
-        count = math.floor(end / every + 1e-9)
-        self._records = sorted({*(i * every for i in range(count + 1)), end})
-        if len(self._records) > 1 and end - self._records[-2] < 1e-9 * end:
-            del self._records[-2]
-        self._snapshots = sorted(settings.output.snapshots)
-        self._all = np.array(sorted({*self._records, *self._snapshots}))
-        self._near = 1e-9 * end
-
-    def next(self, now: float) -> float:
-        """The first stop after now."""
-        return float(self._all[np.searchsorted(self._all, now + self._near)])
-
-    def snap(self, state: State) -> State:
-        """A state a rounding error away from a stop is at the stop."""
-        nearest = float(self._all[np.abs(self._all - state.time).argmin()])
-        return replace(state, time=nearest) if abs(nearest - state.time) < self._near else state
-
-    def reached(self, now: float) -> bool:
-        """Whether a record or a snapshot is due."""
-        return bool((np.abs(self._all - now) < self._near).any())
-
-    def wants_snapshot(self, now: float) -> bool:
-        """Whether a snapshot is due."""
-        return any(abs(t - now) < self._near for t in self._snapshots)
-
-
-@dataclass
-class _Watch:
-    """Keeps an eye on noise, limits and lost weight."""
-
-    steps: int = 0
-    noise: float = np.nan
-    scatter: float = 0.0
-    moved: float = 0.0
-    nulls: list[float] = field(default_factory=list)
-    limited: list[float] = field(default_factory=list)
-    _rate: NDArray[np.float64] | None = None
-    _step: float = np.nan
-    _limited: float = 0.0
-
-    def see(self, report: StepReport) -> None:
-        """Compare C[f] of two successive steps, whose samples are independent."""
-        self.steps += 1
-        if self._rate is not None:
-            size = float(np.abs(report.rate).sum() + np.abs(self._rate).sum())
-            scatter = float(np.abs(report.rate - self._rate).sum())
-            self.noise = scatter / size if size > 0 else np.nan
-            self.scatter += scatter * report.length
-            self.moved += size * report.length
-        self._rate, self._step = report.rate, report.length
-        self._limited = max(self._limited, report.limited_weight)
-        self.limited.append(report.limited_weight)
-        self.nulls.append(report.null_weight)
-
-    def since_last_record(self) -> dict[str, float]:
-        """What a record holds of the steps before it."""
-        result = {"step": self._step, "limited_weight": self._limited, "noise": self.noise}
-        self._limited = 0.0
-        return result
-
-    def summary(self) -> tuple[float, float, float]:
-        """Noise of all that moved, mean limited weight, largest lost weight."""
-        if not self.steps:
-            return 0.0, 0.0, 0.0
-        noise = self.scatter / self.moved if self.moved > 0 else 0.0
-        return noise, float(np.mean(self.limited)), max(self.nulls)
-
-
-class _Interrupt:
-    """Set by a signal; true once it came."""
-
-    signal = 0
-
-    def __bool__(self) -> bool:
-        return self.signal != 0
-
-
-@contextmanager
-def _interruptible() -> Iterator[_Interrupt]:
-    """Within it Ctrl-C and SIGTERM end the loop after the current step; twice is at once."""
-    interrupt = _Interrupt()
-    if threading.current_thread() is not threading.main_thread():
-        yield interrupt
-        return
-
-    def handler(number: int, frame: FrameType | None) -> None:
-        if interrupt:
-            raise KeyboardInterrupt
-        interrupt.signal = number
-
-    before = {number: signal.signal(number, handler) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield interrupt
-    finally:
-        for number, old in before.items():
-            signal.signal(number, old)
+            raise RunError(
+                f"process {process.name}: its rate is {flow}, not a number, at t = {time:.6g} fm"
+            )

@@ -14,12 +14,14 @@ from numpy.typing import NDArray
 
 from . import equilibrium
 from .backends.cpu import CpuBackend, Draw, Flows
-from .errors import RunError
+from .errors import InputError, RunError
 from .grid import PhaseSpace
 from .model import Model
 
 MOST_BITS = 44
 """Quantum of N_a f is 2^-44 unless a large total asks for a coarser one."""
+FEWEST_BITS = 50
+"""Binary digits that the total may have before the point."""
 TOTAL_BITS = 61
 """All particles of the box fit into one cell without overflow."""
 MAX_CHANGE_RATIO = 0.9
@@ -83,6 +85,11 @@ class StepReport:
 def fraction_bits(occupation: NDArray[np.float64], model: Model) -> int:
     """How many binary digits N_a f gets behind the point: 44, fewer if the total is huge."""
     total = float((occupation * model.degeneracy[:, None]).sum())
+    if not total < 2.0**FEWEST_BITS:
+        raise InputError(
+            f"initial: N f summed over all nodes is {total:.3g}, too much for 64-bit numbers; "
+            "lower the initial state"
+        )
     return min(MOST_BITS, TOTAL_BITS - max(0, math.ceil(math.log2(max(total, 1e-300)))))
 
 
@@ -90,6 +97,11 @@ def initial_state(grid: PhaseSpace, model: Model, occupation: NDArray[np.float64
     """The state at t = 0 from f (species, nodes); masses solved self-consistently."""
     bits = fraction_bits(occupation, model)
     number = np.rint(occupation * model.degeneracy[:, None] * 2.0**bits).astype(np.int64)
+    if not number.any():
+        raise InputError(
+            f"the system is empty: f is below the resolution of {2.0**-bits:.1e} at every node; "
+            "raise the initial state"
+        )
     state = State(number.ravel(), bits, 0.0, 0, np.zeros(len(model.species)), 0.0)
     return with_masses(grid, model, state)
 

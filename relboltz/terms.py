@@ -91,6 +91,11 @@ def _node_values(
         rows = np.zeros((len(model.species), grid.size))
         for name, row in f.items():
             for index in model.indices(name, "f"):
+                if np.size(row) != grid.size:
+                    raise InputError(
+                        f"f of {name} has shape {np.shape(row)}: {list(grid.momentum_cells)} nodes "
+                        "were expected"
+                    )
                 rows[index] = np.asarray(row, dtype=float).reshape(grid.size)
     else:
         wanted = len(model.species) * grid.size

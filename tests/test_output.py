@@ -1,5 +1,6 @@
 """Output: the names of the contract, files that are never half-written, a full disk."""
 
+import builtins
 import errno
 import os
 import subprocess
@@ -20,7 +21,7 @@ from relboltz.compiling import cache_folder
 ROOT = Path(__file__).parents[1]
 
 S = "species"
-CONTRACT = {  # interface.md, section Output
+CONTRACT = {  # the names that users rely on
     "number": (("time", S), "fm^-3"),
     "energy_kinetic": (("time",), "GeV fm^-3"),
     "energy_total": (("time",), "GeV fm^-3"),
@@ -208,14 +209,14 @@ def test_a_reader_never_sees_half_a_file(tmp_path, monkeypatch):
     path = tmp_path / "run.nc"
     solve(file=path)
     before = path.read_bytes()
-    original = xr.Dataset.to_netcdf
+    seen = []
 
-    def slowly(ds, target, **keys):
-        original(ds, target, **keys)
-        assert Path(target) != path and path.read_bytes() == before
+    def look(handle):
+        seen.append(path.read_bytes() == before)
 
-    monkeypatch.setattr(xr.Dataset, "to_netcdf", slowly)
+    monkeypatch.setattr(os, "fsync", look)  # the new file is complete, but not yet in place
     solve(file=path, seed=2)
+    assert seen == [True]
     assert path.read_bytes() != before
 
 
@@ -224,17 +225,19 @@ def test_a_reader_never_sees_half_a_file(tmp_path, monkeypatch):
 
 def full_disk(monkeypatch, folder, error=None):
     """Writing into the folder fails half-way; elsewhere it works."""
-    original = xr.Dataset.to_netcdf
     tries = []
+    armed = []
 
-    def to_netcdf(ds, target, *args, **keys):
+    def opened(target, mode):
         if Path(target).parent == folder:
-            Path(target).write_bytes(b"half")
-            tries.append(target)
-            raise error or OSError(errno.ENOSPC, "No space left on device")
-        return original(ds, target, *args, **keys)
+            if armed:  # the first call is the check before the run
+                Path(target).write_bytes(b"half")
+                tries.append(target)
+                raise error or OSError(errno.ENOSPC, "No space left on device")
+            armed.append(target)
+        return builtins.open(target, mode)
 
-    monkeypatch.setattr(xr.Dataset, "to_netcdf", to_netcdf)
+    monkeypatch.setattr(output, "open", opened, raising=False)
     return tries
 
 

@@ -17,7 +17,7 @@ from numba.core.errors import NumbaError
 from numpy.typing import NDArray
 
 from ..collisions import Channel, channels
-from ..errors import InputError
+from ..errors import Halted, InputError
 from ..grid import PhaseSpace
 from ..model import Model
 from ..units import HBARC
@@ -86,6 +86,11 @@ class CpuBackend:
         self.size = grid.size
         self.cells = len(model.species) * grid.size
         self.channels = channels(model, sampling.symmetrical)
+        if sampling.samples * grid.size >= 2**32:
+            raise InputError(
+                f"collisions.samples = {sampling.samples}: samples times nodes must stay below "
+                f"2^32; use at most {2**32 // grid.size - 1}"
+            )
         self._elements = [evaluator(process) for process in model.processes]
         self._folds = [self._foldable(index) for index in range(len(model.processes))]
         self._geometry = (
@@ -104,6 +109,8 @@ class CpuBackend:
         self._ratios = np.empty(rows)
         self._counts = np.zeros(len(self._chunks), np.int64)
         self._draw: Draw | None = None
+        self.interrupt: object = False
+        """Once it is true, work in hand is dropped and Halted raised."""
 
     # -- plan ------------------------------------------------------------------------------------
 
@@ -413,6 +420,8 @@ class CpuBackend:
             for chunk in iter(counter.__next__, None):
                 if chunk >= len(self._chunks):
                     return
+                if self.interrupt:
+                    raise Halted
                 work(self._scratch[thread], chunk)
 
         if self._pool is None:

@@ -1,0 +1,122 @@
+"""What a run keeps an eye on: times to stop at, accuracy, and signals."""
+
+from __future__ import annotations
+
+import math
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from types import FrameType
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .stepping import State, StepReport
+
+
+class Stops:
+    """Times [fm] that a step must hit: records at every multiple and at the end, snapshots."""
+
+    def __init__(self, end: float, every: float, snapshots: tuple[float, ...]):
+        self._near = 1e-9 * end
+        count = math.floor(end / every + 1e-9)
+        multiples = [i * every for i in range(count + 1)]
+        self._records = np.array([t for t in multiples if t < end - self._near] + [end])
+        self._snapshots = np.array(sorted(min(t, end) for t in snapshots))
+        self._all = np.union1d(self._records, self._snapshots)
+
+    def _at(self, times: NDArray[np.float64], now: float) -> bool:
+        i = np.searchsorted(times, now - self._near)
+        return bool(i < len(times) and times[i] <= now + self._near)
+
+    def next(self, now: float) -> float:
+        """The first stop after now."""
+        return float(self._all[np.searchsorted(self._all, now + self._near)])
+
+    def snap(self, state: State) -> State:
+        """A state a rounding error away from a stop is at the stop."""
+        i = min(int(np.searchsorted(self._all, state.time - self._near)), len(self._all) - 1)
+        stop = float(self._all[i])
+        return replace(state, time=stop) if abs(stop - state.time) <= self._near else state
+
+    def wants_record(self, now: float) -> bool:
+        """Whether a record is due."""
+        return self._at(self._records, now)
+
+    def wants_snapshot(self, now: float) -> bool:
+        """Whether a snapshot of f is due."""
+        return self._at(self._snapshots, now)
+
+
+@dataclass
+class Watch:
+    """Keeps an eye on noise, limits and lost weight."""
+
+    steps: int = 0
+    noise: float = np.nan
+    scatter: float = 0.0
+    moved: float = 0.0
+    nulls: list[float] = field(default_factory=list)
+    limited: list[float] = field(default_factory=list)
+    _rate: NDArray[np.float64] | None = None
+    _step: float = np.nan
+    _limited: float = 0.0
+
+    def see(self, report: StepReport) -> None:
+        """Compare C[f] of two successive steps, whose samples are independent."""
+        self.steps += 1
+        if self._rate is not None:
+            size = float(np.abs(report.rate).sum() + np.abs(self._rate).sum())
+            scatter = float(np.abs(report.rate - self._rate).sum())
+            self.noise = scatter / size if size > 0 else np.nan
+            self.scatter += scatter * report.length
+            self.moved += size * report.length
+        self._rate, self._step = report.rate, report.length
+        self._limited = max(self._limited, report.limited_weight)
+        self.limited.append(report.limited_weight)
+        self.nulls.append(report.null_weight)
+
+    def since_last_record(self) -> dict[str, float]:
+        """What a record holds of the steps before it."""
+        result = {"step": self._step, "limited_weight": self._limited, "noise": self.noise}
+        self._limited = 0.0
+        return result
+
+    def summary(self) -> tuple[float, float, float]:
+        """Noise of all that moved, mean limited weight, largest lost weight."""
+        if not self.steps:
+            return 0.0, 0.0, 0.0
+        noise = self.scatter / self.moved if self.moved > 0 else 0.0
+        return noise, float(np.mean(self.limited)), max(self.nulls)
+
+
+class Interrupt:
+    """Set by a signal; true once it came."""
+
+    signal = 0
+
+    def __bool__(self) -> bool:
+        return self.signal != 0
+
+
+@contextmanager
+def interruptible() -> Iterator[Interrupt]:
+    """Within it Ctrl-C and SIGTERM ask the run to end in good order; twice ends it at once."""
+    interrupt = Interrupt()
+    if threading.current_thread() is not threading.main_thread():
+        yield interrupt
+        return
+
+    def handler(number: int, frame: FrameType | None) -> None:
+        if interrupt:
+            raise KeyboardInterrupt
+        interrupt.signal = number
+
+    before = {number: signal.signal(number, handler) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield interrupt
+    finally:
+        for number, old in before.items():
+            signal.signal(number, old)
