@@ -245,7 +245,9 @@ class Config(Settings):
 
     def build_initial(self) -> dict[str, Shape]:
         """The initial states by species or group; loads the user's functions."""
-        return {name: _shape(name, table, self._folder) for name, table in self.initial.items()}
+        return {
+            name: build_shape(name, table, self._folder) for name, table in self.initial.items()
+        }
 
     def build_grid(self, momentum_max: float | Sequence[float] | None = None) -> PhaseSpace | None:
         """The grid, or None if its half widths [GeV] are "auto" and none are given here."""
@@ -480,7 +482,8 @@ def _shape_arguments(name: str, table: Mapping[str, Any]) -> tuple[type[Shape], 
     return kind, given
 
 
-def _shape(name: str, table: Mapping[str, Any], folder: Path) -> Shape:
+def build_shape(name: str, table: Mapping[str, Any], folder: Path) -> Shape:
+    """The initial state of a table [initial.NAME]; its files are relative to the folder."""
     kind, given = _shape_arguments(name, table)
     if isinstance(given.get("path"), str):
         given["path"] = str(folder / given["path"])
@@ -501,7 +504,7 @@ def _initial_problems(initial: Any, folder: Path) -> list[str]:
                 continue
             kind, given = _shape_arguments(name, table)
             if kind is not FromFunction:
-                _shape(name, table, folder)
+                build_shape(name, table, folder)
             elif given.get("sampling", "cell") not in ("cell", "node"):
                 raise InputError(
                     f"initial.{name}.sampling = {given['sampling']!r}: use 'cell' or 'node'"

@@ -34,7 +34,9 @@ XI_EKT = math.exp(5 / 6) / math.sqrt(8)
 
 
 # --- |M|^2 of a(k1) b(k2) -> c(k3) d(p), summed over colours and helicities [dimensionless] -----
-# t_screened and u_screened stand for t - m_g^2 and u - m_g^2 in the paper's regularisation.
+# t_screened and u_screened belong to the exchange of a gluon: t - m_g^2 and u - m_g^2 in the
+# paper's regularisation, t (q^2 + m^2)/q^2 with screening = "ekt". The exchange of a quark keeps the
+# paper's regulator.
 
 
 def q1q2_q1q2(s, u, t_screened, g4):
@@ -69,18 +71,19 @@ def q1q1bar_q2q2bar(s, t, u, g4):
     return 8 * g4 * D_F**2 * C_F**2 / D_A * (t * t + u * u) / (s * s)
 
 
-def q1q1bar_gg(s, t, u, t_screened, u_screened, g4):
+def q1q1bar_gg(s, t, u, screening2, g4):
     """q1 qbar1 -> g g."""
-    return 8 * g4 * D_F * C_F**2 * (u / t_screened + t / u_screened) - 8 * g4 * D_F * C_F * C_A * (
-        t * t + u * u
-    ) / (s * s)
+    exchange = u / (t - screening2) + t / (u - screening2)
+    contact = (t * t + u * u) / (s * s)
+    return 8 * g4 * D_F * C_F**2 * exchange - 8 * g4 * D_F * C_F * C_A * contact
 
 
-def q1g_q1g(s, u, t_screened, u_screened, g4):
+def q1g_q1g(s, u, t_screened, screening2, g4):
     """q1 g -> q1 g and qbar1 g -> qbar1 g."""
-    return -8 * g4 * D_F * C_F**2 * (u / s + s / u_screened) + 8 * g4 * D_F * C_F * C_A * (
-        s * s + u * u
-    ) / (t_screened * t_screened)
+    exchange = u / s + s / (u - screening2)
+    return -8 * g4 * D_F * C_F**2 * exchange + 8 * g4 * D_F * C_F * C_A * (s * s + u * u) / (
+        t_screened * t_screened
+    )
 
 
 def gg_gg(s, t, u, t_screened, u_screened, g4):
@@ -270,20 +273,29 @@ def _constant_masses(
 
 
 def _check_pole(masses: Mapping[str, float], screening: str | float | None) -> None:
-    """Refuse quarks too heavy for the regulator of the u channel of q g -> q g.
+    """Refuse constant masses too far apart for the regulator of the u channel of q g -> q g.
 
-    u reaches (m_q - m_g)^2 > 0 there. With the gluon mass as the regulator the propagator has
-    its pole at m_q = 2 m_g, and from m_q^2 = 2 m_g^2 on it enhances what it should screen.
+    u reaches (m_q - m_g)^2 > 0 there, so a screening mass has its pole where that is its square.
+    With the gluon mass as the regulator the pole is at m_q = 2 m_g, and from m_q^2 = 2 m_g^2 on it
+    enhances what it should screen.
     """
-    if masses.get("g", 0.0) == 0 or screening not in (None, "thermal"):
+    gluon = masses.get("g", 0.0)
+    others = {name: mass for name, mass in masses.items() if name != "g"}
+    if gluon == 0 or not others:
         return
-    heaviest = max(masses, key=lambda name: masses[name])
-    if masses[heaviest] ** 2 > 2 * masses["g"] ** 2 * (1 + 1e-12):
+    heaviest = max(others, key=lambda name: others[name])
+    heavy, advice = others[heaviest], f"lower {heaviest}, raise g, or raise model.screening"
+    where = "the u channel of q g -> q g runs into the pole of its regulator"
+    if screening in (None, "thermal") and heavy**2 > 2 * gluon**2 * (1 + 1e-12):
         raise InputError(
-            f"model.masses: m^2 of {heaviest} = {masses[heaviest] ** 2:.4g} GeV^2 exceeds 2 m_g^2 "
-            f"= {2 * masses['g'] ** 2:.4g} GeV^2: the u channel of q g -> q g, screened by m_g^2, "
-            f"runs into its pole (m_q = 2 m_g); lower {heaviest}, raise g, or set "
-            "model.screening to a larger mass in GeV"
+            f"model.masses: m^2 of {heaviest} = {heavy**2:.4g} GeV^2 exceeds 2 m_g^2 = "
+            f"{2 * gluon**2:.4g} GeV^2: {where} (at m_q = 2 m_g); {advice}"
+        )
+    apart = max((mass - gluon) ** 2 for mass in others.values())
+    if isinstance(screening, int | float) and apart >= screening**2:
+        raise InputError(
+            f"model.screening = {screening!r}: (m_q - m_g)^2 = {apart:.4g} GeV^2 reaches its "
+            f"square: {where}; {advice}"
         )
 
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from . import checks, equilibrium, initial, output
 from .backends.cpu import CpuBackend, Sampling
-from .config import Config, Settings, short_axes
+from .config import Config, Settings, build_shape, short_axes
 from .errors import Halted, InputError, Interrupted, RunError
 from .grid import PhaseSpace
 from .initial import Shape
@@ -44,8 +44,8 @@ def solve(
     ----------
     model : such as ``qcd(alpha_s=0.3)``, ``gluons(0.3)``, ``quarks(0.3)`` or your own Model
     grid : a PhaseSpace; or numbers of cells, for a box that is chosen automatically
-    initial : f by species or group: shapes of ``relboltz.initial``, functions of (px, py, pz) in
-        GeV, or node values; or one array (species, nx, ny, nz)
+    initial : f by species or group: shapes of ``relboltz.initial``, tables as in a configuration,
+        functions of (px, py, pz) in GeV, or node values; or one array (species, nx, ny, nz)
     end : last time [fm]
     file : NetCDF file to keep up to date while running
     progress : a bar where somebody watches (True), none (False), or a function that is called
@@ -112,6 +112,8 @@ def _shapes(start: Any) -> dict[str, Any]:
     for name, value in start.items():
         if isinstance(value, list | tuple):
             value = np.asarray(value, dtype=float)
+        if isinstance(value, Mapping):
+            value = build_shape(name, value, Path())
         if callable(value):
             value = initial.from_function(value)
         if not isinstance(value, Shape | np.ndarray):

@@ -142,11 +142,16 @@ def test_masses_that_give_a_pole_are_refused():
 
 
 def test_masses_and_screening_that_give_a_pole_are_refused_before_the_run(lazy):
-    model = rb.qcd(0.3, flavors=1, masses={"g": 0.3, "u": 0.7}, screening=0.3)
+    message = r"screening = 0.3: \(m_q - m_g\)\^2 = 0.16 GeV\^2 .* pole of its regulator"
+    with pytest.raises(rb.InputError, match=message):
+        rb.qcd(0.3, flavors=1, masses={"g": 0.3, "u": 0.7}, screening=0.3)
+    legs = [rb.Species("g", 1, 0), rb.Species("u", 1, 0)]
+    process = rb.Process("g u -> u g", lambda t_screened: 1 / t_screened**2)
+    model = rb.Model(legs, [process], masses={"g": 0.3, "u": 0.7}, screening=0.3)
     with pytest.raises(rb.InputError) as caught:
         said(model)
     message = str(caught.value)
-    assert re.search(r"process \S+ \S+ -> \S+ \S+ has a pole", message)
+    assert re.search(r"process g u -> u g has a pole", message)
     assert "screening mass squared of 0.09 GeV^2" in message
     reached = float(re.search(r"[tu] reaches (\S+) GeV\^2", message).group(1))
     assert reached == pytest.approx((0.7 - 0.3) ** 2, rel=1e-3)

@@ -160,9 +160,10 @@ def first(row):
     return next(p for p in MODEL.processes if p.matrix_element.__name__ == row)
 
 
-def python_value(process, s, t, u, t_screened, u_screened):
-    """|M|^2 by the plain Python function, called by name."""
-    known = dict(s=s, t=t, u=u, t_screened=t_screened, u_screened=u_screened)
+def python_value(process, s, t, u, t_screened, u_screened, screening2=None):
+    """|M|^2 by the plain Python function, called by name; the regulator's square is t - T."""
+    screening2 = t - t_screened if screening2 is None else screening2
+    known = dict(s=s, t=t, u=u, t_screened=t_screened, u_screened=u_screened, screening2=screening2)
     arguments = {n: known.get(n, process.parameters.get(n)) for n in process.arguments}
     return process.matrix_element(**arguments)
 
@@ -195,9 +196,8 @@ def test_compiled_matrix_elements_give_the_same_numbers(row, ekt):
     function(len(points), m2, screening2, ekt, parameters, w)
     for i, (s, t, q2, qu2) in enumerate(points):
         u = 0.5 - s - t
-        expected = python_value(
-            process, s, t, u, screened(t, q2, screening2, ekt), screened(u, qu2, screening2, ekt)
-        )
+        both = screened(t, q2, screening2, ekt), screened(u, qu2, screening2, ekt)
+        expected = python_value(process, s, t, u, *both, screening2)
         assert w[kernels.M2 + i] == pytest.approx(expected, rel=1e-12)
 
 
@@ -293,7 +293,7 @@ def test_constant_masses_screen_with_the_gluon_mass_in_force():
 
 def masses_of(**masses):
     """Constant masses [GeV] by species."""
-    model = qcd(ALPHA, masses=masses, screening=0.5)
+    model = qcd(ALPHA, masses=masses, screening=0.9)
     return dict(zip(model.names, np.sqrt(model.constant_mass_squared).tolist(), strict=True))
 
 

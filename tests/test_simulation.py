@@ -366,3 +366,12 @@ def test_times_are_stops_whatever_their_rounding():
         now = stops.next(now)
         times.append(now)
     assert len(times) == 4 and stops.wants_snapshot(0.3) and stops.wants_record(0.1 + 0.1 + 0.1)
+
+
+def test_a_table_is_the_shape_it_describes():
+    """Tables as in a configuration serve in Python too, with the same messages."""
+    table = {"shape": "step", "height": 0.5, "edge": 1.5, "sampling": "node"}
+    one, two = (solve(start={"g": g}) for g in (table, rb.initial.step(0.5, 1.5, sampling="node")))
+    xr.testing.assert_identical(one.drop_attrs(), two.drop_attrs())
+    with pytest.raises(rb.InputError, match="unknown key initial.g.edg: did you mean edge"):
+        solve(start={"g": {"shape": "step", "height": 0.5, "edg": 1.5}})
