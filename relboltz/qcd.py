@@ -35,8 +35,8 @@ XI_EKT = math.exp(5 / 6) / math.sqrt(8)
 
 # --- |M|^2 of a(k1) b(k2) -> c(k3) d(p), summed over colours and helicities [dimensionless] -----
 # t_screened and u_screened belong to the exchange of a gluon: t - m_g^2 and u - m_g^2 in the
-# paper's regularisation, t (q^2 + m^2)/q^2 with screening = "ekt". The exchange of a quark keeps the
-# paper's regulator.
+# paper's regularisation, t (q^2 + m^2)/q^2 with screening = "ekt". The exchange of a quark keeps
+# the paper's regulator.
 
 
 def q1q2_q1q2(s, u, t_screened, g4):

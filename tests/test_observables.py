@@ -1,0 +1,122 @@
+"""Observables: sums over the nodes that mean what they say."""
+
+import numpy as np
+import pytest
+
+import relboltz as rb
+from relboltz import equilibrium
+from relboltz.observables import (
+    Shells,
+    charges,
+    energy_momentum,
+    entropy,
+    exact_sum,
+    momentum_quanta,
+)
+from relboltz.stepping import initial_state
+from relboltz.units import HBARC
+
+GRID = rb.PhaseSpace(24, 4.0)
+QCD = rb.qcd(0.3, masses={"g": 0.7, "quarks": 0.4})
+
+
+def thermal(velocity=(0, 0, 0), temperature=0.3, mu=0.1):
+    m2 = QCD.constant_mass_squared
+    return equilibrium.thermal(GRID, QCD, temperature, np.full(7, mu), np.array(velocity), m2)
+
+
+def test_the_trace_is_the_mass_term():
+    """T^00 - Sum T^ii = Sum m^2 Y, and 0 for massless particles."""
+    f, m2 = thermal(), QCD.constant_mass_squared
+    tensor = energy_momentum(GRID, QCD, f, m2)
+    y = equilibrium.coupling_integrals(GRID, QCD, f, m2)
+    assert tensor[0, 0] - np.trace(tensor[1:, 1:]) == pytest.approx(m2 @ y / HBARC**3, rel=1e-12)
+    massless = energy_momentum(GRID, QCD, f, np.zeros(7))
+    assert massless[0, 0] == pytest.approx(np.trace(massless[1:, 1:]), rel=1e-12)
+
+
+def test_the_tensor_is_symmetric_and_isotropic_at_rest():
+    """T^ij = P delta^ij, no momentum; T^{mu nu} = T^{nu mu} with flow as well."""
+    tensor = energy_momentum(GRID, QCD, thermal(), QCD.constant_mass_squared)
+    pressure = tensor[1, 1]
+    assert tensor[1:, 1:] == pytest.approx(pressure * np.eye(3), abs=1e-12 * pressure)
+    assert abs(tensor[0, 1:]).max() < 1e-12 * pressure
+    flow = energy_momentum(GRID, QCD, thermal((0.1, 0.2, -0.3)), QCD.constant_mass_squared)
+    assert np.array_equal(flow, flow.T)
+    assert flow[0, 1] > 0 > flow[0, 3]
+
+
+def test_entropy_obeys_the_thermodynamic_relation():
+    """T s = e + P - mu n in equilibrium, for Bose and Fermi gases together."""
+    f = thermal()
+    tensor = energy_momentum(GRID, QCD, f, QCD.constant_mass_squared)
+    n = (QCD.degeneracy[:, None] * f).sum() * GRID.measure
+    expected = (tensor[0, 0] + tensor[1, 1] - 0.1 * n) / 0.3
+    assert entropy(GRID, QCD, f) == pytest.approx(expected, rel=1e-3)
+
+
+def test_kinetic_energy_changes_by_the_source():
+    """d T^00/dt = S_ex^0 (paper, Fig. 6): the masses' change is all that moves kinetic energy."""
+    ds = rb.solve(
+        rb.gluons(0.3), rb.PhaseSpace(12, 2.0), {"g": rb.initial.step(0.5, 1.5)},
+        end=0.2, step=0.005, every=0.005,
+    )  # fmt: skip
+    change = np.diff(ds.energy_kinetic.values) / np.diff(ds.time.values)
+    between = ds.source.values[1:]  # a difference over the step just done
+    assert change == pytest.approx(between, rel=5e-3, abs=1e-3 * between.max())
+    assert ds.source.values[0] == pytest.approx(between[0])
+
+
+def test_numbers_and_energies_by_species_add_up():
+    """Densities from the integers are those of f; energies add up to T^00."""
+    ds = rb.solve(
+        QCD, rb.PhaseSpace(9, 2.0), {"g": rb.initial.step(0.5, 1.5)}, end=0.05, every=0.05,
+        samples=2,
+    )  # fmt: skip
+    grid = rb.PhaseSpace(9, 2.0)
+    f = ds.f.values[-1].reshape(7, -1)
+    assert ds.number.values[-1] == pytest.approx(QCD.degeneracy * f.sum(axis=1) * grid.measure)
+    total = ds.energy_by_species.sum("species").values
+    assert total == pytest.approx(ds.energy_kinetic.values, rel=1e-13)
+    assert ds.energy_kinetic.values == pytest.approx(ds.energy_total.values, rel=1e-13)
+
+
+def test_spectra_are_averages_over_shells():
+    """Every node in one shell; a function of |p| alone is reproduced to the width of a shell."""
+    shells = Shells.of(GRID)
+    assert shells.count.sum() == GRID.size
+    p = np.sqrt(GRID.momentum_squared)
+    assert shells.average(p) == pytest.approx(shells.p)
+    assert shells.average(np.exp(-p)) == pytest.approx(np.exp(-shells.p), rel=0.02)
+
+
+def test_sums_of_integers_do_not_wrap():
+    """Beyond 64 bits, with signs."""
+    big = np.full(1000, 2**62, np.int64)
+    assert exact_sum(big) == 1000 * 2**62
+    assert exact_sum(np.array([-(2**62)] * 3 + [5], np.int64)) == -3 * 2**62 + 5
+
+
+def test_charges_and_momentum_are_exact_integers():
+    """Net flavours and momentum of a state, counted by hand."""
+    grid = rb.PhaseSpace([4, 3, 5], 1.0)
+    model = rb.qcd(0.3)
+    f = np.zeros((7, *grid.momentum_cells))
+    f[1, 3, 1, 0] = 0.5  # one u quark cell at p = (+3, 0, -4) half spacings
+    f[4, 0, 2, 2] = 0.25  # one ubar cell at (-3, +2, 0)
+    state = initial_state(grid, model, f.reshape(7, -1))
+    quark, antiquark = 3 * 2**state.bits, 3 * 2**state.bits // 2
+    assert charges(model, state) == [quark + antiquark, quark - antiquark, 0, 0]
+    assert momentum_quanta(grid, state) == [
+        3 * quark - 3 * antiquark, 2 * antiquark, -4 * quark,
+    ]  # fmt: skip
+
+
+def test_an_anisotropic_start_relaxes_to_equal_pressures():
+    """P_L/P_T rises from its start towards 1."""
+    ds = rb.solve(
+        rb.gluons(0.3), rb.PhaseSpace(13, 2.5), {"g": rb.initial.gaussian(0.5, [0.8, 0.8, 0.3])},
+        end=4.0, every=1.0, samples=8,
+    )  # fmt: skip
+    ratio = ds.pressure_ratio.values
+    assert ratio[0] < 0.35 and (np.diff(ratio) > 0).all() and ratio[-1] > 0.9
