@@ -145,9 +145,9 @@ def entropy(grid: PhaseSpace, model: Model, f: Array) -> float:
 
 def source(grid: PhaseSpace, model: Model, f: Array, state: State) -> float:
     """S_ex^0 = (1/2) Sum_a (d m_a^2 / dt) Y_a [GeV fm^-4], Eq. (check energy conservation)."""
-    if state.previous is None:
+    if not state.past:
         return np.nan
-    before, _, length = state.previous
+    before, _, length = state.past[0]
     y = equilibrium.coupling_integrals(grid, model, f, state.mass_squared)
     return float(0.5 * ((state.mass_squared - before) / length) @ y) / HBARC**3
 

@@ -45,7 +45,7 @@ class State:
 
     number : N_a f of all cells (species by node) in units of 2^-bits
     mass_squared, screening2 : of this very state [GeV^2]
-    previous : mass_squared, screening2 of the last step, and its length [fm]; for extrapolation
+    past : of the last two steps, newest first: mass_squared, screening2 before it, its length [fm]
     """
 
     number: NDArray[np.int64]
@@ -54,7 +54,7 @@ class State:
     step: int
     mass_squared: NDArray[np.float64]
     screening2: float
-    previous: tuple[NDArray[np.float64], float, float] | None = None
+    past: tuple[tuple[NDArray[np.float64], float, float], ...] = ()
 
     @property
     def unit(self) -> float:
@@ -121,6 +121,24 @@ def with_masses(grid: PhaseSpace, model: Model, state: State) -> State:
     return replace(state, mass_squared=mass_squared, screening2=screening2)
 
 
+def mean_ahead(
+    now: NDArray[np.float64], past: list[tuple[NDArray[np.float64], float]], length: float
+) -> NDArray[np.float64]:
+    """Mean of the values now and after the next length, extrapolated through past values.
+
+    past: values before the last steps, newest first, and the lengths of those steps. Quadratic
+    with two of them, linear with one; never outside of a factor two.
+    """
+    before, last = past[0]
+    slope = (now - before) / last
+    ahead = length * slope
+    if len(past) > 1:
+        first, earlier = past[1]
+        bend = (slope - (before - first) / earlier) / (last + earlier)
+        ahead = ahead + length * (length + last) * bend
+    return np.clip(now + 0.5 * ahead, 0.5 * now, 2.0 * now)
+
+
 class Stepper:
     """Advances states through collisions."""
 
@@ -143,24 +161,27 @@ class Stepper:
         return flows, lost / total if total > 0 else 0.0
 
     def step(self, state: State, length: float) -> tuple[State, StepReport]:
-        """One Heun step of this length [fm]; the very first is redone with mid-step masses."""
-        if state.previous is None and self.model.thermal:
-            trial, _ = self._heun(state, length, state.mass_squared, state.screening2)
-            middle = 0.5 * (state.mass_squared + trial.mass_squared)
-            return self._heun(state, length, middle, 0.5 * (state.screening2 + trial.screening2))
-        mass, screening2 = state.mass_squared, state.screening2
-        if state.previous is not None:
-            before, screening_before, last = state.previous
-            part = 0.5 * length / last
-            # a mass that falls fast must not be extrapolated below zero
-            mass = np.maximum(mass + part * (mass - before), 0.5 * mass)
-            screening2 = max(screening2 + part * (screening2 - screening_before), 0.5 * screening2)
-        return self._heun(state, length, mass, screening2)
+        """One Heun step of this length [fm], with the masses that conserve the total energy.
+
+        E_total is extremal in the masses, so a step with frozen masses conserves it if they are
+        the mean of those before and after. These are extrapolated from the last two steps; the
+        very first step is done twice instead.
+        """
+        now = np.append(state.mass_squared, state.screening2)
+        if self.model.thermal and not state.past:
+            trial, _ = self._heun(state, length, now)
+            now = 0.5 * (now + np.append(trial.mass_squared, trial.screening2))
+        elif self.model.thermal:
+            past = [(np.append(m2, s2), span) for m2, s2, span in state.past]
+            now = mean_ahead(now, past, length)
+        return self._heun(state, length, now)
 
     def _heun(
-        self, state: State, length: float, mass: NDArray[np.float64], screening2: float
+        self, state: State, length: float, squares: NDArray[np.float64]
     ) -> tuple[State, StepReport]:
+        """A step with given squared masses of all species and, last, of the screening."""
         backend, n0 = self.backend, state.number
+        mass, screening2 = squares[:-1], float(squares[-1])
         half = 0.5 * length / state.unit
         table, occupancy = backend.tables(n0, state.unit)
         total, lost = backend.draw(Draw(state.step, mass, screening2), occupancy)
@@ -187,7 +208,7 @@ class Stepper:
             number=number,
             time=state.time + length,
             step=state.step + 1,
-            previous=(state.mass_squared, state.screening2, length),
+            past=((state.mass_squared, state.screening2, length), *state.past[:1]),
         )
         return with_masses(self.grid, self.model, new), report
 

@@ -90,7 +90,7 @@ def test_every_step_conserves_and_stays_legal(case, length):
     stepper, state = stepper_of(model, grid, start)
     for _ in range(3):
         mass = state.mass_squared.copy()
-        new, _ = stepper._heun(state, length, mass, state.screening2)
+        new, _ = stepper._heun(state, length, np.append(mass, state.screening2))
         assert charges(model, new) == charges(model, state)
         assert momentum_quanta(grid, new) == momentum_quanta(grid, state)
         f, g = state.occupation(model), new.occupation(model)
@@ -109,7 +109,7 @@ def test_limits_are_what_keeps_long_steps_legal():
     model, grid, start = STARTS["mixture on even nodes"]
     stepper, state = stepper_of(model, grid, start)
     stepper._legal = lambda number: True
-    new, _ = stepper._heun(state, 1.0, state.mass_squared, state.screening2)
+    new, _ = stepper._heun(state, 1.0, np.append(state.mass_squared, state.screening2))
     assert (new.number < 0).any()
 
 
