@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from .backends.cpu import CpuBackend, Draw, Sampling
+from .backends.cpu import CpuBackend
+from .collisions import Draw, Sampling
 from .errors import InputError
 from .grid import PhaseSpace
 from .initial import evaluate, step

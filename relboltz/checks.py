@@ -3,28 +3,35 @@
 from __future__ import annotations
 
 import math
+import sys
 import warnings
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from . import equilibrium, initial
-from .backends.cpu import CpuBackend, negative_element
+from .backends.cpu import CpuBackend
 from .equilibrium import Equilibrium
-from .errors import AccuracyWarning, InputError
+from .errors import AccuracyWarning, InputError, negative_element
 from .grid import PhaseSpace
 from .initial import FromFile, Shape
 from .kinematics import breakup_momentum2
 from .model import Model, Process
+from .qcd import EKT_OVER_GLUON
 
 ACCEPTED_LOSS = 0.01
 """Part of the final state that may lie outside the box before a warning."""
 ACCEPTED_NOISE = 0.5
 ACCEPTED_LIMITED = 0.01
 ACCEPTED_NULL = 0.03
+ACCEPTED_DRIFT = 1e-3
+LARGEST_BOX = 50.0
+"""Half width [GeV] beyond which units are in doubt."""
 AUTOMATIC_LOSS = 0.8 * ACCEPTED_LOSS
 """What the automatic box aims at: below the warning also on nodes other than the scratch ones."""
+DEFAULT_CELLS = 31
 SCRATCH_CELLS = 24
 """Nodes per axis of the coarse grids on which the automatic box is tried."""
 
@@ -65,15 +72,23 @@ def _check_poles(
     screening2: float,
     ekt: bool,
 ) -> None:
-    """A screened propagator must not vanish: t and u stay below the squared screening mass."""
-    limit = 0.0 if ekt else screening2
+    """A screened propagator must not vanish: t and u stay below the squared screening mass.
+
+    By 2 %, because masses move during a run.
+    """
+    near, at_zero = 0.98 * screening2, 1e-9 if ekt else 0.98 * screening2
     for name, values in (("t", t), ("u", u)):
-        wanted = f"{name}_screened" in process.arguments or (name == process.peak)
-        highest = float(values.max())
-        if wanted and highest > limit + 1e-12 * (1 + abs(highest)):
+        limits = []
+        if f"{name}_screened" in process.arguments:
+            limits.append(at_zero)
+        if f"{name}_regulated" in process.arguments or name == process.peak:
+            limits.append(near)
+        highest, limit = float(values.max()), min(limits, default=np.inf)
+        if highest > limit:
             raise InputError(
                 f"process {process.name} has a pole: with these masses {name} reaches "
-                f"{highest:.4g} GeV^2, beyond the screening mass squared of {limit:.4g} GeV^2; "
+                f"{highest:.4g} GeV^2, at or beyond the screening mass squared of "
+                f"{0.0 if limit == 1e-9 else screening2:.4g} GeV^2; "
                 "bring the masses of its species closer together or raise model.screening"
             )
 
@@ -106,29 +121,49 @@ def warn(text: str, said: list[str]) -> None:
     """Say it once, as a warning, and keep it for the output file."""
     if text not in said:
         said.append(text)
-        warnings.warn(text, AccuracyWarning, stacklevel=2)
+        warnings.warn(text, AccuracyWarning, stacklevel=_depth_of_user())
+
+
+def _depth_of_user() -> int:
+    """How many frames up the first caller outside this package stands."""
+    frame, depth = sys._getframe(1), 1
+    package = str(Path(__file__).parent)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(package):
+        frame, depth = frame.f_back, depth + 1
+    return depth
 
 
 def warn_of_setup(
     grid: PhaseSpace,
     model: Model,
-    screening2: float,
+    squares: tuple[NDArray[np.float64], float],
     predicted: Equilibrium,
     said: list[str],
 ) -> None:
-    """Warnings that can be given before the first step."""
-    coarsest, mass = max(grid.spacing), math.sqrt(max(screening2, 0.0))
-    peaked = any(process.peak == "t" for process in model.processes)
-    if peaked and coarsest > 0.5 * mass * (1 + 1e-9):
-        cells = [
-            math.ceil(2 * w / (0.5 * mass)) if mass > 0 else n
-            for w, n in zip(grid.momentum_max, grid.momentum_cells, strict=True)
-        ]
+    """Warnings that can be given before the first step; squares: masses and screening mass."""
+    mass_squared, screening2 = squares
+    coarsest = max(grid.spacing)
+    mass, what = _smallest_scale(model, mass_squared, screening2)
+    if coarsest > 0.5 * mass * (1 + 1e-9):
         warn(
-            f"the grid is coarse: spacing {coarsest:.3g} GeV > m_g/2 = {0.5 * mass:.3g} GeV; rates "
-            f"of soft scattering suffer. Use momentum_cells = {cells} or a smaller momentum_max",
+            f"the grid is coarse: spacing {coarsest:.3g} GeV > {what}/2 = {0.5 * mass:.3g} GeV; "
+            f"rates of soft scattering suffer. Use momentum_cells = {_cells(grid, 0.5 * mass)}",
             said,
         )
+    if max(grid.momentum_max) > LARGEST_BOX:
+        warn(
+            f"the box reaches {max(grid.momentum_max):g} GeV: momenta, temperatures and masses are "
+            "in GeV; were some given in MeV?",
+            said,
+        )
+    for species, m2 in zip(model.species, mass_squared, strict=True):
+        if 0 < m2 < (0.25 * coarsest) ** 2 and all(n % 2 for n in grid.momentum_cells):
+            warn(
+                f"{species.name} with m = {math.sqrt(m2):.3g} GeV is light for a spacing of "
+                f"{coarsest:.3g} GeV: the node at p = 0 stands for a whole cell with 1/E = 1/m. "
+                "Use even numbers of momentum_cells, or masses = 0",
+                said,
+            )
     if not predicted.found:
         warn(
             "no final equilibrium was found for this start on this grid: nothing to compare the "
@@ -136,6 +171,13 @@ def warn_of_setup(
             said,
         )
         return
+    if predicted.temperature < coarsest <= 0.5 * mass:
+        warn(
+            f"the grid is coarse: spacing {coarsest:.3g} GeV > final temperature "
+            f"{predicted.temperature:.3g} GeV. Use momentum_cells = "
+            f"{_cells(grid, predicted.temperature)}",
+            said,
+        )
     loss = equilibrium.edge_loss(grid, model, predicted)
     if loss > ACCEPTED_LOSS:
         warn(
@@ -148,6 +190,41 @@ def warn_of_setup(
             f"over-populated: no state with mu < m holds these particles at this energy; "
             f"{100 * predicted.condensate_fraction:.1f} % of them must condense. The surplus "
             "gathers in the softest nodes, and where it gathers depends on the grid",
+            said,
+        )
+
+
+def _smallest_scale(
+    model: Model, mass_squared: NDArray[np.float64], screening2: float
+) -> tuple[float, str]:
+    """What the spacing must resolve [GeV], and its name: the gluon mass, the peak in t."""
+    scales = [(np.inf, "")]
+    if "g" in model.names and mass_squared[model.index("g")] > 0:
+        scales.append((math.sqrt(mass_squared[model.index("g")]), "m_g"))
+    if any(process.peak == "t" for process in model.processes):
+        factor = EKT_OVER_GLUON if model.screening.ekt else 1.0
+        scales.append((math.sqrt(max(screening2 / factor, 0.0)), "screening mass"))
+    return min(scales, key=lambda scale: scale[0])
+
+
+def _cells(grid: PhaseSpace, spacing: float) -> list[int]:
+    """Numbers of cells for a spacing [GeV]; odd ones stay odd."""
+    wanted = [math.ceil(2 * w / max(spacing, 1e-3)) for w in grid.momentum_max]
+    return [n + (n % 2 != m % 2) for n, m in zip(wanted, grid.momentum_cells, strict=True)]
+
+
+def warn_of_drift(number: float, energy: float, said: list[str]) -> None:
+    """Warn of relative changes of what ought to be conserved."""
+    if abs(number) > 0:
+        warn(
+            f"particle number changed by {100 * number:.2g} %: sampling without symmetry does not "
+            "conserve it; use collisions.symmetrical = true",
+            said,
+        )
+    if abs(energy) > ACCEPTED_DRIFT:
+        warn(
+            f"total energy changed by {100 * energy:.2g} %: collisions.projection = 'nearest' does "
+            "not conserve it, 'conserving' does; long steps with thermal masses do not either",
             said,
         )
 
@@ -178,12 +255,19 @@ def warn_of_run(noise: float, limited: float, null: float, said: list[str]) -> N
 
 
 def automatic_grid(
-    cells: int | Sequence[int], model: Model, states: Mapping[str, Shape]
+    cells: int | Sequence[int] | None, model: Model, states: Mapping[str, Shape]
 ) -> PhaseSpace:
     """A cubic box that holds the initial state and all but 1 % of the predicted final one."""
     for shape in states.values():
         if isinstance(shape, FromFile):
-            return initial.file_grid(shape.path)
+            grid = initial.file_grid(shape.path)
+            if cells is not None and PhaseSpace(cells, 1.0).momentum_cells != grid.momentum_cells:
+                raise InputError(
+                    f"grid.momentum_cells = {cells!r}: the start from {str(shape.path)!r} lives on "
+                    f"{list(grid.momentum_cells)} nodes; use these, or leave it out"
+                )
+            return grid
+    cells = DEFAULT_CELLS if cells is None else cells
     extent = _grown_extent(model, states)
     low, high = extent / 4, extent
     while _loss(high, extent, model, states) > AUTOMATIC_LOSS:

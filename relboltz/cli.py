@@ -135,7 +135,7 @@ def info(
         console.print(_installation())
         return
     ds = output.load(file)
-    console.print(f"{ds.attrs['title']}   ({ds.attrs['status']})")
+    console.print(_escape(f"{ds.attrs['title']}   ({ds.attrs['status']})"), soft_wrap=True)
     console.print(summary(ds))
     sizes = ", ".join(f"{name} {n}" for name, n in ds.sizes.items())
     console.print(f"dimensions: {sizes}", soft_wrap=True)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from math import exp, expm1
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .model import Model
 
@@ -32,13 +33,44 @@ def nearest_integer(x):
 
 
 def shares(amount, r):
-    """What an event of a whole amount takes from the low and from the high pair.
+    """What an event of an integer amount takes from the low and from the high pair.
 
     Number: the two shares add up to the amount, to the last bit. Energy: r is chosen such that
     (1 - r) e_low + r e_high is the energy of the two nodes.
     """
-    from_high = nearest_integer(r * amount)
+    from_high = np.int64(nearest_integer(r * amount))
     return amount - from_high, from_high
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """How events are drawn and landed; the keys of [collisions]."""
+
+    projection: str = "conserving"
+    sampling: str = "cm"
+    symmetrical: bool = True
+    pairs: str = "importance"
+    samples: int = 16
+    seed: int = 1
+
+
+@dataclass(frozen=True)
+class Draw:
+    """Identity of a set of events: everything that a redraw needs. Masses in GeV^2."""
+
+    step: int
+    mass_squared: NDArray[np.float64]
+    screening2: float
+
+
+@dataclass(frozen=True)
+class Flows:
+    """What a pass over all events found: per process, in 1/fm of N f summed over the nodes."""
+
+    forward: NDArray[np.float64]
+    backward: NDArray[np.float64]
+    wanted: float
+    refused: float
 
 
 @dataclass(frozen=True)

@@ -8,10 +8,12 @@ in another module would not invalidate an ordinary Numba cache.
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import hashlib
 import os
 import platform
+import shutil
 import sys
 import tempfile
 import types
@@ -36,14 +38,16 @@ def cache_folder() -> Path:
         digest.update(source.read_bytes())
     for version in (numba.__version__, llvmlite.__version__, np.__version__, sys.version):
         digest.update(version.encode())
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    folder = Path(base) / "relboltz" / f"{platform.machine()}-{digest.hexdigest()[:16]}"
     try:
+        base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+        folder = base / "relboltz" / f"{platform.machine()}-{digest.hexdigest()[:16]}"
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
             return folder
-    except OSError:
-        return Path(tempfile.mkdtemp(prefix="relboltz-cache-"))
+    except (OSError, RuntimeError):  # no home, or one that cannot be written
+        folder = Path(tempfile.mkdtemp(prefix="relboltz-cache-"))
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
+        return folder
 
 
 @contextlib.contextmanager

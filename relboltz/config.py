@@ -313,9 +313,9 @@ def short_axes(cells: Sequence[int], projection: str) -> list[str]:
     if projection != "conserving" or min(cells) >= 3:
         return []
     return [
-        f"grid.momentum_cells = {list(cells)}: use at least 3 on each axis: on a shorter one a "
-        "pair cannot be displaced, so its energy cannot be matched; or set collisions.projection "
-        "= 'nearest'"
+        f"grid.momentum_cells = {list(cells)}: use at least 3 on each axis: along a "
+        "shorter one a scattered pair has no nodes to be split between, so its energy cannot be "
+        "matched; or set collisions.projection = 'nearest'"
     ]
 
 

@@ -43,7 +43,7 @@ LEAST_CONDENSATE = 1e-4
 
 @dataclass(frozen=True)
 class Equilibrium:
-    """An equilibrium state: f = 1/(exp((E - v.p - mu)/T) - eta).
+    """An equilibrium state: f = 1/(exp((u.p - mu)/T) - eta) with u.p = gamma (E - v.p).
 
     Everything is NaN if there is no such state with T > 0; chemical_potential is NaN for empty
     species.
@@ -74,19 +74,21 @@ def thermal(
     velocity: Array,
     mass_squared: Array,
 ) -> Array:
-    """f (species, size) of a thermal state; T and mu in GeV, masses in GeV^2.
+    """f = 1/(exp((u.p - mu)/T) - eta) at the nodes, shape (species, size).
 
-    A species whose mu is NaN is empty. Bosons need mu <= the least E - v.p of the nodes; a node
-    where they are equal, so that f diverges, gets the average over its cell.
+    u.p = gamma (E - v.p) is the energy in the fluid, so T and mu [GeV] are those of its rest frame.
+    A species whose mu is NaN is empty. Bosons need mu <= the least u.p of the nodes; a node where
+    they are equal, so that f diverges, gets the average over its cell.
     """
     mu = np.broadcast_to(np.asarray(chemical_potential, float), (len(model.species),))
     velocity = np.asarray(velocity, float)
     f = np.zeros((len(model.species), grid.size))
+    gamma = 1 / np.sqrt(1 - velocity @ velocity)
     drift = velocity @ grid.momenta
     for a, (m2, eta) in enumerate(zip(mass_squared, model.statistics, strict=True)):
         if np.isnan(mu[a]):
             continue
-        f[a] = occupation((grid.energies(m2) - drift - mu[a]) / temperature, eta)
+        f[a] = occupation((gamma * (grid.energies(m2) - drift) - mu[a]) / temperature, eta)
         for i in np.flatnonzero(np.isinf(f[a])):
             centre = grid.momenta[:, i]
             cells, average = _soft_cells(grid, centre, temperature, mu[a], velocity, m2, eta)
@@ -105,7 +107,8 @@ def _soft_cells(
 ) -> tuple[NDArray[np.int64], Array]:
     """The cells around a singular momentum [GeV] and the averages of f over them."""
     cell, points, share = refine(grid, centre)
-    energy = np.sqrt((points**2).sum(axis=0) + m2) - velocity @ points
+    gamma = 1 / np.sqrt(1 - velocity @ velocity)
+    energy = gamma * (np.sqrt((points**2).sum(axis=0) + m2) - velocity @ points)
     cells, group = np.unique(cell, return_inverse=True)
     f = occupation((energy - mu) / temperature, eta)
     return cells, np.bincount(group, share * f).astype(float)
@@ -114,14 +117,18 @@ def _soft_cells(
 def _state(
     grid: PhaseSpace,
     model: Model,
-    temperature: float,
+    beta: float,
     potentials: tuple[NDArray[np.intp], Array],
     velocity: Array,
     mass_squared: Array,
 ) -> Equilibrium:
-    """The state with these parameters; potentials: species present and their mu/T."""
-    if not temperature > 0 or not velocity @ velocity < 1:
+    """The state with these parameters; potentials: species present and their mu/T.
+
+    beta is what multiplies E in the frame of the grid: gamma/T.
+    """
+    if not beta > 0 or not velocity @ velocity < 1:
         return _nowhere(grid, model)  # hotter than any T, as only a box allows: not a gas
+    temperature = float(1 / (beta * np.sqrt(1 - velocity @ velocity)))
     mu = np.full(len(model.species), np.nan)
     mu[potentials[0]] = temperature * potentials[1]
     f = thermal(grid, model, temperature, mu, velocity, mass_squared)
@@ -161,15 +168,16 @@ def local(
     target = np.array([energy, *-momentum[flowing], *-sums[present]])
     theta = None
     if start is not None and np.isfinite(start.chemical_potential[present]).all():
-        beta = 1 / start.temperature
-        guess = [1.0, *start.velocity[flowing], *start.chemical_potential[present]]
-        theta = gas.newton(m2, target, beta * np.array(guess))
+        beta = 1 / (start.temperature * np.sqrt(1 - start.velocity @ start.velocity))
+        alpha = start.chemical_potential[present] / start.temperature
+        guess = np.array([beta, *beta * start.velocity[flowing], *alpha])
+        theta = gas.newton(m2, target, guess)
     if theta is None:
         theta = gas.newton(m2, target, cold_start(gas, sums.sum(), energy))
     if theta is None:
         return _nowhere(grid, model)
     velocity, potentials = _velocity(theta, flowing), (present, gas.potentials(theta))
-    return _state(grid, model, 1 / theta[0], potentials, velocity, mass_squared)
+    return _state(grid, model, theta[0], potentials, velocity, mass_squared)
 
 
 def _reachable(model: Model, numbers: Array) -> tuple[NDArray[np.intp], Array]:
@@ -316,7 +324,7 @@ def predict(
         return _nowhere(grid, model)
     theta, y = solved
     velocity, potentials = _velocity(theta, given.flowing), (present, gas.potentials(theta))
-    state = _state(grid, model, 1 / theta[0], potentials, velocity, model.mass_squared(y))
+    state = _state(grid, model, theta[0], potentials, velocity, model.mass_squared(y))
     boson = _softest_boson(model, state)
     if boson is None or not _crowded(grid, model, state, boson, number):
         return state
@@ -324,19 +332,17 @@ def predict(
 
 
 def _softest_boson(model: Model, state: Equilibrium) -> int | None:
-    """The boson whose mu is closest to m/gamma, the least E - v.p in unlimited space."""
-    v2 = state.velocity @ state.velocity
-    if state.temperature <= 0 or v2 >= 1:
+    """The boson whose mu is closest to m, the least energy in the fluid."""
+    if not state.found:
         return None
-    gap = np.sqrt(state.mass_squared * (1 - v2)) - state.chemical_potential
+    gap = np.sqrt(state.mass_squared) - state.chemical_potential
     gap[(model.statistics != 1) | np.isnan(gap)] = np.inf
     return int(gap.argmin()) if np.isfinite(gap.min()) else None
 
 
 def _crowded(grid: PhaseSpace, model: Model, state: Equilibrium, boson: int, number: float) -> bool:
-    """Whether mu is past m/gamma, or below it only because one node holds a good part of all."""
-    v2 = state.velocity @ state.velocity
-    if state.chemical_potential[boson] >= np.sqrt(state.mass_squared[boson] * (1 - v2)):
+    """Whether mu is past m, or below it only because one node holds a good part of all."""
+    if state.chemical_potential[boson] >= np.sqrt(state.mass_squared[boson]):
         return True
     most = model.degeneracy[boson] * state.f[boson].max() * grid.measure
     return bool(most > 1e-3 * number)
@@ -345,7 +351,7 @@ def _crowded(grid: PhaseSpace, model: Model, state: Equilibrium, boson: int, num
 def _with_condensate(
     grid: PhaseSpace, model: Model, given: _Conserved, state: Equilibrium, boson: int, y: Array
 ) -> Equilibrium | None:
-    """The state with mu = m/gamma and a condensate; None if it needs none, NaN if undecided.
+    """The state with mu = m and a condensate; None if it needs none, NaN if undecided.
 
     Soft cells count with their averages, so that what they can hold does not depend on where
     the nodes lie; the surplus goes into one state per boson at rest in the fluid. The velocity
@@ -385,7 +391,7 @@ def _with_condensate(
     if fraction < LEAST_CONDENSATE:
         return None
     potentials = (present, gas.potentials(theta))
-    state = _state(grid, model, 1 / theta[0], potentials, velocity, m2)
+    state = _state(grid, model, theta[0], potentials, velocity, m2)
     centre, mu = _soft_point(velocity, m2[boson]), state.chemical_potential
     for a in present:
         cells, average = _soft_cells(
@@ -422,15 +428,13 @@ def temperature_without_number(grid: PhaseSpace, model: Model, energy_total: flo
 def edge_loss(grid: PhaseSpace, model: Model, equilibrium: Equilibrium) -> float:
     """Share of the state that would lie outside the box: the larger of number and energy.
 
-    Sums over a lattice of 48^3 nodes that holds the box and the tail; 1 if the state has no
-    continuation outside (T < 0), NaN if there is no state. A condensate is left out.
+    Sums over a lattice of 48^3 nodes that holds the box and the tail; NaN if there is no state. A
+    condensate is left out.
     """
     state = equilibrium
     if not state.found:
         return np.nan
     v2 = state.velocity @ state.velocity
-    if state.temperature <= 0 or v2 >= 1:
-        return 1.0
     heaviest = np.sqrt(state.mass_squared.max())
     reach = 14 * state.temperature + np.sqrt(28 * state.temperature * heaviest)
     reach *= np.sqrt((1 + np.sqrt(v2)) / (1 - np.sqrt(v2)))
@@ -438,7 +442,7 @@ def edge_loss(grid: PhaseSpace, model: Model, equilibrium: Equilibrium) -> float
     widths = np.array(grid.momentum_max)
     ratio = ratios[np.minimum(np.searchsorted(ratios, reach / widths), len(ratios) - 1)]
     lattice = PhaseSpace(48, widths * ratio)
-    limit = np.where(model.statistics == 1, np.sqrt(state.mass_squared * (1 - v2)), np.inf)
+    limit = np.where(model.statistics == 1, np.sqrt(state.mass_squared), np.inf)
     mu = np.minimum(state.chemical_potential, limit)
     f = thermal(lattice, model, state.temperature, mu, state.velocity, state.mass_squared)
     outside = (abs(lattice.momenta) > widths[:, None]).any(axis=0)

@@ -36,3 +36,11 @@ class AccuracyWarning(UserWarning):
 
 class Halted(Exception):
     """Work in hand was dropped because of an interrupt; never reaches the user."""
+
+
+def negative_element(name: str, value: float, s: float, t: float, u: float) -> InputError:
+    """The error for a matrix element that is negative or undefined somewhere."""
+    return InputError(
+        f"process {name}: the matrix element is {value:.6g} at s = {s:.6g}, t = {t:.6g}, "
+        f"u = {u:.6g} GeV^2; |M|^2 must be a number >= 0 everywhere it is reached"
+    )

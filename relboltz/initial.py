@@ -152,7 +152,7 @@ def _no_mass(state: _State, m2: Array, index: int) -> None:
     own = math.sqrt(state.model.mass_squared(state.y(m2))[index])
     raise InputError(
         f"initial.{name}.chemical_potential = {shape.chemical_potential:g}: must stay below "  # type: ignore[attr-defined]
-        f"m sqrt(1 - v^2), but the thermal mass of {state.model.names[index]} in this state is at "
+        f"m, but the thermal mass of {state.model.names[index]} in this state is at "
         f"most {own:.6g} GeV; lower it or raise the temperature"
     )
 

@@ -37,6 +37,31 @@ def _inverse_energy_sums(f, p2, m2, at_rest):
     return first.sum(), third.sum()
 
 
+@kernel
+def _solved(matrix, right):
+    """x of matrix x = right by elimination with pivots, in a fixed order on any machine."""
+    a, x = matrix.copy(), right.copy()
+    n = x.size
+    for i in range(n):
+        pivot = i
+        for r in range(i + 1, n):
+            if abs(a[r, i]) > abs(a[pivot, i]):
+                pivot = r
+        for c in range(n):
+            a[i, c], a[pivot, c] = a[pivot, c], a[i, c]
+        x[i], x[pivot] = x[pivot], x[i]
+        for r in range(i + 1, n):
+            factor = a[r, i] / a[i, i]
+            for c in range(i, n):
+                a[r, c] -= factor * a[i, c]
+            x[r] -= factor * x[i]
+    for i in range(n - 1, -1, -1):
+        for c in range(i + 1, n):
+            x[i] -= a[i, c] * x[c]
+        x[i] /= a[i, i]
+    return x
+
+
 def _at_rest(grid: PhaseSpace, m2: float) -> float:
     """What 1/E of a massless node at rest is replaced by [GeV^-1]."""
     return grid.rest_inverse_energy if m2 == 0 else 0.0
@@ -71,7 +96,7 @@ def masses(grid: PhaseSpace, model: Model, f: Array, start: Array | None = None)
             )
             y[a], slope[a] = unit * first, -0.5 * unit * third
         wanted = model.mass_squared(y)
-        step = np.linalg.solve(np.eye(len(m2)) - coupling * slope, wanted - m2)
+        step = _solved(np.eye(len(m2)) - coupling * slope, wanted - m2)
         new = np.maximum(m2 + step, 0.1 * m2)  # m^2 stays positive on the way
         moved = abs(new - m2).max()
         m2 = new

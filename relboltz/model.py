@@ -21,9 +21,12 @@ from .errors import InputError
 MASSES = ("ma2", "mb2", "mc2", "md2")
 KINEMATIC = ("s", "t", "u", *MASSES)
 """What a matrix element gets, in this order, if it does not ask by name."""
-OPTIONAL = ("screening2", "q2", "qu2", "t_screened", "u_screened")
+OPTIONAL = (
+    "screening2", "q2", "qu2", "t_screened", "u_screened", "t_regulated", "u_regulated",
+)  # fmt: skip
 """What it may also ask for by name: the squared screening mass, |k1 - k3|^2 and |k1 - p|^2 in
-the rest frame of the grid, and t and u with the model's screening applied."""
+the rest frame of the grid, t and u with the model's screening applied, and t and u minus the
+squared screening mass."""
 
 
 def suggest(word: str, known: Iterable[str]) -> str:
@@ -69,8 +72,9 @@ class Process:
     ----------
     reaction : such as ``"u g -> u g"``; the reverse reaction is included
     matrix_element : a plain Python function ``f(s, t, u, ma2, mb2, mc2, md2)`` or one that asks
-        for any of these, of ``screening2, q2, qu2, t_screened, u_screened`` and of its own
-        parameters by name; |M|^2 summed over all spins and colours, invariants in GeV^2
+        by name for any of these, for ``screening2, q2, qu2, t_screened, u_screened, t_regulated,
+        u_regulated`` and for its own parameters; |M|^2 summed over all spins and colours,
+        invariants in GeV^2
     peak : ``"t"`` draws scattering angles with the weight 1/(screening2 - t)^2; flat otherwise
     **parameters : numbers that the function asks for by name
     """
@@ -201,7 +205,9 @@ class Screening:
 
     def squared(self, y: NDArray[np.float64]) -> float:
         """screening2 [GeV^2] of a state with Y_b = y [GeV^2]."""
-        return self.constant + (0.0 if self.coupling is None else float(np.dot(self.coupling, y)))
+        if self.coupling is None:
+            return self.constant
+        return self.constant + sum(k * float(v) for k, v in zip(self.coupling, y, strict=True))
 
 
 class Model:
@@ -224,7 +230,7 @@ class Model:
         species: Sequence[Species],
         processes: Sequence[Process],
         *,
-        masses: Mapping[str, float] | None = None,
+        masses: Mapping[str, float] | str | None = None,
         mass_coupling: NDArray[np.float64] | None = None,
         screening: float | Screening = 0.0,
         groups: Mapping[str, Sequence[str]] | None = None,
@@ -234,6 +240,13 @@ class Model:
         self.processes = tuple(processes)
         self.name = name
         self.groups = {key: tuple(value) for key, value in (groups or {}).items()}
+        if masses == "massless":
+            masses = None
+        if masses is not None and not isinstance(masses, Mapping):
+            raise InputError(
+                f"masses = {masses!r}: use a dictionary of masses in GeV by species, or leave it "
+                "out for massless species"
+            )
         self.names = tuple(s.name for s in self.species)
         self.degeneracy = np.array([s.degeneracy for s in self.species], dtype=float)
         self.statistics = np.array([s.statistics for s in self.species], dtype=np.int64)
@@ -322,7 +335,7 @@ class Model:
 
     def mass_squared(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
         """m_a^2 [GeV^2] of a state with Y_b = y [GeV^2]."""
-        return self.constant_mass_squared + self.mass_coupling @ y
+        return self.constant_mass_squared + (self.mass_coupling * y).sum(axis=1)  # not BLAS: bits
 
     @cached_property
     def stoichiometry(self) -> NDArray[np.int64]:

@@ -16,7 +16,7 @@ from . import equilibrium
 from .equilibrium import Equilibrium
 from .grid import PhaseSpace
 from .model import Model
-from .stepping import State, StepReport
+from .stepping import State, StepReport, exact_sum
 from .units import HBARC
 
 Array = NDArray[np.float64]
@@ -74,13 +74,6 @@ class Shells:
     def average(self, values: Array) -> Array:
         """Mean over each shell."""
         return np.bincount(self.index, weights=values) / self.count
-
-
-def exact_sum(values: NDArray[np.int64]) -> int:
-    """Sum of 64-bit integers without overflow."""
-    high = int((values >> 32).sum(dtype=np.int64))
-    low = int((values & 0xFFFFFFFF).sum(dtype=np.int64))
-    return (high << 32) + low
 
 
 def charges(model: Model, state: State) -> list[int]:
@@ -152,6 +145,12 @@ def source(grid: PhaseSpace, model: Model, f: Array, state: State) -> float:
     return float(0.5 * ((state.mass_squared - before) / length) @ y) / HBARC**3
 
 
+def _integers(values: list[int]) -> NDArray:
+    """64-bit integers where they fit; floats beyond."""
+    fits = all(abs(v) < 2**63 for v in values)
+    return np.array(values, dtype=np.int64 if fits else np.float64)
+
+
 class Observer:
     """Measures states of one run and keeps what the next measurement needs."""
 
@@ -172,7 +171,7 @@ class Observer:
         return charge, momentum
 
     def record(self, state: State) -> dict[str, Any]:
-        """Everything that the state itself tells; rates are added by ``with_rates``."""
+        """Everything that the state itself tells; rates follow from the next step (``rates``)."""
         grid, model, m2 = self.grid, self.model, state.mass_squared
         f = state.occupation(model)
         charge_drift, momentum_drift = self.drifts(state)
@@ -185,8 +184,8 @@ class Observer:
             * (state.unit * grid.measure),
             "charge_density": np.array(charges(model, state), dtype=float)
             * (state.unit * grid.measure),
-            "charge_drift": np.array(charge_drift),
-            "momentum_drift": np.array(momentum_drift),
+            "charge_drift": _integers(charge_drift),
+            "momentum_drift": _integers(momentum_drift),
             "energy_kinetic": tensor[0, 0],
             "energy_by_species": np.array(
                 [

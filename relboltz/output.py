@@ -164,6 +164,8 @@ def load(path: str | Path) -> xr.Dataset:
         raise InputError(f"{path} is not a NetCDF file written by relboltz ({error})") from None
     if "relboltz_version" not in ds.attrs:
         raise InputError(f"{path} was not written by relboltz: it has no relboltz_version")
+    if "time" not in ds or "status" not in ds.attrs:
+        raise InputError(f"{path} is not the result of a run: it has no time")
     return ds
 
 

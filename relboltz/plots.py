@@ -122,6 +122,7 @@ def prediction(ds: Dataset, species: str, p: ArrayLike) -> Array:
     one, p, speed = ds.sel(species=species), np.asarray(p), np.linalg.norm(ds.equilibrium_velocity)
     cosine, weight = np.polynomial.legendre.leggauss(16 if speed > 1e-9 else 1)
     energy = np.sqrt(p**2 + float(one.equilibrium_mass_squared)) - speed * p * cosine[:, None]
+    energy /= np.sqrt(1 - speed**2)
     x = (energy - float(one.equilibrium_chemical_potential)) / float(ds.equilibrium_temperature)
     with np.errstate(divide="ignore"):
         f = 1 / (np.expm1(np.clip(x, -700, 700)) + (1 - int(one.statistics)))

@@ -13,7 +13,7 @@ from math import sqrt
 import numpy as np
 
 FAR = 1e30
-WALK = 8
+WALK = 32
 """Steps of the walk from k1 to P/2 that looks for a pair below the energy shell."""
 
 

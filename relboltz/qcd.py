@@ -33,10 +33,15 @@ XI_EKT = math.exp(5 / 6) / math.sqrt(8)
 """Makes t -> t (q^2 + xi^2 m_D^2) / q^2 reproduce soft drag at leading order."""
 
 
+EKT_OVER_GLUON = XI_EKT**2 * DEBYE_OVER_GLUON
+"""xi^2 m_D^2 / m_g^2."""
+
+
 # --- |M|^2 of a(k1) b(k2) -> c(k3) d(p), summed over colours and helicities [dimensionless] -----
 # t_screened and u_screened belong to the exchange of a gluon: t - m_g^2 and u - m_g^2 in the
-# paper's regularisation, t (q^2 + m^2)/q^2 with screening = "ekt". The exchange of a quark keeps
-# the paper's regulator.
+# paper's regularisation, t (q^2 + m^2)/q^2 with screening = "ekt". t_regulated and u_regulated,
+# always with the paper's regulator, belong to the exchange of a quark: there "ekt" is not the form
+# of effective kinetic theory, which screens by the mass of the quark.
 
 
 def q1q2_q1q2(s, u, t_screened, g4):
@@ -71,16 +76,16 @@ def q1q1bar_q2q2bar(s, t, u, g4):
     return 8 * g4 * D_F**2 * C_F**2 / D_A * (t * t + u * u) / (s * s)
 
 
-def q1q1bar_gg(s, t, u, screening2, g4):
+def q1q1bar_gg(s, t, u, t_regulated, u_regulated, g4):
     """q1 qbar1 -> g g."""
-    exchange = u / (t - screening2) + t / (u - screening2)
+    exchange = u / t_regulated + t / u_regulated
     contact = (t * t + u * u) / (s * s)
     return 8 * g4 * D_F * C_F**2 * exchange - 8 * g4 * D_F * C_F * C_A * contact
 
 
-def q1g_q1g(s, u, t_screened, screening2, g4):
+def q1g_q1g(s, u, t_screened, u_regulated, g4):
     """q1 g -> q1 g and qbar1 g -> qbar1 g."""
-    exchange = u / s + s / (u - screening2)
+    exchange = u / s + s / u_regulated
     return -8 * g4 * D_F * C_F**2 * exchange + 8 * g4 * D_F * C_F * C_A * (s * s + u * u) / (
         t_screened * t_screened
     )
@@ -326,7 +331,7 @@ def _screening(
     if screening not in ("thermal", "ekt"):
         raise InputError(f"model.screening = {screening!r}: use 'thermal', 'ekt' or a mass in GeV")
     ekt = screening == "ekt"
-    scale = XI_EKT**2 * DEBYE_OVER_GLUON if ekt else 1.0
+    scale = EKT_OVER_GLUON if ekt else 1.0
     if constant.get("g", 0.0) > 0:
         return Screening(scale * constant["g"] ** 2, ekt=ekt)
     row = [g2 * (C_A if n == "g" else C_F) / D_A for n in names]

@@ -181,10 +181,10 @@ class Step(Shape):
 
 @dataclass(frozen=True)
 class Thermal(Shape):
-    """f = 1 / (exp((E - v . p - mu) / T) - eta): equilibrium with flow.
+    """f = 1 / (exp((u . p - mu) / T) - eta): equilibrium with flow, u . p = gamma (E - v . p).
 
-    ``temperature`` T and ``chemical_potential`` mu [GeV] are those of the frame of the grid; in
-    the frame that moves with ``velocity`` v they are larger by gamma = 1/sqrt(1 - v^2).
+    ``temperature`` T and ``chemical_potential`` mu [GeV] are those of the rest frame of the fluid,
+    which moves with ``velocity`` v.
 
     Only with ``sampling="node"`` is this an exact fixed point of the collisions on the grid. The
     cell average has the right densities, but differs from equilibrium on the nodes by O(h^2).
@@ -209,30 +209,25 @@ class Thermal(Shape):
             raise InputError(f"velocity = {list(velocity)}: {remedy}")
         _set(self, temperature=temperature, chemical_potential=potential, velocity=velocity)
 
-    @property
-    def contraction(self) -> float:
-        """sqrt(1 - v^2); the smallest E - v . p is m times this."""
-        return math.sqrt(1 - math.hypot(*self.velocity) ** 2)
-
     def floor(self, species: Species) -> float:
         """The m^2 [GeV^2] that a boson must exceed at this chemical potential."""
         if species.statistics != 1 or self.chemical_potential <= 0:
             return 0.0
-        return (self.chemical_potential / self.contraction) ** 2
+        return self.chemical_potential**2
 
     def values(self, grid: PhaseSpace, species: Species, mass_squared: float) -> Array:
-        limit = math.sqrt(mass_squared) * self.contraction
-        if species.statistics == 1 and self.chemical_potential > limit:
+        mass = math.sqrt(mass_squared)
+        if species.statistics == 1 and self.chemical_potential > mass:
             raise InputError(
-                f"chemical_potential = {self.chemical_potential:g}: must stay below "
-                f"m sqrt(1 - v^2) = {limit:.6g} GeV for the boson {species.name} with "
-                f"m = {math.sqrt(mass_squared):.6g} GeV; lower it or choose a larger mass"
+                f"chemical_potential = {self.chemical_potential:g}: must stay below the mass "
+                f"{mass:.6g} GeV of the boson {species.name}; lower it or choose a larger mass"
             )
 
         def occupation(px: Array, py: Array, pz: Array) -> Array:
             vx, vy, vz = self.velocity
+            gamma = 1 / math.sqrt(1 - vx**2 - vy**2 - vz**2)
             energy = np.sqrt(px**2 + py**2 + pz**2 + mass_squared)
-            x = energy - (vx * px + vy * py + vz * pz) - self.chemical_potential
+            x = gamma * (energy - (vx * px + vy * py + vz * pz)) - self.chemical_potential
             if species.statistics == 1 and (x <= 0).any():
                 self._diverges(species, np.array([px, py, pz])[:, x.argmin()])
             with np.errstate(over="ignore"):

@@ -14,7 +14,8 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from . import checks, equilibrium, initial, output
-from .backends.cpu import CpuBackend, Sampling
+from .backends.cpu import CpuBackend
+from .collisions import Sampling
 from .config import Config, Settings, build_shape, short_axes
 from .errors import Halted, InputError, Interrupted, RunError
 from .grid import PhaseSpace
@@ -67,6 +68,10 @@ def solve(
     if file is not None:
         output.check_writable(Path(file))
     shapes = None if isinstance(initial, np.ndarray) else _shapes(initial)
+    if grid is None:
+        raise InputError(
+            "grid = None: give a PhaseSpace, or a number of cells for an automatic box"
+        )
     if not isinstance(grid, PhaseSpace):
         if shapes is None or any(isinstance(s, np.ndarray) for s in shapes.values()):
             raise InputError("grid: an initial state given as an array needs a PhaseSpace")
@@ -89,7 +94,14 @@ def run_config(
     path = file if file is not None else Path(config.output.file)
     output.check_writable(path)
     model, shapes = config.build_model(), config.build_initial()
-    grid = config.build_grid() or checks.automatic_grid(config.grid.momentum_cells, model, shapes)
+    for name, shape in shapes.items():
+        if isinstance(shape, initial.FromFile) and Path(shape.path).resolve() == path.resolve():
+            raise InputError(
+                f"output.file = {str(path)!r} is what initial.{name} starts from; choose another"
+            )
+    chosen = "momentum_cells" in config.grid.model_fields_set
+    cells = config.grid.momentum_cells if chosen else None
+    grid = config.build_grid() or checks.automatic_grid(cells, model, shapes)
     f = initial.evaluate(shapes, grid, model)
     run = Run(model, grid, f, config, path, config.title, config.to_toml())
     if announce is not None:
@@ -166,7 +178,8 @@ class Run:
             grid, model, Sampling(**settings.collisions.model_dump()), settings.run.threads
         )
         checks.check_model(self.backend, self.start.mass_squared, self.start.screening2)
-        checks.warn_of_setup(grid, model, self.start.screening2, self.predicted, self.said)
+        squares = (self.start.mass_squared, self.start.screening2)
+        checks.warn_of_setup(grid, model, squares, self.predicted, self.said)
         self.observer = Observer(grid, model, self.start)
         self.sink = output.Sink(file)
         self.attributes = self._attributes(title, configuration)
@@ -236,6 +249,10 @@ class Run:
             flows, null = stepper.evaluate(self.state)
             self._complete(replace(report, flows=flows, null_weight=null), last=True)
         checks.warn_of_run(*self.watch.summary(), self.said)
+        first, last = self.records[0], self.records[-1]
+        drift = int(last["charge_drift"][0]) * self.state.unit * self.grid.measure
+        number = drift / float(first["charge_density"][0])
+        checks.warn_of_drift(number, last["energy_total"] / first["energy_total"] - 1, self.said)
 
     def _record(self, stops: Stops) -> None:
         """Measure the state if a record is due, keep its f if a snapshot is."""

@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import equilibrium
-from .backends.cpu import CpuBackend, Draw, Flows
+from .backends.cpu import CpuBackend
+from .collisions import Draw, Flows
 from .errors import InputError, RunError
 from .grid import PhaseSpace
 from .model import Model
@@ -24,6 +25,8 @@ FEWEST_BITS = 50
 """Binary digits that the total may have before the point."""
 TOTAL_BITS = 61
 """All particles of the box fit into one cell without overflow."""
+SUM_BITS = 58
+"""Sums over all events stay below this many binary digits."""
 MAX_CHANGE_RATIO = 0.9
 """Largest |C(n1) - C(n0)| / |C(n0)| of a step: keeps fast modes inside Heun's stable range."""
 GROWTH = 1.25
@@ -36,7 +39,7 @@ FIRST_STEP = 1e-3
 SHORTEST = 1e-7
 """No step below this length [fm] is done again."""
 STILL = 1e-6
-"""Errors below this part of the tolerance leave the step as it is."""
+"""Errors below this part of the tolerance never shorten the step."""
 
 
 @dataclass(frozen=True)
@@ -80,6 +83,13 @@ class StepReport:
     limited_weight: float
     rate: NDArray[np.float64] = field(repr=False)
     """First-stage change of every cell per fm, in quanta."""
+
+
+def exact_sum(values: NDArray[np.int64]) -> int:
+    """Sum of 64-bit integers without overflow."""
+    high = int((values >> 32).sum(dtype=np.int64))
+    low = int((values & 0xFFFFFFFF).sum(dtype=np.int64))
+    return (high << 32) + low
 
 
 def fraction_bits(occupation: NDArray[np.float64], model: Model) -> int:
@@ -192,11 +202,11 @@ class Stepper:
         number = n0 + d1 + d2
         if not self._all:
             number = np.clip(number, 0, self._capacity)
-        moved = float(np.abs(d1).sum(dtype=np.float64))
-        difference = float(np.abs(d2 - d1).sum(dtype=np.float64))
+        moved = float(exact_sum(np.abs(d1)))
+        difference = float(exact_sum(np.abs(d2 - d1)))
         report = StepReport(
             length=length,
-            error=difference / max(float(n0.sum(dtype=np.float64)), 1.0),
+            error=difference / max(float(exact_sum(n0)), 1.0),
             change_ratio=difference / moved if moved > 0 else 0.0,
             flows=flows,
             null_weight=lost / total if total > 0 else 0.0,
@@ -226,17 +236,23 @@ class Stepper:
         the tightest limit of its cells, so that conservation stays exact.
         """
         change, flows = self.backend.net(table, half)
-        if not self._all or self._legal(base + times * change):
+        wanted = half * float(flows.forward.sum() + flows.backward.sum())
+        fits = not wanted >= 2.0**SUM_BITS  # NaN is for the caller to report
+        if fits and (not self._all or self._legal(base + times * change)):
             return change, flows, 0.0
-        loss, gain = self.backend.demands(table, half)
+        if not self._all:
+            raise RunError("the step is far too long: what it moves does not fit 64-bit numbers")
+        coarser = 1.0 if fits else 2.0 ** (math.ceil(math.log2(wanted)) - SUM_BITS)
+        loss, gain = self.backend.demands(table, half / coarser)
         allowance = 0.5
-        while True:
-            limits = self._limits(number, loss, gain, allowance)
+        for _ in range(20):
+            limits = self._limits(number, loss, gain, allowance / coarser)
             change, limited = self.backend.net(table, half, limits)
             if self._legal(base + times * change):
                 refused = limited.refused / limited.wanted if limited.wanted > 0 else 0.0
                 return change, flows, refused
             allowance *= 0.25
+        raise RunError("the limiter found no legal step; shorten time.step")
 
     def _legal(self, number: NDArray[np.int64]) -> bool:
         return bool((number >= 0).all() and (number <= self._capacity).all())
@@ -280,11 +296,14 @@ class StepControl:
 
     def learn(self, report: StepReport) -> bool:
         """Whether the step may stand; adapts the next length."""
-        if not self.automatic or report.error < STILL * self.tolerance:
-            return True  # what still moves is rounding: nothing to learn from it
-        by_error = math.sqrt(self.tolerance / report.error)
+        if not self.automatic:
+            return True
+        by_error = math.sqrt(self.tolerance / max(report.error, 1e-300))
         by_change = MAX_CHANGE_RATIO / max(report.change_ratio, 1e-30)
         factor = SAFETY * min(by_error, by_change)
+        if report.error < STILL * self.tolerance:  # may be rounding: no reason to shorten
+            self._length = max(self._length, min(GROWTH * self._length, factor * report.length))
+            return True
         if factor < REJECT * SAFETY and report.length > SHORTEST:
             self._length = report.length * min(0.7, max(0.1, factor))
             return False

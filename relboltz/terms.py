@@ -11,7 +11,8 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from . import checks, equilibrium, output
-from .backends.cpu import CpuBackend, Draw, Sampling
+from .backends.cpu import CpuBackend
+from .collisions import Draw, Sampling
 from .config import Settings, short_axes
 from .errors import InputError
 from .grid import PhaseSpace
@@ -19,7 +20,7 @@ from .model import Model
 
 BATCHES = 8
 """Independent estimates from which the error is taken."""
-CELL_BITS = 60
+SUM_BITS = 60
 
 
 def collision_term(
@@ -68,11 +69,9 @@ def collision_term(
     nets: list[NDArray] = []
     rates: list[tuple[NDArray, NDArray]] = []
     null: list[float] = []
-    scale = 0.0
     for batch in range(batches):
         total, lost = backend.draw(Draw(batch, m2, screening2), occupancy)
-        if batch == 0:
-            scale = _scale(backend, table)
+        scale = _scale(backend, table)
         gain, loss = backend.gross(table, scale)
         net, flows = backend.net(table, scale)
         per_state = 1.0 / (scale * np.repeat(model.degeneracy, grid.size))
@@ -114,15 +113,10 @@ def _node_values(
 
 
 def _scale(backend: CpuBackend, table: NDArray[np.float64]) -> float:
-    """Quanta per unit of N f: as fine as 64-bit sums of the gross rates allow."""
+    """Quanta per unit of N f: as fine as 64-bit sums of this batch's gross rates allow."""
     _, flows = backend.net(table, 0.0)
-    total = float(flows.forward.sum() + flows.backward.sum())
-    if total == 0:
-        return 1.0
-    coarse = 2.0 ** (CELL_BITS - math.ceil(math.log2(4 * total)))
-    gain, loss = backend.gross(table, coarse)
-    busiest = max(int(gain.max()), int(loss.max()), 1) / coarse
-    return 2.0 ** (CELL_BITS - 2 - math.ceil(math.log2(busiest)))
+    legs = 4.0 * float(flows.forward.sum() + flows.backward.sum())
+    return 2.0 ** (SUM_BITS - math.ceil(math.log2(legs))) if legs > 0 else 1.0
 
 
 def _dataset(

@@ -103,16 +103,18 @@ class Interrupt:
 
 @contextmanager
 def interruptible() -> Iterator[Interrupt]:
-    """Within it Ctrl-C and SIGTERM ask the run to end in good order; twice ends it at once."""
+    """Within it Ctrl-C and SIGTERM ask the run to end in good order.
+
+    Work in hand is dropped within milliseconds; further signals while results are being saved
+    change nothing.
+    """
     interrupt = Interrupt()
     if threading.current_thread() is not threading.main_thread():
         yield interrupt
         return
 
     def handler(number: int, frame: FrameType | None) -> None:
-        if interrupt:
-            raise KeyboardInterrupt
-        interrupt.signal = number
+        interrupt.signal = interrupt.signal or number
 
     before = {number: signal.signal(number, handler) for number in (signal.SIGINT, signal.SIGTERM)}
     try:

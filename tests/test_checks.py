@@ -43,7 +43,7 @@ def test_a_coarse_grid_warns_with_both_numbers():
     )
     assert h == pytest.approx(4 / 7, rel=2e-3)
     assert limit == pytest.approx(0.5 * math.sqrt(ds.mass_squared[0, 0]), rel=2e-3)
-    cells = math.ceil(4 / limit)
+    cells = math.ceil(4 / limit) | 1  # odd stays odd
     assert f"momentum_cells = [{cells}, {cells}, {cells}]" in text
 
 
@@ -52,9 +52,19 @@ def test_the_advice_against_a_coarse_grid_helps():
     assert not [text for text in texts if "coarse" in text]
 
 
-def test_constant_masses_are_held_against_the_screening_mass():
-    model = rb.gluons(0.3, masses={"g": 0.7}, screening=1.2)
-    assert not [text for text in said(model)[1] if "coarse" in text]  # 0.571 < 0.6
+@pytest.mark.parametrize(
+    ("mass", "screening", "words"),
+    [
+        (1.2, 1.2, None),
+        (0.7, 1.2, "> m_g/2 = 0.35 GeV"),
+        (1.2, 0.8, "> screening mass/2 = 0.4 GeV"),
+    ],
+)
+def test_the_smaller_of_gluon_and_screening_mass_must_be_resolved(mass, screening, words):
+    """Spacing 0.571 GeV against the halves of both; the text names the one that is too small."""
+    _, texts = said(rb.gluons(0.3, masses={"g": mass}, screening=screening))
+    coarse = [text for text in texts if "soft scattering" in text]
+    assert len(coarse) == (words is not None) and all(words in text for text in coarse)
 
 
 def test_a_box_that_cuts_off_the_state_warns_with_the_number():

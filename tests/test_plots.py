@@ -77,9 +77,11 @@ def test_flow_is_averaged_over_directions(gluons):
     ds["equilibrium_velocity"] = ("axis", [0.0, 0.0, 0.1])
     ds["statistics"] = ("species", [0])
     p, t = np.array([0.0, 1.0]), float(ds.equilibrium_temperature)
-    x = 0.1 * p[1] / t
-    still = plots.prediction(ds.assign(equilibrium_velocity=("axis", [0.0] * 3)), "g", p)
-    np.testing.assert_allclose(plots.prediction(ds, "g", p), still * [1, np.sinh(x) / x])
+    gamma = 1 / np.sqrt(1 - 0.1**2)
+    x = gamma * 0.1 * p[1] / t
+    energy = np.sqrt(p**2 + float(ds.equilibrium_mass_squared[0]))
+    centre = np.exp((float(ds.equilibrium_chemical_potential[0]) - gamma * energy) / t)
+    np.testing.assert_allclose(plots.prediction(ds, "g", p), centre * [1, np.sinh(x) / x])
 
 
 def test_predicted_densities_are_those_of_the_conserved_number(gluons):

@@ -163,7 +163,10 @@ def first(row):
 def python_value(process, s, t, u, t_screened, u_screened, screening2=None):
     """|M|^2 by the plain Python function, called by name; the regulator's square is t - T."""
     screening2 = t - t_screened if screening2 is None else screening2
-    known = dict(s=s, t=t, u=u, t_screened=t_screened, u_screened=u_screened, screening2=screening2)
+    known = dict(
+        s=s, t=t, u=u, t_screened=t_screened, u_screened=u_screened,
+        t_regulated=t - screening2, u_regulated=u - screening2,
+    )  # fmt: skip
     arguments = {n: known.get(n, process.parameters.get(n)) for n in process.arguments}
     return process.matrix_element(**arguments)
 
@@ -184,7 +187,7 @@ def test_matrix_elements_are_those_of_the_table(row, point):
 def test_compiled_matrix_elements_give_the_same_numbers(row, ekt):
     """The generated loop, screening included, to 1e-12; u from the masses of the legs."""
     process = first(row)
-    function, parameters = evaluator(process)
+    function, parameters = evaluator(process, {})
     w = np.zeros(kernels.ROWS * kernels.CHUNK)
     m2, screening2 = (0.1, 0.2, 0.15, 0.05), 0.3
     points = [(2.0, -0.5, 0.7, 1.1), (4.5, -3.0, 5.0, 2.0), (9.0, -0.01, 0.02, 9.0)]

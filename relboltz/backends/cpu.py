@@ -10,14 +10,13 @@ import itertools
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 
 import numpy as np
 from numba.core.errors import NumbaError
 from numpy.typing import NDArray
 
-from ..collisions import Channel, channels
-from ..errors import Halted, InputError
+from ..collisions import Channel, Draw, Flows, Sampling, channels
+from ..errors import Halted, InputError, negative_element
 from ..grid import PhaseSpace
 from ..model import Model
 from ..units import HBARC
@@ -38,37 +37,6 @@ def available_cores() -> int:
     return os.cpu_count() or 1
 
 
-@dataclass(frozen=True)
-class Sampling:
-    """How events are drawn and landed; the keys of [collisions]."""
-
-    projection: str = "conserving"
-    sampling: str = "cm"
-    symmetrical: bool = True
-    pairs: str = "importance"
-    samples: int = 16
-    seed: int = 1
-
-
-@dataclass(frozen=True)
-class Draw:
-    """Identity of a set of events: everything that a redraw needs."""
-
-    step: int
-    mass_squared: NDArray[np.float64]
-    screening2: float
-
-
-@dataclass(frozen=True)
-class Flows:
-    """What a pass over all events found: per process, in 1/fm of N f summed over the nodes."""
-
-    forward: NDArray[np.float64]
-    backward: NDArray[np.float64]
-    wanted: float
-    refused: float
-
-
 class CpuBackend:
     """Draws the events of a step and applies them to states, on all cores.
 
@@ -86,12 +54,20 @@ class CpuBackend:
         self.size = grid.size
         self.cells = len(model.species) * grid.size
         self.channels = channels(model, sampling.symmetrical)
+        if self.cells >= 2**31:
+            raise InputError(
+                f"grid.momentum_cells = {list(grid.momentum_cells)}: {len(model.species)} species "
+                "times nodes must stay below 2^31"
+            )
         if sampling.samples * grid.size >= 2**32:
             raise InputError(
                 f"collisions.samples = {sampling.samples}: samples times nodes must stay below "
                 f"2^32; use at most {2**32 // grid.size - 1}"
             )
-        self._elements = [evaluator(process) for process in model.processes]
+        self.clamped = 0
+        """Matrix elements that rounding had made negative and that were taken as 0."""
+        memory: dict = {}
+        self._elements = [evaluator(process, memory) for process in model.processes]
         self._folds = [self._foldable(index) for index in range(len(model.processes))]
         self._geometry = (
             tuple(float(n) for n in grid.momentum_cells),
@@ -99,6 +75,10 @@ class CpuBackend:
         )
         self._tables = [self._new_table() for _ in model.species]
         self._chunks = self._plan()
+        of_chunk = [self.channels[index] for index, _, _ in self._chunks]
+        self._process_of = np.array([channel.process for channel in of_chunk])
+        self._gain_rows = np.array([0 if channel.forward else 1 for channel in of_chunk])
+        self._leg_share = np.array([0.25 if channel.only_p else 1.0 for channel in of_chunk])
         self._pool = ThreadPoolExecutor(self.threads) if self.threads > 1 else None
         self._scratch = [_Scratch(self.cells) for _ in range(self.threads)]
         capacity = len(self._chunks) * self._capacity
@@ -138,10 +118,11 @@ class CpuBackend:
         process = self.model.processes[index]
         if not (process.identical and process.peak == "t"):
             return False
-        m2 = (0.09,) * 4
+        kinds = sorted(set(process.legs))  # equal legs, and only they, have equal masses
+        m2 = tuple(0.04 + 0.05 * kinds.index(leg) for leg in process.legs)
         s = np.repeat([0.8, 2.0, 7.0], 5)
-        t = (4 * 0.09 - s) * np.tile([0.1, 0.25, 0.4, 0.6, 0.8], 3)
-        u = 4 * 0.09 - s - t
+        t = (sum(m2) - s) * np.tile([0.1, 0.25, 0.4, 0.6, 0.8], 3)
+        u = sum(m2) - s - t
         at_t = self.evaluate(index, s, t, m2, 0.3, -t, -u)
         at_u = self.evaluate(index, s, u, m2, 0.3, -u, -t)
         return bool(np.allclose(at_t, at_u, rtol=1e-9, atol=0))
@@ -359,7 +340,7 @@ class CpuBackend:
             k.bracket_chunk(count, m2[:2], self._geometry, factor, w)
             return k.land_conserving(count, m2[:2], self._geometry, *place, legs, weights, ratios)
         k.draw_words(first, count, index | MORE_WORDS, draw.step, 0, seed, scratch.more)
-        k.draw_box(count, scratch.words, scratch.more, self._geometry, w)
+        k.draw_box(count, scratch.words, scratch.more, self._geometry, scratch.nodes, w)
         events, everything, lost = 0, 0.0, 0.0
         for branch in (1.0, -1.0):
             self._root(channel, count, m2, branch, w)
@@ -400,8 +381,9 @@ class CpuBackend:
             function(count, m2, draw.screening2, self._ekt, parameters, w)
         except NumbaError as error:
             raise compile_error(process, error) from None
-        worst, value, largest = k.inspect_elements(count, w)
-        if worst >= 0 and not value >= -1e-9 * largest:
+        worst, value, largest, clamped = k.inspect_elements(count, w)
+        self.clamped += clamped
+        if worst >= 0 and not -1e-9 * largest <= value < 1e300:
             s, t = float(w[k.S + worst]), float(w[k.T + worst])
             raise negative_element(process.name, value, s, t, sum(m2) - s - t)
 
@@ -438,14 +420,11 @@ class CpuBackend:
         return total
 
     def _flows(self, sums: NDArray[np.float64]) -> Flows:
-        forward = np.zeros(len(self.model.processes))
-        backward = np.zeros(len(self.model.processes))
-        for chunk, (gain, loss, _, _) in enumerate(sums):
-            channel = self._channel(chunk)
-            into, out = (gain, loss) if channel.forward else (loss, gain)
-            forward[channel.process] += into
-            backward[channel.process] += out
-        return Flows(forward, backward, float(sums[:, 2].sum()), float(sums[:, 3].sum()))
+        """Sums of the chunks, in their order, by process; unsymmetrical channels count one leg."""
+        totals = np.zeros((2, len(self.model.processes)))
+        for column, rows in enumerate((self._gain_rows, 1 - self._gain_rows)):
+            np.add.at(totals, (rows, self._process_of), sums[:, column] * self._leg_share)
+        return Flows(totals[0], totals[1], float(sums[:, 2].sum()), float(sums[:, 3].sum()))
 
 
 class _Scratch:
@@ -465,11 +444,3 @@ class _Scratch:
         if self._own is None:
             self._own = (np.empty((capacity, 6), np.int32), np.empty(capacity), np.empty(capacity))
         return self._own
-
-
-def negative_element(name: str, value: float, s: float, t: float, u: float) -> InputError:
-    """The error for a matrix element that is negative or undefined somewhere."""
-    return InputError(
-        f"process {name}: the matrix element is {value:.6g} at s = {s:.6g}, t = {t:.6g}, "
-        f"u = {u:.6g} GeV^2; |M|^2 must be a number >= 0 everywhere it is reached"
-    )

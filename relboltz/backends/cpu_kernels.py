@@ -67,13 +67,15 @@ def sampling_table(weight, packed, cumulative, record, alias):
     for i in range(n):
         total += weight[i]
     probability = np.empty(n, np.int64)
-    largest = 0
     left = np.int64(4294967296)
     for i in range(n):
         probability[i] = 1 + np.int64(weight[i] / total * (4294967296.0 - n))
         left -= probability[i]
-        if probability[i] > probability[largest]:
-            largest = i
+    largest = np.argmax(probability)
+    for i in range(n):  # what rounding left: one unit each, rounding up wrong by the largest
+        unit_left = min(max(left, 0), 1)
+        probability[i] += unit_left
+        left -= unit_left
     probability[largest] += left
     cumulative[0] = 0
     for i in range(n):
@@ -178,15 +180,20 @@ def draw_pairs(first, count, samples, words, table_p, table_k, grid, w, nodes):
 
 
 @kernel
-def draw_box(count, words, more, grid, w):
-    """Five uniforms for the paper's samplings: k1x, k1y and a whole momentum in the box."""
+def draw_box(count, words, more, grid, nodes, w):
+    """Five uniforms for the paper's samplings: k1x, k1y and a whole momentum in the box.
+
+    Only p is a node then, so 1/(q q) becomes 1/q of p times the number of nodes.
+    """
     cells, h = grid
+    size = cells[0] * cells[1] * cells[2]
     for i in range(count):
-        w[U0 + i] = (uniform(words[CHUNK + i]) - 0.5) * cells[0] * h[0]
-        w[U1 + i] = (uniform(words[2 * CHUNK + i]) - 0.5) * cells[1] * h[1]
-        w[U2 + i] = (uniform(words[3 * CHUNK + i]) - 0.5) * cells[0] * h[0]
-        w[U3 + i] = (uniform(more[i]) - 0.5) * cells[1] * h[1]
-        w[U4 + i] = (uniform(more[CHUNK + i]) - 0.5) * cells[2] * h[2]
+        w[U0 + i] = (uniform(words[2 * CHUNK + i]) - 0.5) * cells[0] * h[0]
+        w[U1 + i] = (uniform(words[3 * CHUNK + i]) - 0.5) * cells[1] * h[1]
+        w[U2 + i] = (uniform(more[i]) - 0.5) * cells[0] * h[0]
+        w[U3 + i] = (uniform(more[CHUNK + i]) - 0.5) * cells[1] * h[1]
+        w[U4 + i] = (uniform(more[2 * CHUNK + i]) - 0.5) * cells[2] * h[2]
+        w[INVERSE_Q + i] = size * 4294967296.0 / float(nodes[2 * CHUNK + i] >> PACKED_BITS)
 
 
 @kernel
@@ -245,23 +252,28 @@ def roots_chunk(count, m2, area, branch, through_k3, w):
 
 @kernel
 def inspect_elements(count, w):
-    """Where the matrix element is worst: (index or -1, its value, largest value)."""
+    """Where the matrix element is worst: (index or -1, its value, largest value, how many < 0).
+
+    Negative ones are taken as 0; whether they may be is for the caller to say.
+    """
     worst = -1
     lowest = 0.0
     largest = 0.0
+    negative = 0
     for i in range(count):
         if w[WEIGHT + i] > 0.0:
             value = w[M2 + i]
-            if not (value >= lowest):
+            if not abs(value) < 1e300:
+                return i, value, largest, negative
+            if value < lowest:
                 worst = i
                 lowest = value
-                if not (value < 0.0):
-                    return i, value, largest
             if value > largest:
                 largest = value
             if value < 0.0:
                 w[M2 + i] = 0.0
-    return worst, lowest, largest
+                negative += 1
+    return worst, lowest, largest, negative
 
 
 @kernel
@@ -444,10 +456,8 @@ def deposit(count, scale, legs, ratios, w, total):
         amount = nearest_integer(scale * w[NET + i])
         if amount == 0.0:
             continue
-        from_low, from_high = shares(amount, ratios[i])
         whole = np.int64(amount)
-        low = np.int64(from_low)
-        high = np.int64(from_high)
+        low, high = shares(whole, ratios[i])
         total[legs[i, 0]] += whole
         total[legs[i, 1]] += whole
         total[legs[i, 2]] -= low
@@ -467,24 +477,25 @@ def deposit_p(count, scale, legs, w, total):
 def deposit_gross(count, scale, legs, ratios, weights, only_p, w, gain, loss):
     """What comes in and what goes out, apart: e^x into the nodes, e^y out of them."""
     for i in range(count):
-        forward = nearest_integer(scale * w[FORWARD + i] * weights[i])
-        backward = nearest_integer(scale * (w[FORWARD + i] * weights[i] - w[NET + i]))
-        gain[legs[i, 0]] += np.int64(forward)
-        loss[legs[i, 0]] += np.int64(backward)
+        flow_in = w[FORWARD + i] * weights[i]
+        forward = np.int64(nearest_integer(scale * flow_in))
+        backward = np.int64(nearest_integer(scale * max(flow_in - w[NET + i], 0.0)))
+        gain[legs[i, 0]] += forward
+        loss[legs[i, 0]] += backward
         if only_p:
             continue
-        gain[legs[i, 1]] += np.int64(forward)
-        loss[legs[i, 1]] += np.int64(backward)
+        gain[legs[i, 1]] += forward
+        loss[legs[i, 1]] += backward
         low, high = shares(forward, ratios[i])
-        loss[legs[i, 2]] += np.int64(low)
-        loss[legs[i, 3]] += np.int64(low)
-        loss[legs[i, 4]] += np.int64(high)
-        loss[legs[i, 5]] += np.int64(high)
+        loss[legs[i, 2]] += low
+        loss[legs[i, 3]] += low
+        loss[legs[i, 4]] += high
+        loss[legs[i, 5]] += high
         low, high = shares(backward, ratios[i])
-        gain[legs[i, 2]] += np.int64(low)
-        gain[legs[i, 3]] += np.int64(low)
-        gain[legs[i, 4]] += np.int64(high)
-        gain[legs[i, 5]] += np.int64(high)
+        gain[legs[i, 2]] += low
+        gain[legs[i, 3]] += low
+        gain[legs[i, 4]] += high
+        gain[legs[i, 5]] += high
 
 
 @kernel

@@ -1,8 +1,8 @@
 """Compiles matrix elements into loops over a chunk of events.
 
-Each distinct function gets one small generated module. It is written to a file named by its
-contents where the function can be imported by name, because only then does Numba find its
-compiled code again in the next run; functions of a notebook or script compile anew.
+Each distinct function gets one small generated module. Those of this package are written to files
+named by their contents, because only then does Numba find their compiled code again in the next
+run; users' functions compile anew for every model, in half a second.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import os
 import sys
 import tempfile
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numba
@@ -47,12 +46,18 @@ def evaluate(count, m2, screening2, ekt, parameters, w):
         qu2 = w[QU2 + i]
         t_screened = screened(t, q2, screening2, ekt)
         u_screened = screened(u, qu2, screening2, ekt)
+        t_regulated = t - screening2
+        u_regulated = u - screening2
         w[M2 + i] = element({arguments})
 '''
 
 
-def evaluator(process: Process) -> tuple[Callable, tuple[float, ...]]:
-    """The compiled loop of a process and the parameters to call it with."""
+def evaluator(process: Process, memory: dict[Any, Callable]) -> tuple[Callable, tuple[float, ...]]:
+    """The compiled loop of a process and the parameters to call it with.
+
+    ``memory`` holds the loops of one model, so that processes share them. It must not outlive the
+    model: the user may change what a function refers to and solve again.
+    """
     own = [name for name in process.arguments if name in process.parameters]
     arguments = ", ".join(
         f"parameters[{own.index(name)}]" if name in own else name for name in process.arguments
@@ -60,37 +65,37 @@ def evaluator(process: Process) -> tuple[Callable, tuple[float, ...]]:
     parameters = tuple(process.parameters[name] for name in own) or (0.0,)
     function = process.matrix_element
     key = (function, arguments)
-    if key not in _compiled:
-        _compiled[key] = _generate(function, arguments)
-    return _compiled[key], parameters
+    ours = getattr(function, "__module__", None) == "relboltz.qcd"
+    store = _package if ours else memory
+    if key not in store:
+        store[key] = _cached(function, arguments) if ours else _fresh(function, arguments)
+    return store[key], parameters
 
 
-_compiled: dict[Any, Callable] = {}
+_package: dict[Any, Callable] = {}
+"""Loops of this package's own matrix elements: their sources do not change under a process."""
 
 
-def _generate(function: Callable, arguments: str) -> Callable:
+def _cached(function: Callable, arguments: str) -> Callable:
+    """The loop of a function of this package, kept on disk between runs."""
+    imports = f"from {function.__module__} import {function.__name__} as function"
+    text = TEMPLATE.format(name=function.__name__, imports=imports, arguments=arguments)
+    text += "\n\nevaluate = kernel(evaluate)\n"
+    return _load(text)
+
+
+def _fresh(function: Callable, arguments: str) -> Callable:
+    """The loop of a user's function, compiled anew: no cache knows all that it refers to."""
     name = getattr(function, "__name__", "matrix element")
-    module = sys.modules.get(getattr(function, "__module__", None) or "")
-    if (
-        module is not None
-        and module.__name__ != "__main__"
-        and getattr(module, "__spec__", None) is not None
-        and getattr(module, name, None) is function
-        and importlib.util.find_spec(module.__name__) is not None
-    ):
-        imports = f"from {module.__name__} import {name} as function"
-        text = TEMPLATE.format(name=name, imports=imports, arguments=arguments)
-        text += "\n\nevaluate = kernel(evaluate)\n"
-        return _load(text, Path(inspect.getfile(function)).read_bytes())
     plain = inspect.unwrap(getattr(function, "py_func", function))
     space: dict[str, Any] = {"function": plain}
     exec(TEMPLATE.format(name=name, imports="", arguments=arguments), space)
     return numba.njit(nogil=True, error_model="numpy", fastmath=FASTMATH)(space["evaluate"])
 
 
-def _load(text: str, source: bytes) -> Callable:
-    """Import generated text from a file named by its contents and those of its origin."""
-    name = "element_" + hashlib.sha256(text.encode() + source).hexdigest()[:16]
+def _load(text: str) -> Callable:
+    """Import generated text from a file named by its contents."""
+    name = "element_" + hashlib.sha256(text.encode()).hexdigest()[:16]
     path = cache_folder() / f"{name}.py"
     if not path.exists():
         with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False) as part:
