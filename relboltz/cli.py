@@ -157,7 +157,11 @@ def bench(
     if json_ is not None:
         output.check_writable(json_, "--json")
     rows = benchmark.measure(backend, threads, lambda text: errors.print(text))
-    table = Table(title="events per second")
+    table = Table(
+        title="events per second",
+        caption="an event is one drawn sample, counted once for each of the two stages of a step; "
+        "draw and stage: time per sample of drawing it, and of applying it once",
+    )
     for name in ("model", "nodes", "pairs", "M events/s", "draw ns", "stage ns", "ms per step"):
         table.add_column(name, justify="right")
     for row in rows["runs"]:
@@ -185,7 +189,14 @@ def _announce(run: object) -> None:
         f"{cells} nodes to ({widths}) GeV, {run.backend.threads} threads"  # type: ignore[attr-defined]
     )
     if predicted.found:
-        console.print(f"predicted final state: T = {predicted.temperature:.4f} GeV")
+        mu = ", ".join(
+            f"{value:.4f} ({name})"
+            for name, value in zip(model.names, predicted.chemical_potential, strict=True)
+        )
+        console.print(
+            f"predicted final state: T = {predicted.temperature:.4f} GeV, mu = {mu} GeV",
+            soft_wrap=True,
+        )
 
 
 def summary(ds: xr.Dataset) -> Table:
@@ -194,12 +205,19 @@ def summary(ds: xr.Dataset) -> Table:
                   f"{ds.attrs['wall_seconds']:.1f} s", show_header=True)  # fmt: skip
     for name, side in (("", "left"), ("value", "right"), ("predicted", "right")):
         table.add_column(name, justify=side)  # type: ignore[arg-type]
-    for name, drift in zip(ds.charge.values, ds.charge_drift.values[-1], strict=True):
-        table.add_row(f"change of {name}", _exact(int(drift), ds), "0")
-    worst = int(np.abs(ds.momentum_drift.values[-1]).max())
-    table.add_row("change of momentum", _exact(worst, ds), "0")
+    total = float(ds.number[0].sum())
+    for i, name in enumerate(ds.charge.values):
+        change = float(ds.charge_density[-1, i] - ds.charge_density[0, i]) / total
+        table.add_row(f"change of {name}", _exact(ds.charge_drift[-1, i], change), "0")
+    change = float(np.abs(ds.momentum[-1] - ds.momentum[0]).max() / ds.energy_kinetic[0])
+    worst = np.abs(ds.momentum_drift[-1]).max()
+    table.add_row("change of momentum", _exact(worst, change), "0")
     energy = ds.energy_total.values
     table.add_row("change of total energy, relative", f"{energy[-1] / energy[0] - 1:.1e}", "0")
+    distance = 100 * float(ds.equilibrium_distance[-1])
+    text = "unknown" if math.isnan(distance) else f"{distance:.2g} %"
+    table.add_row("particles not yet in equilibrium", text, "0")
+    table.add_row("entropy [fm^-3]", _number(ds.entropy[-1]), _number(ds.equilibrium_entropy))
     table.add_row("temperature [GeV]", _number(ds.temperature[-1]),
                   _number(ds.equilibrium_temperature))  # fmt: skip
     for rows in _alike(ds):
@@ -209,6 +227,10 @@ def summary(ds: xr.Dataset) -> Table:
                       _number(ds.equilibrium_chemical_potential[first]))  # fmt: skip
         table.add_row(f"m^2 of {name} [GeV^2]", _number(ds.mass_squared[-1, first]),
                       _number(ds.equilibrium_mass_squared[first]))  # fmt: skip
+    if np.abs(ds.momentum_drift[0]).max() or float(np.abs(ds.velocity[0]).max()) > 1e-9:
+        for i, axis in enumerate(ds.axis.values):
+            table.add_row(f"velocity {axis}", _number(ds.velocity[-1, i]),
+                          _number(ds.equilibrium_velocity[i]))  # fmt: skip
     condensate = float(ds.condensate_fraction)
     if condensate > 0:
         table.add_row("condensate, part of all particles", "", f"{condensate:.3f}")
@@ -218,13 +240,14 @@ def summary(ds: xr.Dataset) -> Table:
     return table
 
 
-def _exact(quanta: int, ds: xr.Dataset) -> str:
-    return "0 (exact)" if quanta == 0 else f"{quanta} quanta of {ds.attrs['quantum']:.1e}"
+def _exact(quanta: object, change: float) -> str:
+    """Exactly 0 in integers, or the relative change."""
+    return "0 (exact)" if float(quanta) == 0 else f"{change:.1e}"  # type: ignore[arg-type]
 
 
 def _number(value: object) -> str:
     number = float(value)  # type: ignore[arg-type]
-    return "none" if math.isnan(number) else f"{number:.4f}"
+    return "none" if math.isnan(number) else f"{round(number, 4) + 0.0:.4f}"
 
 
 def _alike(ds: xr.Dataset) -> list[list[int]]:

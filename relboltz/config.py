@@ -171,6 +171,10 @@ class Settings(Table):
             collisions.setdefault("pairs", "uniform")
         return data
 
+    def settings_dict(self) -> dict[str, Any]:
+        """[collisions], [time], [run] and [output] as nested dictionaries of TOML values."""
+        return _plain(self.model_dump(include=set(Settings.model_fields)))
+
     @classmethod
     def from_options(cls, **options: Any) -> Settings:
         """Settings from keyword arguments: the keys of [collisions], [time], [run], [output]."""
@@ -178,6 +182,11 @@ class Settings(Table):
         data: dict[str, dict[str, Any]] = {name: {} for name in tables}
         for key, value in options.items():
             table = next((name for name, fields in tables.items() if key in fields), None)
+            if table is None and key in Grid.model_fields:
+                raise InputError(
+                    f"option {key} belongs to the grid: give solve() a PhaseSpace(momentum_cells, "
+                    "momentum_max)"
+                )
             if table is None:
                 known = [key for fields in tables.values() for key in fields]
                 raise InputError(f"unknown option {key}: {suggest(key, known)}")

@@ -406,23 +406,30 @@ def _soft_point(velocity: Array, m2: float) -> Array:
     return np.sqrt(m2 / (1 - velocity @ velocity)) * velocity
 
 
-def temperature_without_number(grid: PhaseSpace, model: Model, energy_total: float) -> float:
-    """T [GeV] of the same total energy [GeV fm^-3] at rest if all mu were 0; NaN if none."""
+def temperature_without_number(model: Model, energy_total: float) -> float:
+    """T [GeV] of the same total energy [GeV fm^-3] at rest if all mu were 0; NaN if none.
+
+    In unlimited momentum space: on a lattice that reaches 14 T and more.
+    """
     present, none = np.arange(len(model.species)), np.zeros(0)
     if not energy_total > 0:
         return np.nan
-    scale = (30 * energy_total * HBARC**3 / (np.pi**2 * model.degeneracy.sum())) ** 0.25
+    temperature = (30 * energy_total * HBARC**3 / (np.pi**2 * model.degeneracy.sum())) ** 0.25
     charges = np.zeros((0, len(present)))
-    number = energy_total / (3 * scale)
-    given = _Conserved(present, charges, none, np.zeros(3), float(energy_total), number)
-    points = nodes(grid)
-    if ((model.statistics == 1) & (model.mass_squared(np.ones(len(present))) == 0)).any():
-        # A massless boson at mu = 0 has no finite f at p = 0.
-        points = resolved(grid, np.zeros(3))
-    gas = gas_on(points, model, (present, charges))
-    y = model.degeneracy * scale**2 / 24
-    solved = _on_nodes(grid, model, given, gas, y)
-    return np.nan if solved is None else float(1 / solved[0][0])
+    massless = (model.statistics == 1) & (model.mass_squared(np.ones(len(present))) == 0)
+    for _ in range(2):  # the first only finds how far the lattice must reach
+        heaviest = np.sqrt(model.constant_mass_squared.max())
+        grid = PhaseSpace(48, 14 * temperature + np.sqrt(28 * temperature * heaviest))
+        number = energy_total / (3 * temperature)
+        given = _Conserved(present, charges, none, np.zeros(3), float(energy_total), number)
+        # a massless boson at mu = 0 has a singular f at p = 0
+        points = resolved(grid, np.zeros(3)) if massless.any() else nodes(grid)
+        gas = gas_on(points, model, (present, charges))
+        solved = _on_nodes(grid, model, given, gas, model.degeneracy * temperature**2 / 24)
+        if solved is None:
+            return np.nan
+        temperature = float(1 / solved[0][0])
+    return temperature
 
 
 def edge_loss(grid: PhaseSpace, model: Model, equilibrium: Equilibrium) -> float:

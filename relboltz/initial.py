@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,7 @@ __all__ = [
     "FromFunction",
     "NodeValues",
     "Shape",
+    "Start",
     "evaluate",
     "extent",
     "file_grid",
@@ -42,6 +44,7 @@ __all__ = [
     "gaussian",
     "load_function",
     "random",
+    "starting_states",
     "step",
     "thermal",
 ]
@@ -203,3 +206,46 @@ def extent(initial: Mapping[str, Shape], model: Model) -> float:
         with _named(name):
             widths.append(shape.extent())
     return max(widths)
+
+
+Start = Mapping[str, Any] | NDArray[np.float64]
+"""f by species or group: shapes, tables, functions or node values; or one array (species, ...)."""
+
+
+def starting_states(start: Start, model: Model) -> dict[str, Shape]:
+    """Shapes by species or group, from whatever a user may give."""
+    if hasattr(start, "dims") and not isinstance(start, Mapping):  # an xarray.DataArray
+        start = np.asarray(start)
+    if isinstance(start, np.ndarray):
+        if start.size % len(model.species):
+            raise InputError(
+                f"initial: an array of shape {start.shape} does not fit the {len(model.species)} "
+                "species"
+            )
+        rows = start.reshape(len(model.species), -1)
+        return {name: NodeValues(row) for name, row in zip(model.names, rows, strict=True)}
+    if not isinstance(start, Mapping):
+        raise InputError(
+            f"initial: a {type(start).__name__} is not a start; use a dictionary such as "
+            "{'g': relboltz.initial.step(0.5, 1.5)}, or an array"
+        )
+    return {name: _state(name, value) for name, value in start.items()}
+
+
+def _state(name: str, value: Any) -> Shape:
+    """A shape from a shape, a table, a function or node values."""
+    if isinstance(value, Shape):
+        return value
+    if isinstance(value, Mapping):
+        from .config import build_shape
+
+        return build_shape(name, value, Path())
+    if callable(value):
+        return from_function(value)
+    if isinstance(value, list | tuple | np.ndarray) or hasattr(value, "dims"):
+        return NodeValues(np.asarray(value, dtype=float))
+    raise InputError(
+        f"initial.{name}: a {type(value).__name__} is not a state; use a shape such as "
+        "relboltz.initial.step(height=0.5, edge=1.5), a function of (px, py, pz), or an array of "
+        "node values"
+    )

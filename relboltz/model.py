@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -336,6 +337,31 @@ class Model:
     def mass_squared(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
         """m_a^2 [GeV^2] of a state with Y_b = y [GeV^2]."""
         return self.constant_mass_squared + (self.mass_coupling * y).sum(axis=1)  # not BLAS: bits
+
+    def describe(self) -> dict[str, Any]:
+        """The model in numbers and words, as TOML values; kept in every output file."""
+        described: dict[str, Any] = {
+            "name": self.name,
+            "species": [
+                {"name": s.name, "degeneracy": float(s.degeneracy), "statistics": s.statistics}
+                for s in self.species
+            ],
+            "processes": [
+                {
+                    "reaction": p.name,
+                    "matrix_element": getattr(p.matrix_element, "__name__", "?"),
+                    "peak": p.peak or "",
+                    "parameters": dict(p.parameters),
+                }
+                for p in self.processes
+            ],
+            "constant_mass_squared": self.constant_mass_squared.tolist(),
+            "mass_coupling": self.mass_coupling.tolist(),
+            "screening": {"constant": self.screening.constant, "ekt": self.screening.ekt},
+        }
+        if self.screening.coupling is not None:
+            described["screening"]["coupling"] = list(self.screening.coupling)
+        return described
 
     @cached_property
     def stoichiometry(self) -> NDArray[np.int64]:

@@ -43,7 +43,8 @@ QUANTITIES: dict[str, tuple[tuple[str, ...], str, str]] = {
         "1",
         "f averaged over shells of |p|; beyond momentum_max only corners of the box",
     ),
-    "pressure_ratio": ((), "1", "longitudinal over transverse pressure"),
+    "pressure_ratio": ((), "1", "T^zz over the mean of T^xx and T^yy, in the frame of the grid"),
+    "equilibrium_distance": ((), "1", "part of the particles not yet where equilibrium has them"),
     "rate": (("process",), "fm^-4", "collisions per volume and time, in the direction written"),
     "rate_reverse": (("process",), "fm^-4", "collisions per volume and time, in the reverse one"),
     "null_weight": ((), "1", "part of the collisions that is lost at the edge of the box"),
@@ -154,8 +155,8 @@ def _integers(values: list[int]) -> NDArray:
 class Observer:
     """Measures states of one run and keeps what the next measurement needs."""
 
-    def __init__(self, grid: PhaseSpace, model: Model, start: State):
-        self.grid, self.model = grid, model
+    def __init__(self, grid: PhaseSpace, model: Model, start: State, final: Equilibrium):
+        self.grid, self.model, self.final = grid, model, final
         self.shells = Shells.of(grid)
         self._charges = charges(model, start)
         self._momentum = momentum_quanta(grid, start)
@@ -205,6 +206,7 @@ class Observer:
             "velocity": self._fit.velocity,
             "spectrum": np.stack([self.shells.average(row) for row in f]),
             "pressure_ratio": tensor[3, 3] / transverse if transverse > 0 else np.nan,
+            "equilibrium_distance": self._distance(f),
             "rate": np.full(len(model.processes), np.nan),
             "rate_reverse": np.full(len(model.processes), np.nan),
             "null_weight": np.nan,
@@ -212,6 +214,12 @@ class Observer:
             "noise": np.nan,
             "step": np.nan,
         }
+
+    def _distance(self, f: Array) -> float:
+        """Sum N |f - f_eq| / (2 Sum N f), with f_eq the predicted final state; 0 once there."""
+        number = np.sum(self.model.degeneracy[:, None] * f)
+        apart = np.sum(self.model.degeneracy[:, None] * np.abs(f - self.final.f))
+        return float(0.5 * apart / number)
 
     def source(self, state: State) -> float:
         """S_ex^0 of the last step [GeV fm^-4]."""

@@ -21,7 +21,7 @@ from .equilibrium import Equilibrium
 from .errors import InputError
 from .grid import PhaseSpace
 from .model import Model
-from .observables import QUANTITIES
+from .observables import QUANTITIES, Shells, entropy
 
 AXES = ["x", "y", "z"]
 
@@ -68,12 +68,19 @@ def dataset(
     ds["f"] = (
         ("snapshot", "species", "px", "py", "pz"), f, _attrs("1", "distribution function"),
     )  # fmt: skip
+    _add_prediction(ds, predicted)
     density = model.degeneracy * predicted.f.sum(axis=1) * grid.measure
-    _add_prediction(ds, predicted, density)
+    shells = Shells.of(grid)
+    spectrum = np.stack([shells.average(row) for row in predicted.f])
+    total = entropy(grid, model, predicted.f) if predicted.found else np.nan
+    final = "of the predicted final equilibrium"
+    ds["equilibrium_number"] = ("species", density, _attrs("fm^-3", f"particle density {final}"))
+    ds["equilibrium_entropy"] = ((), total, _attrs("fm^-3", f"entropy density {final}"))
+    ds["equilibrium_spectrum"] = (("species", "p"), spectrum, _attrs("1", f"spectrum {final}"))
     return ds
 
 
-def _add_prediction(ds: xr.Dataset, predicted: Equilibrium, density: NDArray[np.float64]) -> None:
+def _add_prediction(ds: xr.Dataset, predicted: Equilibrium) -> None:
     """The final state that the conserved quantities alone prescribe."""
     final = "of the predicted final equilibrium"
     entries: dict[str, tuple[tuple[str, ...], Any, str, str]] = {
@@ -83,7 +90,6 @@ def _add_prediction(ds: xr.Dataset, predicted: Equilibrium, density: NDArray[np.
         ),
         "equilibrium_mass_squared": (("species",), predicted.mass_squared, "GeV^2", "mass squared"),
         "equilibrium_velocity": (("axis",), predicted.velocity, "1", "flow velocity"),
-        "equilibrium_number": (("species",), density, "fm^-3", "particle density"),
         "condensate_fraction": (
             (), predicted.condensate_fraction, "1", "part of the particles that condenses",
         ),

@@ -3,30 +3,29 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import tomli_w
 import xarray as xr
 from numpy.typing import NDArray
 
 from . import checks, equilibrium, initial, output
 from .backends.cpu import CpuBackend
 from .collisions import Sampling
-from .config import Config, Settings, build_shape, short_axes
+from .config import Config, Settings, short_axes
 from .errors import Halted, InputError, Interrupted, RunError
 from .grid import PhaseSpace
-from .initial import Shape
+from .initial import NodeValues, Start, evaluate, starting_states
 from .model import Model
 from .observables import Observer
 from .progress import Moment, Report, bar
 from .stepping import StepControl, Stepper, StepReport, initial_state
 from .watching import Interrupt, Stops, Watch, interruptible
-
-Start = Mapping[str, Shape | Callable | NDArray] | NDArray
 
 
 def solve(
@@ -67,16 +66,16 @@ def solve(
     settings = Settings.from_options(end=end, **options)
     if file is not None:
         output.check_writable(Path(file))
-    shapes = None if isinstance(initial, np.ndarray) else _shapes(initial)
+    states = starting_states(initial, model)
     if grid is None:
         raise InputError(
             "grid = None: give a PhaseSpace, or a number of cells for an automatic box"
         )
     if not isinstance(grid, PhaseSpace):
-        if shapes is None or any(isinstance(s, np.ndarray) for s in shapes.values()):
+        if any(isinstance(state, NodeValues) for state in states.values()):
             raise InputError("grid: an initial state given as an array needs a PhaseSpace")
-        grid = checks.automatic_grid(grid, model, shapes)
-    f = _occupation(shapes if shapes is not None else initial, grid, model)
+        grid = checks.automatic_grid(grid, model, states)
+    f = evaluate(states, grid, model)
     run = Run(model, grid, f, settings, Path(file) if file is not None else None)
     if not isinstance(progress, bool):
         return run.go(progress)
@@ -109,51 +108,6 @@ def run_config(
     return run.go(progress)
 
 
-def _shapes(start: Any) -> dict[str, Any]:
-    """Functions become shapes; arrays stay."""
-    advice = (
-        "use a shape such as relboltz.initial.step(height=0.5, edge=1.5), a function of "
-        "(px, py, pz), or an array of node values"
-    )
-    if not isinstance(start, Mapping):
-        raise InputError(
-            f"initial: a {type(start).__name__} is not a start; use a dictionary "
-            f"such as {{'g': relboltz.initial.step(0.5, 1.5)}}, or an array"
-        )
-    result: dict[str, Any] = {}
-    for name, value in start.items():
-        if isinstance(value, list | tuple):
-            value = np.asarray(value, dtype=float)
-        if isinstance(value, Mapping):
-            value = build_shape(name, value, Path())
-        if callable(value):
-            value = initial.from_function(value)
-        if not isinstance(value, Shape | np.ndarray):
-            raise InputError(f"initial.{name}: a {type(value).__name__} is not a state; {advice}")
-        result[name] = value
-    return result
-
-
-def _occupation(start: Any, grid: PhaseSpace, model: Model) -> NDArray[np.float64]:
-    """f (species, nodes) from shapes, arrays, or both."""
-    if isinstance(start, np.ndarray):
-        start = dict(zip(model.names, _rows(start, grid, model), strict=True))
-    arrays = {k: v for k, v in start.items() if isinstance(v, np.ndarray)}
-    shapes = {k: v for k, v in start.items() if k not in arrays}
-    shapes |= {k: initial.NodeValues(v) for k, v in arrays.items()}
-    return initial.evaluate(shapes, grid, model)
-
-
-def _rows(values: NDArray, grid: PhaseSpace, model: Model) -> NDArray:
-    wanted = (len(model.species), grid.size)
-    if values.size != wanted[0] * wanted[1]:
-        raise InputError(
-            f"initial: an array of shape {values.shape} does not fit {wanted[0]} species on "
-            f"{list(grid.momentum_cells)} nodes"
-        )
-    return values.reshape(wanted)
-
-
 class Run:
     """One run: everything that is fixed before its first step, and the loop."""
 
@@ -180,7 +134,7 @@ class Run:
         checks.check_model(self.backend, self.start.mass_squared, self.start.screening2)
         squares = (self.start.mass_squared, self.start.screening2)
         checks.warn_of_setup(grid, model, squares, self.predicted, self.said)
-        self.observer = Observer(grid, model, self.start)
+        self.observer = Observer(grid, model, self.start, self.predicted)
         self.sink = output.Sink(file)
         self.attributes = self._attributes(title, configuration)
         self.records: list[dict[str, Any]] = []
@@ -195,15 +149,24 @@ class Run:
         return {
             "title": title or f"{self.model.name}: relativistic Boltzmann equation",
             "model": self.model.name,
-            "configuration": configuration,
+            "configuration": configuration or self._description(),
             "seed": self.settings.collisions.seed,
             "backend": self.backend.name,
             "quantum": self.start.unit,
             "momentum_max": list(self.grid.momentum_max),
             "temperature_at_zero_chemical_potential": equilibrium.temperature_without_number(
-                self.grid, self.model, energy
+                self.model, energy
             ),
         }
+
+    def _description(self) -> str:
+        """What was given to solve(), as TOML."""
+        grid = {
+            "momentum_cells": list(self.grid.momentum_cells),
+            "momentum_max": list(self.grid.momentum_max),
+        }
+        settings = self.settings.settings_dict()
+        return tomli_w.dumps({"model": self.model.describe(), "grid": grid, **settings})
 
     def go(self, progress: Report | None = None) -> xr.Dataset:
         """Step from start to end; whatever happens, what was computed is kept."""
@@ -218,7 +181,7 @@ class Run:
             except Exception as error:
                 ds = self._finish(f"failed: {error}", began)
                 raise RunError(str(error), ds) from error
-            status = f"interrupted by signal {interrupt.signal}" if interrupt else "done"
+            status = f"interrupted by {interrupt.name}" if interrupt else "done"
             ds = self._finish(status, began)
         if self.sink.trouble:
             raise RunError(self.sink.trouble, ds)

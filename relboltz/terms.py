@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from . import checks, equilibrium, output
+from . import checks, equilibrium, initial, output
 from .backends.cpu import CpuBackend
 from .collisions import Draw, Sampling
 from .config import Settings, short_axes
@@ -26,7 +25,7 @@ SUM_BITS = 60
 def collision_term(
     model: Model,
     grid: PhaseSpace,
-    f: NDArray[np.float64] | Mapping[str, NDArray[np.float64]],
+    f: initial.Start,
     *,
     batches: int = BATCHES,
     mass_squared: NDArray[np.float64] | None = None,
@@ -37,7 +36,7 @@ def collision_term(
     Parameters
     ----------
     model, grid : what scatters, and where
-    f : node values, an array (species, nx, ny, nz) or arrays by species name
+    f : as in ``solve``: node values (species, nx, ny, nz), or arrays, shapes, functions by species
     batches : independent estimates, each with ``samples`` events per node and process
     mass_squared : masses to use [GeV^2]; solved self-consistently by default
     **options : samples, seed, pairs, projection, sampling, symmetrical, threads
@@ -50,11 +49,13 @@ def collision_term(
     """
     if batches < 2:
         raise InputError(f"batches = {batches}: at least 2 are needed for an error")
+    if not isinstance(grid, PhaseSpace):
+        raise InputError(f"grid = {grid!r}: collision_term needs a PhaseSpace(cells, momentum_max)")
     settings = Settings.from_options(end=1.0, **options)
     problems = short_axes(grid.momentum_cells, settings.collisions.projection)
     if problems:
         raise InputError("\n".join(problems))
-    values = _node_values(model, grid, f)
+    values = initial.evaluate(initial.starting_states(f, model), grid, model)
     m2 = equilibrium.masses(grid, model, values) if mass_squared is None else mass_squared
     m2 = np.asarray(m2, dtype=float)
     screening2 = model.screening.squared(equilibrium.coupling_integrals(grid, model, values, m2))
@@ -80,36 +81,6 @@ def collision_term(
         rates.append((flows.forward * grid.measure, flows.backward * grid.measure))
         null.append(lost / total if total > 0 else 0.0)
     return _dataset(model, grid, (nets, gains, losses), rates, float(np.mean(null)))
-
-
-def _node_values(
-    model: Model, grid: PhaseSpace, f: NDArray[np.float64] | Mapping[str, NDArray[np.float64]]
-) -> NDArray[np.float64]:
-    """f as (species, nodes), checked."""
-    if isinstance(f, Mapping):
-        rows = np.zeros((len(model.species), grid.size))
-        for name, row in f.items():
-            for index in model.indices(name, "f"):
-                if np.size(row) != grid.size:
-                    raise InputError(
-                        f"f of {name} has shape {np.shape(row)}: {list(grid.momentum_cells)} nodes "
-                        "were expected"
-                    )
-                rows[index] = np.asarray(row, dtype=float).reshape(grid.size)
-    else:
-        wanted = len(model.species) * grid.size
-        if np.size(f) != wanted:
-            raise InputError(
-                f"f has shape {np.shape(f)}: {len(model.species)} species on "
-                f"{list(grid.momentum_cells)} nodes were expected"
-            )
-        rows = np.asarray(f, dtype=float).reshape(len(model.species), grid.size)
-    for species, row in zip(model.species, rows, strict=True):
-        if not np.isfinite(row).all() or (row < 0).any():
-            raise InputError(f"f of {species.name} must be finite and >= 0 at every node")
-        if species.statistics < 0 and (row > 1).any():
-            raise InputError(f"f of {species.name} is {row.max():.6g} > 1: fermions obey f <= 1")
-    return rows
 
 
 def _scale(backend: CpuBackend, table: NDArray[np.float64]) -> float:

@@ -97,6 +97,11 @@ class Interrupt:
 
     signal = 0
 
+    @property
+    def name(self) -> str:
+        """What came: SIGINT is Ctrl-C."""
+        return "Ctrl-C" if self.signal == signal.SIGINT else signal.Signals(self.signal).name
+
     def __bool__(self) -> bool:
         return self.signal != 0
 

@@ -371,9 +371,10 @@ def test_an_interrupted_run_leaves_a_complete_file(stopped, number, code):
     returned, err, path = stopped[number]
     assert returned == code
     assert "Traceback" not in err
-    assert f"interrupted by signal {int(number)}; everything so far is in" in err
+    name = {signal.SIGINT: "Ctrl-C", signal.SIGTERM: "SIGTERM"}[number]
+    assert f"interrupted by {name}; everything so far is in {path.name}" in err
     ds = rb.load(path)
-    assert ds.attrs["status"] == f"interrupted by signal {int(number)}"
+    assert ds.attrs["status"] == f"interrupted by {name}"
     assert ds.sizes["time"] > 1 and 0 < ds.time[-1] < 1e4
     np.testing.assert_allclose(ds.time, 0.01 * np.arange(ds.sizes["time"]), rtol=0, atol=1e-9)
     assert np.isfinite(ds.energy_total).all() and (ds.charge_drift == 0).all()

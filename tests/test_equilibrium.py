@@ -379,17 +379,16 @@ def test_edge_loss_of_the_papers_box_is_large_and_of_a_big_box_small():
     assert losses[0] > 0.05 and losses[1] < 2e-3
 
 
-@pytest.mark.parametrize("cells", [40, 41])
-def test_temperature_without_number(cells):
+def test_temperature_without_number():
     """Black-body gluons E = 16 pi^2 T^4 / 30; thermal masses: the state at mu = 0 itself."""
     model = gluons(0.3, masses="massless", screening=1.0)
     energy = 16 * np.pi**2 / 30 * 0.4**4 / HBARC**3
-    grid = PhaseSpace(cells, 6.0)
-    assert eq.temperature_without_number(grid, model, energy) == pytest.approx(0.4, rel=2e-3)
+    assert eq.temperature_without_number(model, energy) == pytest.approx(0.4, rel=2e-3)
+    grid = PhaseSpace(50, 6.0)
 
     model, m2 = qcd(0.3), np.full(7, 0.1)
     for _ in range(60):
         f = eq.thermal(grid, model, 0.35, np.zeros(7), np.zeros(3), m2)
         m2 = model.mass_squared(eq.coupling_integrals(grid, model, f, m2))
     energy = eq.total_energy(grid, model, f, m2)
-    assert eq.temperature_without_number(grid, model, energy) == pytest.approx(0.35, rel=1e-9)
+    assert eq.temperature_without_number(model, energy) == pytest.approx(0.35, rel=1e-4)

@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import tomllib
 from dataclasses import replace
 from pathlib import Path
 
@@ -60,7 +61,7 @@ def test_an_array_needs_its_own_grid_and_size():
         rb.InputError, match="an initial state given as an array needs a PhaseSpace"
     ):
         solve(grid=7, start={"g": np.full(343, 0.1)})
-    with pytest.raises(rb.InputError, match=r"initial: an array of shape \(10,\) does not fit"):
+    with pytest.raises(rb.InputError, match=r"initial.g.array of shape \(10,\) does not fit"):
         solve(start=np.full(10, 0.1))
     with pytest.raises(rb.InputError, match=r"initial.g.array of shape \(10,\) does not fit"):
         solve(start={"g": np.full(10, 0.1)})
@@ -238,7 +239,7 @@ def test_an_interrupted_run_carries_what_it_has(tmp_path, number):
     ds = caught.value.dataset
     np.testing.assert_allclose(ds.time, [0, 0.01, 0.02, 0.025], rtol=1e-12)
     assert float(ds.snapshot[-1]) == float(ds.time[-1])  # the last state is kept whole
-    assert ds.attrs["status"] == f"interrupted by signal {int(number)}"
+    assert ds.attrs["status"] == {2: "interrupted by Ctrl-C", 15: "interrupted by SIGTERM"}[number]
     assert np.isfinite(ds.rate[:-1]).all()
     xr.testing.assert_identical(rb.load(tmp_path / "run.nc").drop_attrs(), ds.drop_attrs())
     assert signal.getsignal(number) == before
@@ -375,3 +376,41 @@ def test_a_table_is_the_shape_it_describes():
     xr.testing.assert_identical(one.drop_attrs(), two.drop_attrs())
     with pytest.raises(rb.InputError, match="unknown key initial.g.edg: did you mean edge"):
         solve(start={"g": {"shape": "step", "height": 0.5, "edg": 1.5}})
+
+
+@pytest.mark.parametrize("name", ["qcd", "gluons", "quarks"])
+def test_every_model_runs_with_ekt_screening(name):
+    """Conserving as ever."""
+    model = {"qcd": rb.qcd, "gluons": rb.gluons, "quarks": rb.quarks}[name](0.3, screening="ekt")
+    species = "u" if name == "quarks" else "g"
+    ds = solve(model, start={species: rb.initial.step(0.5, 1.5)}, end=0.05)
+    assert not ds.charge_drift.values.any()
+    assert float(ds.rate[0].sum()) > 0
+
+
+def test_a_solve_keeps_its_settings_in_the_result():
+    """Options, grid and model can be read back from the configuration of the dataset."""
+    kept = tomllib.loads(solve(samples=3, tolerance=0.01).attrs["configuration"])
+    assert kept["collisions"]["samples"] == 3 and kept["time"]["tolerance"] == 0.01
+    assert kept["model"]["processes"][0]["reaction"] == "g g -> g g"
+    assert kept["grid"]["momentum_cells"] == list(GRID.momentum_cells)
+
+
+def test_a_result_continues_on_its_own_nodes_only(tmp_path):
+    """A start from a file brings its grid; other numbers of cells are refused, not ignored."""
+    solve(file=tmp_path / "first.nc")
+    start = {"g": rb.initial.from_file(tmp_path / "first.nc")}
+    ds = rb.solve(GLUONS, GRID.momentum_cells, start, end=0.01, samples=2)
+    assert ds.sizes["px"] == GRID.momentum_cells[0]
+    with pytest.raises(rb.InputError, match="lives on"):
+        rb.solve(GLUONS, 11, start, end=0.01, samples=2)
+
+
+def test_the_distance_from_equilibrium_falls():
+    """0 in equilibrium, between 0 and 1 and falling on the way."""
+    ds = solve(end=2.0, every=0.5, samples=8)
+    distance = ds.equilibrium_distance.values
+    assert 0.1 < distance[0] < 1 and (np.diff(distance) < 0).all()
+    still = rb.initial.thermal(0.4, 0.2, sampling="node")
+    model = rb.gluons(0.3, masses={"g": 0.7})
+    assert solve(model, start={"g": still}, end=0.1).equilibrium_distance.values.max() < 1e-9

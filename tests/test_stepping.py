@@ -181,3 +181,22 @@ def test_lost_weight_is_the_part_of_collisions_without_a_place():
         total, gone = backend.draw(Draw(0, state.mass_squared, 0.49), occupancy)
         lost.append(gone / total)
     assert lost[0] > 0.05 and lost[1] < 0.1 * lost[0]
+
+
+@pytest.mark.parametrize("length", [1e4, 1e7, 1e12])
+def test_no_step_is_too_long_to_stay_legal(length):
+    """Beyond what 64-bit sums of the demands can hold: still legal and conserving."""
+    stepper, state = begin(9, 4)
+    new, report = stepper._heun(state, length, np.append(state.mass_squared, state.screening2))
+    assert (new.number >= 0).all() and int(new.number.sum()) == int(state.number.sum())
+    assert 0 < report.limited_weight <= 1
+
+
+def test_slow_gases_take_long_steps():
+    """A coupling so weak that nothing happens within 1e-3 fm must not need 1e-3 fm steps."""
+    model = rb.Model(
+        [rb.Species("a", 1, 1)], [rb.Process("a a -> a a", lambda s: 25.0)], masses={"a": 0.5}
+    )
+    start = {"a": rb.initial.gaussian(0.5, [0.5, 0.5, 0.25])}
+    ds = rb.solve(model, rb.PhaseSpace(9, 2.0), start, end=20.0, every=10.0, samples=4)
+    assert ds.attrs["steps"] < 80

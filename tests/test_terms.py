@@ -63,9 +63,9 @@ def test_the_collision_term_is_what_a_short_run_does():
 @pytest.mark.parametrize(
     "f, message",
     [
-        (np.full((1, 1000), -0.1), "f of g must be finite and >= 0"),
-        (np.full((1, 999), 0.1), "1 species on"),
-        ({"q": np.zeros(1000)}, "unknown species f.q"),
+        (np.full((1, 1000), -0.1), "f = -0.1 of g at .* is negative"),
+        (np.full((1, 999), 0.1), "array of shape .* does not fit"),
+        ({"q": np.zeros(1000)}, "unknown species initial.q"),
     ],
 )
 def test_bad_states_are_refused(f, message):
@@ -76,5 +76,54 @@ def test_bad_states_are_refused(f, message):
 
 def test_fermions_above_one_are_refused():
     """f <= 1."""
-    with pytest.raises(rb.InputError, match="fermions obey f <= 1"):
+    with pytest.raises(rb.InputError, match="above 1: Pauli"):
         rb.collision_term(rb.quarks(0.3), GRID, np.full((1, 1000), 1.1))
+
+
+@pytest.mark.parametrize("sampling", ["cm", "k2", "k3"])
+def test_rates_do_not_depend_on_symmetrical_sampling(sampling):
+    """With and without it the same collisions are counted, once each, also where species change."""
+    model = rb.qcd(0.3, flavors=1, masses={"g": 0.6, "u": 0.5})
+    f = np.outer([0.4, 0.3, 0.3], np.exp(-GRID.momentum_squared))
+    with_, without = (
+        rb.collision_term(
+            model, GRID, f, samples=32, batches=8, projection="nearest", sampling=sampling,
+            pairs="uniform", symmetrical=symmetrical,
+        )
+        for symmetrical in (True, False)
+    )  # fmt: skip
+    for name in ("rate", "rate_reverse"):
+        ratio = without[name].values / with_[name].values
+        assert ratio == pytest.approx(np.ones(len(ratio)), rel=0.15)
+    busy = with_.gain.values.sum(), without.gain.values.sum()
+    assert busy[0] == pytest.approx(busy[1], rel=0.1)
+
+
+def test_gross_rates_never_wrap_around():
+    """The weights of k2 have no finite variance: few samples, many seeds, never a negative rate."""
+    grid = rb.PhaseSpace(5, 2.0)
+    f = 0.5 * np.exp(-grid.momentum_squared)[None]
+    for seed in range(30):
+        term = rb.collision_term(
+            MODEL, grid, f, samples=1, projection="nearest", sampling="k2", pairs="uniform",
+            seed=seed,
+        )  # fmt: skip
+        assert (term.gain.values >= 0).all() and (term.loss.values >= 0).all()
+
+
+def test_states_may_be_given_in_any_way_that_solve_takes():
+    """An array, a dictionary, a DataArray, a shape and a function of the same f."""
+    ways = [
+        F,
+        {"g": F[0]},
+        {"g": lambda px, py, pz: 0.5 * np.exp(-(px**2 + py**2 + pz**2) / 0.7)},
+    ]
+    terms = [rb.collision_term(MODEL, GRID, f, samples=2, batches=2) for f in ways[:2]]
+    assert terms[0].identical(terms[1])
+    again = rb.collision_term(MODEL, GRID, {"g": terms[0].gain[0] * 0 + F[0].reshape(10, 10, 10)},
+                              samples=2, batches=2)  # fmt: skip
+    assert again.identical(terms[0])
+    smooth = rb.collision_term(MODEL, GRID, ways[2], samples=2, batches=2)
+    assert float(smooth.rate[0]) == pytest.approx(float(terms[0].rate[0]), rel=0.3)
+    with pytest.raises(rb.InputError, match="needs a PhaseSpace"):
+        rb.collision_term(MODEL, 10, F)

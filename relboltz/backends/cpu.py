@@ -149,7 +149,7 @@ class CpuBackend:
                 w[row : row + count] = values[part]
             try:
                 function(count, m2, screening2, self._ekt, parameters, w)
-            except NumbaError as error:
+            except (NumbaError, AttributeError, TypeError) as error:
                 raise compile_error(process, error) from None
             out[part] = w[k.M2 : k.M2 + count]
         return out
@@ -379,7 +379,7 @@ class CpuBackend:
         function, parameters = self._elements[channel.process]
         try:
             function(count, m2, draw.screening2, self._ekt, parameters, w)
-        except NumbaError as error:
+        except (NumbaError, AttributeError, TypeError) as error:
             raise compile_error(process, error) from None
         worst, value, largest, clamped = k.inspect_elements(count, w)
         self.clamped += clamped

@@ -17,7 +17,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numba
-from numba.core.errors import NumbaError
 
 from ..compiling import FASTMATH, cache_folder
 from ..errors import InputError
@@ -109,8 +108,13 @@ def _load(text: str) -> Callable:
     return module.evaluate
 
 
-def compile_error(process: Process, error: NumbaError) -> InputError:
+def compile_error(process: Process, error: Exception) -> InputError:
     """A compiler's complaint in one readable line."""
+    if "setitem" in str(error):
+        return InputError(
+            f"process {process.name}: the matrix element "
+            f"{getattr(process.matrix_element, '__name__', '?')} does not return a number"
+        )
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     skip = ("Failed in", "During:", "File ", "-", ">>>", "There are", "raised from", "<source")
     reason = next((line for line in lines if not line.startswith(skip)), lines[0])
