@@ -16,6 +16,7 @@ import platform
 import shutil
 import sys
 import tempfile
+import threading
 import types
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
@@ -62,12 +63,32 @@ def caching() -> Iterator[None]:
         settings.CACHE_DIR = before
 
 
-def kernel(function: Callable) -> Callable:
-    """A CPU kernel: releases the interpreter, cached between runs."""
+def kernel(function: Callable, signature: Any = None) -> Callable:
+    """A CPU kernel: releases the interpreter, cached between runs; compiled on first use."""
+    flags: dict[str, Any] = {
+        "nogil": True, "error_model": "numpy", "fastmath": FASTMATH, "boundscheck": False,
+    }  # fmt: skip
+    if signature is not None:  # would compile at import: wait for the first call
+        return Eager(function, signature, {**flags, "cache": True})
     with caching():
-        return numba.njit(
-            nogil=True, cache=True, error_model="numpy", fastmath=FASTMATH, boundscheck=False
-        )(function)
+        return numba.njit(cache=True, **flags)(function)
+
+
+class Eager:
+    """A kernel with a fixed signature, compiled when it is first called."""
+
+    def __init__(self, function: Callable, signature: Any, flags: dict[str, Any]):
+        self._function, self._signature, self._flags = function, signature, flags
+        self._lock = threading.Lock()
+        self._compiled: Callable | None = None
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Call the compiled kernel."""
+        if self._compiled is None:
+            with self._lock, caching():
+                if self._compiled is None:
+                    self._compiled = numba.njit(self._signature, **self._flags)(self._function)
+        return self._compiled(*arguments)
 
 
 def scalar(function: Callable) -> Callable:

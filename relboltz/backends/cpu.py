@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 
 import numpy as np
-from numba.core.errors import NumbaError
 from numpy.typing import NDArray
 
 from ..collisions import Channel, Draw, Flows, Sampling, channels
@@ -21,11 +21,16 @@ from ..grid import PhaseSpace
 from ..model import Model
 from ..units import HBARC
 from . import cpu_kernels as k
-from .matrix_elements import compile_error, evaluator
+from .matrix_elements import evaluator
 
 STORE_LIMIT = 4e9
 """Bytes of events to keep between the stages of a step; beyond, they are drawn again."""
 EVENT_BYTES = 6 * 4 + 8 + 8
+Events = tuple[NDArray[np.int32], NDArray[np.float64], NDArray[np.float64]]
+"""Six cells, weight and split of every event."""
+NO_LIMITS = (np.empty(0), np.empty(0))
+MOST_CHUNKS = 16
+GROUPS_PER_THREAD = 8
 MORE_WORDS = 1 << 20
 """Marks the channel number when a sample needs more than four random words."""
 
@@ -74,20 +79,20 @@ class CpuBackend:
             tuple(float(h) for h in grid.spacing),
         )
         self._tables = [self._new_table() for _ in model.species]
-        self._chunks = self._plan()
-        of_chunk = [self.channels[index] for index, _, _ in self._chunks]
+        self._groups = self._plan()
+        of_chunk = [self.channels[group.channel] for group in self._groups for _ in group.chunks]
         self._process_of = np.array([channel.process for channel in of_chunk])
         self._gain_rows = np.array([0 if channel.forward else 1 for channel in of_chunk])
         self._leg_share = np.array([0.25 if channel.only_p else 1.0 for channel in of_chunk])
         self._pool = ThreadPoolExecutor(self.threads) if self.threads > 1 else None
         self._scratch = [_Scratch(self.cells) for _ in range(self.threads)]
-        capacity = len(self._chunks) * self._capacity
+        capacity = len(of_chunk) * self._capacity
         self._stored = capacity * EVENT_BYTES <= STORE_LIMIT
         rows = capacity if self._stored else 0
         self._legs = np.empty((rows, 6), np.int32)
         self._weights = np.empty(rows)
         self._ratios = np.empty(rows)
-        self._counts = np.zeros(len(self._chunks), np.int64)
+        self._counts = np.zeros(len(of_chunk), np.int64)
         self._draw: Draw | None = None
         self.interrupt: object = False
         """Once it is true, work in hand is dropped and Halted raised."""
@@ -103,14 +108,23 @@ class CpuBackend:
         """Samples of a channel in one step."""
         return max(1, round(self.sampling.samples * self.size * channel.share))
 
-    def _plan(self) -> list[tuple[int, int, int]]:
-        """(channel, first sample, count) of every chunk."""
-        plan = []
+    def _plan(self) -> list[_Group]:
+        """All samples of a step in chunks, and the chunks in groups that one call works through.
+
+        Chunks are the same for any number of threads, so nothing that is summed in floating point
+        depends on it; groups only set how often threads have to meet.
+        """
+        chunks = [-(-self.samples_of(channel) // k.CHUNK) for channel in self.channels]
+        most = min(MOST_CHUNKS, max(1, sum(chunks) // (GROUPS_PER_THREAD * self.threads)))
+        plan, before = [], 0
         for index, channel in enumerate(self.channels):
             total = self.samples_of(channel)
-            plan += [
-                (index, first, min(k.CHUNK, total - first)) for first in range(0, total, k.CHUNK)
-            ]
+            for first in range(0, chunks[index], most):
+                last = min(first + most, chunks[index])
+                count = min(last * k.CHUNK, total) - first * k.CHUNK
+                span = slice(before + first, before + last)
+                plan.append(_Group(index, first * k.CHUNK, count, span))
+            before += chunks[index]
         return plan
 
     def _foldable(self, index: int) -> bool:
@@ -138,7 +152,6 @@ class CpuBackend:
         qu2: NDArray[np.float64],
     ) -> NDArray[np.float64]:
         """|M|^2 of a process at given s and t [GeV^2]."""
-        process = self.model.processes[index]
         function, parameters = self._elements[index]
         out = np.empty(len(s))
         w = np.zeros(k.ROWS * k.CHUNK)
@@ -147,10 +160,7 @@ class CpuBackend:
             count = part.stop - part.start
             for row, values in ((k.S, s), (k.T, t), (k.Q2, q2), (k.QU2, qu2)):
                 w[row : row + count] = values[part]
-            try:
-                function(count, m2, screening2, self._ekt, parameters, w)
-            except (NumbaError, AttributeError, TypeError) as error:
-                raise compile_error(process, error) from None
+            function(count, m2, screening2, self._ekt, parameters, w)
             out[part] = w[k.M2 : k.M2 + count]
         return out
 
@@ -199,14 +209,10 @@ class CpuBackend:
             lambda a: self._fill_table(a, draw.mass_squared[a], occupancy),
             range(len(self.model.species)),
         )
-        sums = np.zeros((len(self._chunks), 2))
+        sums = np.zeros((len(self._counts), 2))
 
-        def work(scratch: _Scratch, chunk: int) -> None:
-            legs, weights, ratios = self._events(scratch, chunk)
-            count, sums[chunk, 0], sums[chunk, 1] = self._generate(
-                scratch, chunk, legs, weights, ratios
-            )
-            self._counts[chunk] = count
+        def work(scratch: _Scratch, group: _Group) -> None:
+            self._generate(scratch, group, self._events(scratch, group), sums[group.span])
 
         self._run(work)
         total, lost = (float(v) for v in sums.sum(axis=0))
@@ -216,23 +222,20 @@ class CpuBackend:
         self,
         table: NDArray[np.float64],
         scale: float,
-        limits: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None,
+        limits: tuple[NDArray[np.float64], NDArray[np.float64]] = NO_LIMITS,
     ) -> tuple[NDArray[np.int64], Flows]:
         """Change of every cell in whole units: round(scale W (e^x - e^y)) per event."""
         for scratch in self._scratch:
             scratch.total[:] = 0
-        sums = np.zeros((len(self._chunks), 4))
+        sums = np.zeros((len(self._counts), 4))
 
-        def work(scratch: _Scratch, chunk: int) -> None:
-            count, legs, weights, ratios = self._again(scratch, chunk)
-            row = sums[chunk]
-            row[0], row[1] = k.amounts(count, legs, weights, ratios, table, scratch.w)
-            if limits is not None:
-                row[2], row[3] = k.limit(count, legs, ratios, *limits, scratch.w)
-            if self._channel(chunk).only_p:
-                k.deposit_p(count, scale, legs, scratch.w, scratch.total)
-            else:
-                k.deposit(count, scale, legs, ratios, scratch.w, scratch.total)
+        def work(scratch: _Scratch, group: _Group) -> None:
+            events = self._again(scratch, group)
+            only_p = self.channels[group.channel].only_p
+            k.apply_group(
+                self._counts[group.span], self._capacity, events, table, scale, limits, only_p,
+                scratch.w, scratch.total, sums[group.span],
+            )  # fmt: skip
 
         self._run(work)
         return self._reduce([s.total for s in self._scratch]), self._flows(sums)
@@ -241,45 +244,41 @@ class CpuBackend:
         self, table: NDArray[np.float64], scale: float
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Gain and loss of every cell in whole units."""
-        for scratch in self._scratch:
-            scratch.gain = np.zeros(self.cells, np.int64)
-            scratch.total[:] = 0
 
-        def work(scratch: _Scratch, chunk: int) -> None:
-            count, legs, weights, ratios = self._again(scratch, chunk)
-            k.amounts(count, legs, weights, ratios, table, scratch.w)
-            k.deposit_gross(
-                count,
-                scale,
-                legs,
-                ratios,
-                weights,
-                self._channel(chunk).only_p,
-                scratch.w,
-                scratch.gain,
-                scratch.total,
-            )
+        def work(scratch: _Scratch, group: _Group) -> None:
+            only_p = self.channels[group.channel].only_p
+            for count, (legs, weights, ratios) in self._by_chunk(scratch, group):
+                k.amounts(count, legs, weights, ratios, table, scratch.w)
+                k.deposit_gross(
+                    count, scale, legs, ratios, weights, only_p, scratch.w,
+                    scratch.gain, scratch.total,
+                )  # fmt: skip
 
-        self._run(work)
-        gain = self._reduce([s.gain for s in self._scratch])
-        return gain, self._reduce([s.total for s in self._scratch])
+        loss, gain = self._two_sums(work)
+        return gain, loss
 
     def demands(
         self, table: NDArray[np.float64], scale: float
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """What all events together want to take from, and to put into, every cell."""
+
+        def work(scratch: _Scratch, group: _Group) -> None:
+            for count, (legs, weights, ratios) in self._by_chunk(scratch, group):
+                k.amounts(count, legs, weights, ratios, table, scratch.w)
+                k.demands(count, scale, legs, ratios, scratch.w, scratch.total, scratch.gain)
+
+        return self._two_sums(work)
+
+    def _two_sums(
+        self, work: Callable[[_Scratch, _Group], None]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Run work that adds to both accumulators; their sums over the threads."""
         for scratch in self._scratch:
             scratch.gain = np.zeros(self.cells, np.int64)
             scratch.total[:] = 0
-
-        def work(scratch: _Scratch, chunk: int) -> None:
-            count, legs, weights, ratios = self._again(scratch, chunk)
-            k.amounts(count, legs, weights, ratios, table, scratch.w)
-            k.demands(count, scale, legs, ratios, scratch.w, scratch.total, scratch.gain)
-
         self._run(work)
-        loss = self._reduce([s.total for s in self._scratch])
-        return loss, self._reduce([s.gain for s in self._scratch])
+        total = self._reduce([s.total for s in self._scratch])
+        return total, self._reduce([s.gain for s in self._scratch])
 
     # -- pieces ----------------------------------------------------------------------------------
 
@@ -295,97 +294,73 @@ class CpuBackend:
                 weight *= np.sqrt(f + 0.02 * highest)
         k.sampling_table(weight, self.grid.packed, *self._tables[a])
 
-    def _channel(self, chunk: int) -> Channel:
-        return self.channels[self._chunks[chunk][0]]
-
-    def _events(self, scratch: _Scratch, chunk: int) -> tuple[NDArray, NDArray, NDArray]:
-        """Where a chunk's events are kept."""
+    def _events(self, scratch: _Scratch, group: _Group) -> Events:
+        """Where a group's events are kept."""
         if not self._stored:
-            return scratch.events(self._capacity)
-        part = slice(chunk * self._capacity, (chunk + 1) * self._capacity)
+            return scratch.events(len(group.chunks) * self._capacity)
+        part = slice(group.span.start * self._capacity, group.span.stop * self._capacity)
         return self._legs[part], self._weights[part], self._ratios[part]
 
-    def _again(self, scratch: _Scratch, chunk: int) -> tuple[int, NDArray, NDArray, NDArray]:
-        """A chunk's events, drawn again if they were not kept."""
-        legs, weights, ratios = self._events(scratch, chunk)
+    def _again(self, scratch: _Scratch, group: _Group) -> Events:
+        """A group's events, drawn again if they were not kept."""
+        events = self._events(scratch, group)
         if not self._stored:
-            self._generate(scratch, chunk, legs, weights, ratios)
-        return int(self._counts[chunk]), legs, weights, ratios
+            self._generate(scratch, group, events, np.empty((len(group.chunks), 2)))
+        return events
+
+    def _by_chunk(self, scratch: _Scratch, group: _Group) -> Iterator[tuple[int, Events]]:
+        """Number of events, and the events, of each chunk of a group."""
+        legs, weights, ratios = self._again(scratch, group)
+        for i, chunk in enumerate(group.chunks):
+            part = slice(i * self._capacity, (i + 1) * self._capacity)
+            yield int(self._counts[chunk]), (legs[part], weights[part], ratios[part])
 
     def _generate(
-        self, scratch: _Scratch, chunk: int, legs: NDArray, weights: NDArray, ratios: NDArray
-    ) -> tuple[int, float, float]:
-        """Draw and land one chunk: (events, all weight, lost weight)."""
+        self, scratch: _Scratch, group: _Group, events: Events, sums: NDArray[np.float64]
+    ) -> None:
+        """Draw and land a group of chunks; sums: all and lost weight of each chunk."""
         assert self._draw is not None
-        index, first, count = self._chunks[chunk]
-        channel, draw, w = self.channels[index], self._draw, scratch.w
-        samples = self.samples_of(channel)
+        channel, draw = self.channels[group.channel], self._draw
         (k3, p), (k1, k2) = channel.nodes, channel.pair
-        mass = draw.mass_squared
-        m2 = (float(mass[k1]), float(mass[k2]), float(mass[k3]), float(mass[p]))
-        seed = self.sampling.seed
-        k.draw_words(first, count, index, draw.step, 0, seed, scratch.words)
-        tables = (self._tables[p], self._tables[k3])
-        k.draw_pairs(
-            first, count, samples, scratch.words, *tables, self._geometry, w, scratch.nodes
-        )
-        size = self.size
-        offsets = (k1 * size, k2 * size, k3 * size, p * size)
-        factor = channel.factor * self.grid.cell_volume / ((2 * np.pi) ** 3 * 4 * samples * HBARC)
-        place = (offsets, self._occupancy, w, scratch.nodes)
-        if self.sampling.sampling == "cm":
-            self._scatter(channel, count, m2, w)
-            if self.sampling.projection == "nearest":
-                return k.land_nearest(count, self._geometry, factor, *place, legs, weights, ratios)
-            k.bracket_chunk(count, m2[:2], self._geometry, factor, w)
-            return k.land_conserving(count, m2[:2], self._geometry, *place, legs, weights, ratios)
-        k.draw_words(first, count, index | MORE_WORDS, draw.step, 0, seed, scratch.more)
-        k.draw_box(count, scratch.words, scratch.more, self._geometry, scratch.nodes, w)
-        events, everything, lost = 0, 0.0, 0.0
-        for branch in (1.0, -1.0):
-            self._root(channel, count, m2, branch, w)
-            more, weight, gone = k.land_nearest(
-                count, self._geometry, factor, *place,
-                legs[events:], weights[events:], ratios[events:],
-            )  # fmt: skip
-            events, everything, lost = events + more, everything + weight, lost + gone
-        return events, everything, lost
-
-    def _scatter(
-        self, channel: Channel, count: int, m2: tuple[float, ...], w: NDArray[np.float64]
-    ) -> None:
-        """k1 and |M|^2 of a chunk through the centre-of-mass frame."""
-        assert self._draw is not None
-        peak = 1.0 if self.model.processes[channel.process].peak == "t" else 0.0
-        span = 1.0 if self._folds[channel.process] else 2.0
-        angle = (self._draw.screening2, peak, span)
-        k.scatter_chunk(count, m2, angle, self.grid.rest_inverse_energy, w)
-        self._element(channel, count, self._draw, w)
-
-    def _root(
-        self, channel: Channel, count: int, m2: tuple[float, ...], branch: float, w: NDArray
-    ) -> None:
-        """k1 and |M|^2 of a chunk through one root of the paper's delta function."""
-        assert self._draw is not None
-        area = 4 * self.grid.momentum_max[0] * self.grid.momentum_max[1]
-        k.roots_chunk(count, m2, area, branch, self.sampling.sampling == "k3", w)
-        self._element(channel, count, self._draw, w)
-
-    def _element(self, channel: Channel, count: int, draw: Draw, w: NDArray) -> None:
-        """|M|^2 of a chunk; a negative or undefined one stops the run and says where."""
+        mass, size = draw.mass_squared, self.size
         process = self.model.processes[channel.process]
         legs = [self.model.index(leg) for leg in process.legs]
-        m2 = tuple(float(draw.mass_squared[a]) for a in legs)
         function, parameters = self._elements[channel.process]
-        try:
-            function(count, m2, draw.screening2, self._ekt, parameters, w)
-        except (NumbaError, AttributeError, TypeError) as error:
-            raise compile_error(process, error) from None
-        worst, value, largest, clamped = k.inspect_elements(count, w)
+        samples = self.samples_of(channel)
+        how = (
+            1.0 if process.peak == "t" else 0.0,
+            1.0 if self._folds[channel.process] else 2.0,
+            self.grid.rest_inverse_energy,
+            channel.factor * self.grid.cell_volume / ((2 * np.pi) ** 3 * 4 * samples * HBARC),
+            1.0 if self.sampling.projection == "nearest" else 0.0,
+        )
+        element_m2 = (*(float(mass[a]) for a in legs),)
+        fault = np.zeros(3)
+        arguments = (
+            function,
+            (group.first, group.count, samples),
+            (group.channel, draw.step, self.sampling.seed),
+            (self._tables[p], self._tables[k3]),
+            self._geometry,
+            (float(mass[k1]), float(mass[k2]), float(mass[k3]), float(mass[p])),
+            (element_m2, draw.screening2, self._ekt, parameters),
+            how,
+            (k1 * size, k2 * size, k3 * size, p * size),
+            self._occupancy,
+            (scratch.w, scratch.words, scratch.nodes),
+            events,
+            (self._counts[group.span], sums, fault),
+        )
+        if self.sampling.sampling == "cm":
+            clamped = k.draw_group(*arguments)
+        else:
+            area = 4 * self.grid.momentum_max[0] * self.grid.momentum_max[1]
+            through_k3 = self.sampling.sampling == "k3"
+            clamped = draw_roots(*arguments, area, through_k3, scratch.more)
+        if clamped < 0:
+            value, s, t = (float(v) for v in fault)
+            raise negative_element(process.name, value, s, t, sum(element_m2) - s - t)
         self.clamped += clamped
-        if worst >= 0 and not -1e-9 * largest <= value < 1e300:
-            s, t = float(w[k.S + worst]), float(w[k.T + worst])
-            raise negative_element(process.name, value, s, t, sum(m2) - s - t)
 
     def _each(self, function: Callable[[int], None], items: Sequence[int]) -> None:
         if self._pool is None or len(items) == 1:
@@ -394,17 +369,17 @@ class CpuBackend:
         else:
             list(self._pool.map(function, items))
 
-    def _run(self, work: Callable[[_Scratch, int], None]) -> None:
-        """All chunks, on all threads; a free thread takes the next chunk."""
+    def _run(self, work: Callable[[_Scratch, _Group], None]) -> None:
+        """All groups, on all threads; a free thread takes the next group."""
         counter = itertools.count()
 
         def worker(thread: int) -> None:
-            for chunk in iter(counter.__next__, None):
-                if chunk >= len(self._chunks):
+            for number in iter(counter.__next__, None):
+                if number >= len(self._groups):
                     return
                 if self.interrupt:
                     raise Halted
-                work(self._scratch[thread], chunk)
+                work(self._scratch[thread], self._groups[number])
 
         if self._pool is None:
             worker(0)
@@ -427,6 +402,21 @@ class CpuBackend:
         return Flows(totals[0], totals[1], float(sums[:, 2].sum()), float(sums[:, 3].sum()))
 
 
+@dataclass(frozen=True)
+class _Group:
+    """Consecutive chunks of one channel: which, their first sample, and how many samples."""
+
+    channel: int
+    first: int
+    count: int
+    span: slice
+
+    @property
+    def chunks(self) -> range:
+        """Numbers of the chunks among all chunks of a step."""
+        return range(self.span.start, self.span.stop)
+
+
 class _Scratch:
     """What one thread needs for one chunk, and its accumulators."""
 
@@ -437,10 +427,53 @@ class _Scratch:
         self.nodes = np.empty(4 * k.CHUNK, np.int64)
         self.total = np.zeros(cells, np.int64)
         self.gain = np.zeros(0, np.int64)
-        self._own: tuple[NDArray, NDArray, NDArray] | None = None
+        self._own: Events = (np.empty((0, 6), np.int32), np.empty(0), np.empty(0))
 
-    def events(self, capacity: int) -> tuple[NDArray, NDArray, NDArray]:
-        """Room for the events of one chunk."""
-        if self._own is None:
-            self._own = (np.empty((capacity, 6), np.int32), np.empty(capacity), np.empty(capacity))
-        return self._own
+    def events(self, capacity: int) -> Events:
+        """Room for the events of a group."""
+        if len(self._own[1]) < capacity:
+            self._own = (
+                np.empty((capacity, 6), np.int32), np.empty(capacity), np.empty(capacity),
+            )  # fmt: skip
+        legs, weights, ratios = self._own
+        return legs[:capacity], weights[:capacity], ratios[:capacity]
+
+
+def draw_roots(
+    evaluate, span, who, tables, grid, m2, element, how, offsets, occupancy, scratch, events, found,
+    area, through_k3, more,
+) -> int:  # fmt: skip
+    """As ``draw_group``, through both roots of one of the paper's delta functions.
+
+    Kept for comparison, so it is not compiled as a whole.
+    """
+    first, total, samples = span
+    channel, step, seed = who
+    w, words, nodes = scratch
+    legs, weights, ratios = events
+    counts, sums, fault = found
+    clamped = 0
+    for chunk in range(len(counts)):
+        done = chunk * k.CHUNK
+        count = min(k.CHUNK, total - done)
+        k.draw_words(first + done, count, channel, step, 0, seed, words)
+        k.draw_pairs(first + done, count, samples, words, *tables, grid, w, nodes)
+        k.draw_words(first + done, count, channel | MORE_WORDS, step, 0, seed, more)
+        k.draw_box(count, words, more, grid, nodes, w)
+        counts[chunk], sums[chunk] = 0, 0.0
+        for branch in (1.0, -1.0):
+            k.roots_chunk(count, m2, area, branch, through_k3, w)
+            evaluate(count, *element, w)
+            worst, value, largest, negative = k.inspect_elements(count, w)
+            clamped += negative
+            if worst >= 0 and not -1e-9 * largest <= value < 1e300:
+                fault[:] = value, w[k.S + worst], w[k.T + worst]
+                return -1
+            part = slice(2 * done + counts[chunk], 2 * (done + k.CHUNK))
+            landed, weight, gone = k.land_nearest(
+                count, grid, how[3], offsets, occupancy, w, nodes,
+                legs[part], weights[part], ratios[part],
+            )  # fmt: skip
+            counts[chunk] += landed
+            sums[chunk] += weight, gone
+    return clamped

@@ -8,8 +8,10 @@ cannot be done that way (table look-ups, additions into cells) has loops of its 
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import numpy as np
+from numba import types
 
 from ..compiling import kernel
 from ..projection import WALK
@@ -533,3 +535,99 @@ def limit(count, legs, ratios, loss_scale, gain_scale, w):
         refused += abs(net) * (1.0 - s)
         w[NET + i] = s * net
     return wanted, refused
+
+
+# --- several chunks in one call: threads meet only between calls --------------------------------
+
+_F, _I = types.float64, types.int64
+ELEMENT = types.void(_I, types.UniTuple(_F, 4), _F, _F, _F[::1], _F[::1])
+"""A compiled matrix element: count, squared masses, screening2, ekt, parameters, scratch."""
+_TABLE = types.Tuple((_I[::1], _I[::1], _I[::1]))
+_EVENTS = types.Tuple((types.int32[:, ::1], _F[::1], _F[::1]))
+
+
+@partial(
+    kernel,
+    signature=_I(
+        types.FunctionType(ELEMENT),
+        types.UniTuple(_I, 3),
+        types.UniTuple(_I, 3),
+        types.UniTuple(_TABLE, 2),
+        types.UniTuple(types.UniTuple(_F, 3), 2),
+        types.UniTuple(_F, 4),
+        types.Tuple((types.UniTuple(_F, 4), _F, _F, _F[::1])),
+        types.UniTuple(_F, 5),
+        types.UniTuple(_I, 4),
+        _F[::1],
+        types.Tuple((_F[::1], types.uint64[::1], _I[::1])),
+        _EVENTS,
+        types.Tuple((_I[::1], _F[:, ::1], _F[::1])),
+    ),
+)
+def draw_group(
+    evaluate, span, who, tables, grid, m2, element, how, offsets, occupancy, scratch, events, found
+):
+    """Draw and land the samples of a group of chunks, through the centre-of-mass frame.
+
+    span: first sample, how many, samples of the channel; who: channel, step, seed; element: squared
+    masses as the matrix element names them, screening2, ekt, parameters; how: peak, span of the
+    angle, 1/E at rest, factor of all weights, nearest cells or not. found: events, weights and
+    lost weights of each chunk, and where a matrix element is illegal (value, s, t): then the
+    result is -1, else the number of matrix elements that were clamped.
+    """
+    first, total, samples = span
+    channel, step, seed = who
+    element_m2, screening2, ekt, parameters = element
+    peak, angle_span, at_rest, factor, nearest = how
+    w, words, nodes = scratch
+    legs, weights, ratios = events
+    counts, sums, fault = found
+    clamped = 0
+    for chunk in range((total + CHUNK - 1) // CHUNK):
+        done = chunk * CHUNK
+        count = min(CHUNK, total - done)
+        draw_words(first + done, count, channel, step, 0, seed, words)
+        draw_pairs(first + done, count, samples, words, tables[0], tables[1], grid, w, nodes)
+        scatter_chunk(count, m2, (screening2, peak, angle_span), at_rest, w)
+        evaluate(count, element_m2, screening2, ekt, parameters, w)
+        worst, value, largest, negative = inspect_elements(count, w)
+        clamped += negative
+        if worst >= 0 and not (-1e-9 * largest <= value and value < 1e300):
+            fault[0] = value
+            fault[1] = w[S + worst]
+            fault[2] = w[T + worst]
+            return -1
+        part = slice(done, done + CHUNK)
+        if nearest > 0.0:
+            counts[chunk], sums[chunk, 0], sums[chunk, 1] = land_nearest(
+                count, grid, factor, offsets, occupancy, w, nodes,
+                legs[part], weights[part], ratios[part],
+            )  # fmt: skip
+        else:
+            bracket_chunk(count, (m2[0], m2[1]), grid, factor, w)
+            counts[chunk], sums[chunk, 0], sums[chunk, 1] = land_conserving(
+                count, (m2[0], m2[1]), grid, offsets, occupancy, w, nodes,
+                legs[part], weights[part], ratios[part],
+            )  # fmt: skip
+    return clamped
+
+
+@kernel
+def apply_group(counts, capacity, events, table, scale, limits, only_p, w, total, sums):
+    """Net flows of a group of chunks, limited if limits are given, added to the cells."""
+    legs, weights, ratios = events
+    loss_scale, gain_scale = limits
+    for chunk in range(counts.size):
+        part = slice(chunk * capacity, chunk * capacity + counts[chunk])
+        n = counts[chunk]
+        sums[chunk, 0], sums[chunk, 1] = amounts(
+            n, legs[part], weights[part], ratios[part], table, w
+        )
+        if loss_scale.size > 0:
+            sums[chunk, 2], sums[chunk, 3] = limit(
+                n, legs[part], ratios[part], loss_scale, gain_scale, w
+            )
+        if only_p:
+            deposit_p(n, scale, legs[part], w, total)
+        else:
+            deposit(n, scale, legs[part], ratios[part], w, total)

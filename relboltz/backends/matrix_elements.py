@@ -17,6 +17,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numba
+import numpy as np
+from numba.core.errors import NumbaError
+from numpy.typing import NDArray
 
 from ..compiling import FASTMATH, cache_folder
 from ..errors import InputError
@@ -26,9 +29,9 @@ TEMPLATE = '''"""Generated: {name} for every event of a chunk."""
 
 import numba
 
-from relboltz.backends.cpu_kernels import M2, Q2, QU2, S, T
+from relboltz.backends.cpu_kernels import ELEMENT, M2, Q2, QU2, S, T
 from relboltz.backends.physics import compiled
-from relboltz.compiling import FASTMATH, kernel
+from relboltz.compiling import FASTMATH, caching
 {imports}
 screened = compiled.screened
 element = numba.njit(error_model="numpy", fastmath=FASTMATH, forceinline=True)(function)
@@ -37,6 +40,7 @@ element = numba.njit(error_model="numpy", fastmath=FASTMATH, forceinline=True)(f
 def evaluate(count, m2, screening2, ekt, parameters, w):
     """|M|^2 of every drawn pair."""
     ma2, mb2, mc2, md2 = m2
+{hoisted}
     for i in range(count):
         s = w[S + i]
         t = w[T + i]
@@ -51,7 +55,18 @@ def evaluate(count, m2, screening2, ekt, parameters, w):
 '''
 
 
-def evaluator(process: Process, memory: dict[Any, Callable]) -> tuple[Callable, tuple[float, ...]]:
+FIXED = """
+
+with caching():
+    evaluate = numba.njit(
+        ELEMENT, nogil=True, cache=True, error_model="numpy", fastmath=FASTMATH
+    )(evaluate)
+"""
+
+
+def evaluator(
+    process: Process, memory: dict[Any, Callable]
+) -> tuple[Callable, NDArray[np.float64]]:
     """The compiled loop of a process and the parameters to call it with.
 
     ``memory`` holds the loops of one model, so that processes share them. It must not outlive the
@@ -59,15 +74,18 @@ def evaluator(process: Process, memory: dict[Any, Callable]) -> tuple[Callable, 
     """
     own = [name for name in process.arguments if name in process.parameters]
     arguments = ", ".join(
-        f"parameters[{own.index(name)}]" if name in own else name for name in process.arguments
+        f"own_{own.index(name)}" if name in own else name for name in process.arguments
     )
-    parameters = tuple(process.parameters[name] for name in own) or (0.0,)
+    parameters = np.array([process.parameters[name] for name in own] or [0.0])
     function = process.matrix_element
     key = (function, arguments)
     ours = getattr(function, "__module__", None) == "relboltz.qcd"
     store = _package if ours else memory
     if key not in store:
-        store[key] = _cached(function, arguments) if ours else _fresh(function, arguments)
+        try:
+            store[key] = _cached(function, arguments) if ours else _fresh(function, arguments)
+        except (NumbaError, AttributeError, TypeError) as error:
+            raise compile_error(process, error) from None
     return store[key], parameters
 
 
@@ -75,11 +93,19 @@ _package: dict[Any, Callable] = {}
 """Loops of this package's own matrix elements: their sources do not change under a process."""
 
 
+def _hoisted(arguments: str) -> str:
+    """Parameters as local variables, read once before the loop."""
+    count = arguments.count("own_")
+    return "\n".join(f"    own_{i} = parameters[{i}]" for i in range(count)) or "    pass"
+
+
 def _cached(function: Callable, arguments: str) -> Callable:
     """The loop of a function of this package, kept on disk between runs."""
     imports = f"from {function.__module__} import {function.__name__} as function"
-    text = TEMPLATE.format(name=function.__name__, imports=imports, arguments=arguments)
-    text += "\n\nevaluate = kernel(evaluate)\n"
+    text = TEMPLATE.format(
+        name=function.__name__, imports=imports, arguments=arguments, hoisted=_hoisted(arguments)
+    )
+    text += FIXED
     return _load(text)
 
 
@@ -88,8 +114,12 @@ def _fresh(function: Callable, arguments: str) -> Callable:
     name = getattr(function, "__name__", "matrix element")
     plain = inspect.unwrap(getattr(function, "py_func", function))
     space: dict[str, Any] = {"function": plain}
-    exec(TEMPLATE.format(name=name, imports="", arguments=arguments), space)
-    return numba.njit(nogil=True, error_model="numpy", fastmath=FASTMATH)(space["evaluate"])
+    exec(
+        TEMPLATE.format(name=name, imports="", arguments=arguments, hoisted=_hoisted(arguments)),
+        space,
+    )
+    flags: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": FASTMATH}
+    return numba.njit(space["ELEMENT"], **flags)(space["evaluate"])
 
 
 def _load(text: str) -> Callable:
