@@ -70,7 +70,9 @@ class Flows:
     forward: NDArray[np.float64]
     backward: NDArray[np.float64]
     wanted: float
+    """Sum of all events' |net| flows."""
     refused: float
+    """What limits took of it."""
 
 
 @dataclass(frozen=True)

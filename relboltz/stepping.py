@@ -25,7 +25,7 @@ FEWEST_BITS = 50
 """Binary digits that the total may have before the point."""
 TOTAL_BITS = 61
 """All particles of the box fit into one cell without overflow."""
-SUM_BITS = 58
+SUM_BITS = 60
 """Sums over all events stay below this many binary digits."""
 MAX_CHANGE_RATIO = 0.9
 """Largest |C(n1) - C(n0)| / |C(n0)| of a step: keeps fast modes inside Heun's stable range."""
@@ -236,7 +236,7 @@ class Stepper:
         the tightest limit of its cells, so that conservation stays exact.
         """
         change, flows = self.backend.net(table, half)
-        wanted = half * float(flows.forward.sum() + flows.backward.sum())
+        wanted = half * flows.wanted  # no cell can change by more
         fits = not wanted >= 2.0**SUM_BITS  # NaN is for the caller to report
         if fits and (not self._all or self._legal(base + times * change)):
             return change, flows, 0.0

@@ -414,3 +414,36 @@ def test_the_distance_from_equilibrium_falls():
     still = rb.initial.thermal(0.4, 0.2, sampling="node")
     model = rb.gluons(0.3, masses={"g": 0.7})
     assert solve(model, start={"g": still}, end=0.1).equilibrium_distance.values.max() < 1e-9
+
+
+STRENGTH = 100.0
+
+
+def strong(s):
+    """A matrix element that refers to something outside of it."""
+    return STRENGTH + 0.0 * s
+
+
+def test_a_matrix_element_is_never_stale(monkeypatch):
+    """What a function refers to may change between two runs of one session."""
+    model = rb.Model([rb.Species("a")], [rb.Process("a a -> a a", strong)], masses={"a": 0.5})
+    rates = []
+    for value in (100.0, 400.0):
+        monkeypatch.setitem(globals(), "STRENGTH", value)
+        ds = solve(model, start={"a": STEP}, end=0.001, step=0.001, every=0.001)
+        rates.append(float(ds.rate[0, 0]))
+    assert rates[1] == pytest.approx(4 * rates[0], rel=1e-12)
+
+
+def test_impatience_loses_nothing(tmp_path):
+    """More signals while the result is being saved change neither the file nor the code."""
+
+    def stop(progress):
+        if progress.time > 0.012:
+            for number in (signal.SIGTERM, signal.SIGINT, signal.SIGTERM):
+                os.kill(os.getpid(), number)
+
+    with pytest.raises(rb.Interrupted) as caught:
+        solve(progress=stop, file=tmp_path / "run.nc", end=10.0, step=0.005)
+    assert caught.value.signal == signal.SIGTERM
+    assert rb.load(tmp_path / "run.nc").attrs["status"] == "interrupted by SIGTERM"

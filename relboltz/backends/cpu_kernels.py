@@ -422,7 +422,7 @@ def logarithms(number, unit, degeneracy, eta, table, occupancy):
 
 @kernel
 def amounts(count, legs, weights, ratios, table, w):
-    """Net and forward flow of every event; returns the sums of forward and backward flows."""
+    """Net and forward flow of every event; returns the sums of forward, backward and |net|."""
     for i in range(count):
         p = legs[i, 0]
         k3 = legs[i, 1]
@@ -444,11 +444,13 @@ def amounts(count, legs, weights, ratios, table, w):
         w[FORWARD + i] = forward
     forward_sum = 0.0
     net_sum = 0.0
+    moved = 0.0
     for i in range(count):
         w[NET + i] *= weights[i]
         net_sum += w[NET + i]
+        moved += abs(w[NET + i])
         forward_sum += w[FORWARD + i] * weights[i]
-    return forward_sum, max(forward_sum - net_sum, 0.0)  # not below 0 by rounding
+    return forward_sum, max(forward_sum - net_sum, 0.0), moved  # not below 0 by rounding
 
 
 @kernel
@@ -517,8 +519,7 @@ def demands(count, scale, legs, ratios, w, loss, gain):
 
 @kernel
 def limit(count, legs, ratios, loss_scale, gain_scale, w):
-    """Scale whole events by the tightest limit of their legs; returns (wanted, refused)."""
-    wanted = 0.0
+    """Scale whole events by the tightest limit of their legs; returns what that refused."""
     refused = 0.0
     for i in range(count):
         net = w[NET + i]
@@ -531,10 +532,9 @@ def limit(count, legs, ratios, loss_scale, gain_scale, w):
                 s = min(s, loss_scale[legs[i, leg]])
             elif share * net > 0.0:
                 s = min(s, gain_scale[legs[i, leg]])
-        wanted += abs(net)
         refused += abs(net) * (1.0 - s)
         w[NET + i] = s * net
-    return wanted, refused
+    return refused
 
 
 # --- several chunks in one call: threads meet only between calls --------------------------------
@@ -620,13 +620,11 @@ def apply_group(counts, capacity, events, table, scale, limits, only_p, w, total
     for chunk in range(counts.size):
         part = slice(chunk * capacity, chunk * capacity + counts[chunk])
         n = counts[chunk]
-        sums[chunk, 0], sums[chunk, 1] = amounts(
+        sums[chunk, 0], sums[chunk, 1], sums[chunk, 2] = amounts(
             n, legs[part], weights[part], ratios[part], table, w
         )
         if loss_scale.size > 0:
-            sums[chunk, 2], sums[chunk, 3] = limit(
-                n, legs[part], ratios[part], loss_scale, gain_scale, w
-            )
+            sums[chunk, 3] = limit(n, legs[part], ratios[part], loss_scale, gain_scale, w)
         if only_p:
             deposit_p(n, scale, legs[part], w, total)
         else:
