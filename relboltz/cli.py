@@ -217,7 +217,7 @@ def summary(ds: xr.Dataset) -> Table:
     distance = 100 * float(ds.equilibrium_distance[-1])
     text = "unknown" if math.isnan(distance) else f"{distance:.2g} %"
     table.add_row("particles not yet in equilibrium", text, "0")
-    table.add_row("entropy [fm^-3]", _number(ds.entropy[-1]), _number(ds.equilibrium_entropy))
+    table.add_row(r"entropy \[fm^-3]", _number(ds.entropy[-1]), _number(ds.equilibrium_entropy))
     table.add_row("temperature [GeV]", _number(ds.temperature[-1]),
                   _number(ds.equilibrium_temperature))  # fmt: skip
     for rows in _alike(ds):
