@@ -253,6 +253,7 @@ class Run:
                 self.snapshots.append((self.state.time, self.state.occupation(self.model)))
         self.attributes["wall_seconds"] = time.perf_counter() - began
         self.attributes["steps"] = self.watch.steps
+        self.attributes["clamped_matrix_elements"] = self.backend.clamped
         ds = self._dataset(status)
         self.sink.write(ds, final=True)
         return ds

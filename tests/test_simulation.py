@@ -447,3 +447,11 @@ def test_impatience_loses_nothing(tmp_path):
         solve(progress=stop, file=tmp_path / "run.nc", end=10.0, step=0.005)
     assert caught.value.signal == signal.SIGTERM
     assert rb.load(tmp_path / "run.nc").attrs["status"] == "interrupted by SIGTERM"
+
+
+def test_without_processes_nothing_happens():
+    """A gas of particles that do not meet keeps its f, and has no final state to predict."""
+    model = rb.Model([rb.Species("a", 2, -1)], [], masses={"a": 0.3})
+    ds = solve(model, start={"a": rb.initial.step(0.5, 1.5)}, end=1.0, every=0.5)
+    assert np.array_equal(ds.f[0], ds.f[-1])
+    assert ds.sizes["process"] == 0 and list(ds.charge.values) == ["number"]

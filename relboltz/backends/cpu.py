@@ -69,8 +69,6 @@ class CpuBackend:
                 f"collisions.samples = {sampling.samples}: samples times nodes must stay below "
                 f"2^32; use at most {2**32 // grid.size - 1}"
             )
-        self.clamped = 0
-        """Matrix elements that rounding had made negative and that were taken as 0."""
         memory: dict = {}
         self._elements = [evaluator(process, memory) for process in model.processes]
         self._folds = [self._foldable(index) for index in range(len(model.processes))]
@@ -81,8 +79,8 @@ class CpuBackend:
         self._tables = [self._new_table() for _ in model.species]
         self._groups = self._plan()
         of_chunk = [self.channels[group.channel] for group in self._groups for _ in group.chunks]
-        self._process_of = np.array([channel.process for channel in of_chunk])
-        self._gain_rows = np.array([0 if channel.forward else 1 for channel in of_chunk])
+        self._process_of = np.array([channel.process for channel in of_chunk], dtype=np.int64)
+        self._gain_rows = np.array([not channel.forward for channel in of_chunk], dtype=np.int64)
         self._leg_share = np.array([0.25 if channel.only_p else 1.0 for channel in of_chunk])
         self._pool = ThreadPoolExecutor(self.threads) if self.threads > 1 else None
         self._scratch = [_Scratch(self.cells) for _ in range(self.threads)]
@@ -96,6 +94,11 @@ class CpuBackend:
         self._draw: Draw | None = None
         self.interrupt: object = False
         """Once it is true, work in hand is dropped and Halted raised."""
+
+    @property
+    def clamped(self) -> int:
+        """Matrix elements that rounding had made negative and that were taken as 0."""
+        return sum(scratch.clamped for scratch in self._scratch)
 
     # -- plan ------------------------------------------------------------------------------------
 
@@ -360,7 +363,7 @@ class CpuBackend:
         if clamped < 0:
             value, s, t = (float(v) for v in fault)
             raise negative_element(process.name, value, s, t, sum(element_m2) - s - t)
-        self.clamped += clamped
+        scratch.clamped += clamped
 
     def _each(self, function: Callable[[int], None], items: Sequence[int]) -> None:
         if self._pool is None or len(items) == 1:
@@ -427,6 +430,7 @@ class _Scratch:
         self.nodes = np.empty(4 * k.CHUNK, np.int64)
         self.total = np.zeros(cells, np.int64)
         self.gain = np.zeros(0, np.int64)
+        self.clamped = 0
         self._own: Events = (np.empty((0, 6), np.int32), np.empty(0), np.empty(0))
 
     def events(self, capacity: int) -> Events:
