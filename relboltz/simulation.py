@@ -132,6 +132,10 @@ class Run:
             grid, model, Sampling(**settings.collisions.model_dump()), settings.run.threads
         )
         checks.check_model(self.backend, self.start.mass_squared, self.start.screening2)
+        if self.predicted.found and model.thermal:  # masses move: check where they will end, too
+            final, m2 = self.predicted.f, self.predicted.mass_squared
+            y = equilibrium.coupling_integrals(grid, model, final, m2)
+            checks.check_model(self.backend, m2, model.screening.squared(y))
         squares = (self.start.mass_squared, self.start.screening2)
         checks.warn_of_setup(grid, model, squares, self.predicted, self.said)
         self.observer = Observer(grid, model, self.start, self.predicted)
