@@ -23,10 +23,8 @@ from matplotlib.figure import Figure
 from numpy.typing import ArrayLike, NDArray
 from xarray import DataArray, Dataset, full_like
 
-from . import equilibrium, observables
 from .errors import InputError
-from .grid import PhaseSpace
-from .model import Model, Species, suggest
+from .model import suggest
 
 Array = NDArray[np.float64]
 Ax = Axes | None
@@ -131,17 +129,9 @@ def prediction(ds: Dataset, species: str, p: ArrayLike) -> Array:
 
 def predicted_densities(ds: Dataset) -> tuple[DataArray, float]:
     """Number densities and entropy density on the nodes [fm^-3]; NaN if unknown or condensed."""
-    numbers = full_like(ds.degeneracy, np.nan, float)
     if not (np.isfinite(ds.equilibrium_temperature) and ds.condensate_fraction == 0):
-        return numbers, np.nan
-    kinds = zip(ds.species.values.tolist(), ds.degeneracy.values, ds.statistics.values, strict=True)
-    model = Model([Species(name, float(d), int(eta)) for name, d, eta in kinds], [])
-    grid = PhaseSpace((ds.px.size, ds.py.size, ds.pz.size), ds.attrs["momentum_max"])
-    final = ("temperature", "chemical_potential", "velocity", "mass_squared")
-    values: Any = (ds[f"equilibrium_{name}"].values for name in final)
-    f = equilibrium.thermal(grid, model, *values)
-    numbers[:] = model.degeneracy * grid.measure * f.sum(axis=1)
-    return numbers, observables.entropy(grid, model, f)
+        return full_like(ds.degeneracy, np.nan, float), np.nan
+    return ds.equilibrium_number, float(ds.equilibrium_entropy)
 
 
 def chosen_times(ds: Dataset, count: int = 6) -> Array:
