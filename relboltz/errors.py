@@ -44,3 +44,8 @@ def negative_element(name: str, value: float, s: float, t: float, u: float) -> I
         f"process {name}: the matrix element is {value:.6g} at s = {s:.6g}, t = {t:.6g}, "
         f"u = {u:.6g} GeV^2; |M|^2 must be a number >= 0 everywhere it is reached"
     )
+
+
+def raising_element(name: str, error: Exception) -> InputError:
+    """The error for a matrix element that raises one itself."""
+    return InputError(f"process {name}: the matrix element raised {type(error).__name__}: {error}")

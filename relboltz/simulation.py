@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -20,7 +20,7 @@ from .collisions import Sampling
 from .config import Config, Settings, short_axes
 from .errors import Halted, InputError, Interrupted, RunError
 from .grid import PhaseSpace
-from .initial import NodeValues, Start, evaluate, starting_states
+from .initial import NodeValues, Shape, Start, evaluate, starting_states
 from .model import Model
 from .observables import Observer
 from .progress import Moment, Report, bar
@@ -76,11 +76,40 @@ def solve(
             raise InputError("grid: an initial state given as an array needs a PhaseSpace")
         grid = checks.automatic_grid(grid, model, states)
     f = evaluate(states, grid, model)
-    run = Run(model, grid, f, settings, Path(file) if file is not None else None)
+    path = Path(file) if file is not None else None
+    run = Run(model, grid, f, settings, path, "", _description(model, grid, states, settings, path))
     if not isinstance(progress, bool):
         return run.go(progress)
     with bar() if progress else nullcontext() as report:
         return run.go(report)
+
+
+def _description(
+    model: Model,
+    grid: PhaseSpace,
+    states: Mapping[str, Shape],
+    settings: Settings,
+    file: Path | None,
+) -> str:
+    """What was given to solve(), as TOML."""
+    data = settings.settings_dict()
+    data["output"]["file"] = "" if file is None else str(file)
+    return tomli_w.dumps(
+        {
+            "model": model.describe(),
+            "grid": grid_dict(grid),
+            "initial": {name: repr(state) for name, state in states.items()},
+            **data,
+        }
+    )
+
+
+def grid_dict(grid: PhaseSpace) -> dict[str, Any]:
+    """A grid as the keys of [grid]."""
+    return {
+        "momentum_cells": list(grid.momentum_cells),
+        "momentum_max": list(grid.momentum_max),
+    }
 
 
 def run_config(
@@ -93,16 +122,26 @@ def run_config(
     path = file if file is not None else Path(config.output.file)
     output.check_writable(path)
     model, shapes = config.build_model(), config.build_initial()
-    for name, shape in shapes.items():
-        if isinstance(shape, initial.FromFile) and Path(shape.path).resolve() == path.resolve():
+    files = {n: Path(s.path) for n, s in shapes.items() if isinstance(s, initial.FromFile)}
+    for name, source in files.items():
+        if source.resolve() == path.resolve():
             raise InputError(
                 f"output.file = {str(path)!r} is what initial.{name} starts from; choose another"
             )
     chosen = "momentum_cells" in config.grid.model_fields_set
-    cells = config.grid.momentum_cells if chosen else None
-    grid = config.build_grid() or checks.automatic_grid(cells, model, shapes)
+    cells = config.grid.momentum_cells if chosen or not files else None
+    if cells is None and config.grid.momentum_max != "auto":
+        cells = initial.file_grid(next(iter(files.values()))).momentum_cells
+    if config.grid.momentum_max == "auto":
+        grid = checks.automatic_grid(cells, model, shapes)
+    else:
+        assert cells is not None
+        grid = PhaseSpace(cells, config.grid.momentum_max)
     f = initial.evaluate(shapes, grid, model)
-    run = Run(model, grid, f, config, path, config.title, config.to_toml())
+    data = config.to_dict()
+    data["grid"] |= grid_dict(grid)  # what "auto" and defaults came to
+    data["output"]["file"] = str(path)
+    run = Run(model, grid, f, config, path, config.title, tomli_w.dumps(data))
     if announce is not None:
         announce(run)
     return run.go(progress)
@@ -153,7 +192,7 @@ class Run:
         return {
             "title": title or f"{self.model.name}: relativistic Boltzmann equation",
             "model": self.model.name,
-            "configuration": configuration or self._description(),
+            "configuration": configuration,
             "seed": self.settings.collisions.seed,
             "backend": self.backend.name,
             "quantum": self.start.unit,
@@ -162,15 +201,6 @@ class Run:
                 self.model, energy
             ),
         }
-
-    def _description(self) -> str:
-        """What was given to solve(), as TOML."""
-        grid = {
-            "momentum_cells": list(self.grid.momentum_cells),
-            "momentum_max": list(self.grid.momentum_max),
-        }
-        settings = self.settings.settings_dict()
-        return tomli_w.dumps({"model": self.model.describe(), "grid": grid, **settings})
 
     def go(self, progress: Report | None = None) -> xr.Dataset:
         """Step from start to end; whatever happens, what was computed is kept."""
@@ -215,6 +245,11 @@ class Run:
         if not interrupt:
             flows, null = stepper.evaluate(self.state)
             self._complete(replace(report, flows=flows, null_weight=null), last=True)
+
+    def _warn(self) -> None:
+        """Say what the steps themselves showed of the accuracy."""
+        if not self.watch.steps:
+            return
         checks.warn_of_run(*self.watch.summary(), self.said)
         first, last = self.records[0], self.records[-1]
         drift = int(last["charge_drift"][0]) * self.state.unit * self.grid.measure
@@ -255,6 +290,7 @@ class Run:
                 self._measure()
             if not self.snapshots or self.snapshots[-1][0] < self.state.time:
                 self.snapshots.append((self.state.time, self.state.occupation(self.model)))
+        self._warn()
         self.attributes["wall_seconds"] = time.perf_counter() - began
         self.attributes["steps"] = self.watch.steps
         self.attributes["clamped_matrix_elements"] = self.backend.clamped

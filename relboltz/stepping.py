@@ -236,7 +236,7 @@ class Stepper:
         the tightest limit of its cells, so that conservation stays exact.
         """
         change, flows = self.backend.net(table, half)
-        wanted = half * flows.wanted  # no cell can change by more
+        wanted = half * flows.wanted  # no cell can change by more than twice that
         fits = not wanted >= 2.0**SUM_BITS  # NaN is for the caller to report
         if fits and (not self._all or self._legal(base + times * change)):
             return change, flows, 0.0

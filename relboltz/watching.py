@@ -110,8 +110,8 @@ class Interrupt:
 def interruptible() -> Iterator[Interrupt]:
     """Within it Ctrl-C and SIGTERM ask the run to end in good order.
 
-    Work in hand is dropped within milliseconds; further signals while results are being saved
-    change nothing.
+    Work in hand is dropped after the current group of events; further signals while results are
+    being saved change nothing.
     """
     interrupt = Interrupt()
     if threading.current_thread() is not threading.main_thread():
@@ -126,4 +126,5 @@ def interruptible() -> Iterator[Interrupt]:
         yield interrupt
     finally:
         for number, old in before.items():
-            signal.signal(number, old)
+            if old is not None:  # None: installed by other than Python code
+                signal.signal(number, old)

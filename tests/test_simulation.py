@@ -13,7 +13,7 @@ import pytest
 import xarray as xr
 
 import relboltz as rb
-from relboltz import checks, equilibrium, output, simulation
+from relboltz import checks, config, equilibrium, output, simulation
 from relboltz.backends.cpu import CpuBackend
 
 ROOT = Path(__file__).parents[1]
@@ -455,3 +455,36 @@ def test_without_processes_nothing_happens():
     ds = solve(model, start={"a": rb.initial.step(0.5, 1.5)}, end=1.0, every=0.5)
     assert np.array_equal(ds.f[0], ds.f[-1])
     assert ds.sizes["process"] == 0 and list(ds.charge.values) == ["number"]
+
+
+def test_the_configuration_in_a_result_repeats_it(tmp_path, monkeypatch):
+    """Automatic boxes and the grid of a file are written out as what they came to."""
+    monkeypatch.chdir(tmp_path)
+    solve(file=tmp_path / "first.nc")
+    table = {"shape": "file", "path": str(tmp_path / "first.nc")}
+    data = {
+        "model": {"name": "gluons", "alpha_s": 0.3},
+        "initial": {"g": table},
+        "collisions": {"samples": 2},
+        "time": {"end": 0.01},
+        "output": {"file": "second.nc"},
+    }
+    second = simulation.run_config(config.Config.from_dict(data))
+    kept = tomllib.loads(second.attrs["configuration"])
+    assert kept["grid"]["momentum_cells"] == list(GRID.momentum_cells)
+    kept["output"]["file"] = "third.nc"
+    third = simulation.run_config(config.Config.from_dict(kept))
+    xr.testing.assert_identical(second.drop_attrs(), third.drop_attrs())
+
+
+def test_an_exception_of_a_matrix_element_names_its_process():
+    """Whatever thread it came up in."""
+
+    def picky(s):
+        if s > 4.0:
+            raise ValueError("too energetic for me")
+        return 100.0
+
+    model = rb.Model([rb.Species("a")], [rb.Process("a a -> a a", picky)], masses={"a": 0.5})
+    with pytest.raises(rb.InputError, match="process a a -> a a: .* ValueError: too energetic"):
+        solve(model, start={"a": STEP})

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import itertools
 import os
+import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..collisions import Channel, Draw, Flows, Sampling, channels
-from ..errors import Halted, InputError, negative_element
+from ..errors import Halted, InputError, negative_element, raising_element
 from ..grid import PhaseSpace
 from ..model import Model
 from ..units import HBARC
@@ -163,7 +164,10 @@ class CpuBackend:
             count = part.stop - part.start
             for row, values in ((k.S, s), (k.T, t), (k.Q2, q2), (k.QU2, qu2)):
                 w[row : row + count] = values[part]
-            function(count, m2, screening2, self._ekt, parameters, w)
+            try:
+                function(count, m2, screening2, self._ekt, parameters, w)
+            except Exception as error:
+                raise raising_element(self.model.processes[index].name, error) from error
             out[part] = w[k.M2 : k.M2 + count]
         return out
 
@@ -354,12 +358,15 @@ class CpuBackend:
             events,
             (self._counts[group.span], sums, fault),
         )
-        if self.sampling.sampling == "cm":
-            clamped = k.draw_group(*arguments)
-        else:
-            area = 4 * self.grid.momentum_max[0] * self.grid.momentum_max[1]
-            through_k3 = self.sampling.sampling == "k3"
-            clamped = draw_roots(*arguments, area, through_k3, scratch.more)
+        try:
+            if self.sampling.sampling == "cm":
+                clamped = k.draw_group(*arguments)
+            else:
+                area = 4 * self.grid.momentum_max[0] * self.grid.momentum_max[1]
+                through_k3 = self.sampling.sampling == "k3"
+                clamped = draw_roots(*arguments, area, through_k3, scratch.more)
+        except Exception as error:
+            raise raising_element(process.name, error) from error
         if clamped < 0:
             value, s, t = (float(v) for v in fault)
             raise negative_element(process.name, value, s, t, sum(element_m2) - s - t)
@@ -375,20 +382,30 @@ class CpuBackend:
     def _run(self, work: Callable[[_Scratch, _Group], None]) -> None:
         """All groups, on all threads; a free thread takes the next group."""
         counter = itertools.count()
+        failed = threading.Event()
 
         def worker(thread: int) -> None:
-            for number in iter(counter.__next__, None):
-                if number >= len(self._groups):
-                    return
-                if self.interrupt:
-                    raise Halted
-                work(self._scratch[thread], self._groups[number])
+            try:
+                for number in iter(counter.__next__, None):
+                    if number >= len(self._groups) or failed.is_set():
+                        return
+                    if self.interrupt:
+                        raise Halted
+                    work(self._scratch[thread], self._groups[number])
+            except BaseException:
+                failed.set()  # the others need not go on
+                raise
 
         if self._pool is None:
             worker(0)
             return
-        for done in [self._pool.submit(worker, thread) for thread in range(self.threads)]:
-            done.result()
+        futures = [self._pool.submit(worker, thread) for thread in range(self.threads)]
+        try:
+            for done in futures:
+                done.result()
+        finally:
+            failed.set()
+            wait(futures)
 
     @staticmethod
     def _reduce(parts: list[NDArray[np.int64]]) -> NDArray[np.int64]:

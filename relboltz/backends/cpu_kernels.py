@@ -1,4 +1,4 @@
-"""Kernels of the CPU backend: loops over one chunk of events, and nothing else.
+"""Kernels of the CPU backend: loops over a chunk of events, and over groups of chunks.
 
 A chunk lives in one flat scratch array with a row for each quantity. Rows are a fixed distance
 apart, so the compiler sees that they do not overlap and works on several events at once; what
@@ -74,7 +74,7 @@ def sampling_table(weight, packed, cumulative, record, alias):
         probability[i] = 1 + np.int64(weight[i] / total * (4294967296.0 - n))
         left -= probability[i]
     largest = np.argmax(probability)
-    for i in range(n):  # what rounding left: one unit each, rounding up wrong by the largest
+    for i in range(n):  # what rounding down has left over: one unit each for the first nodes
         unit_left = min(max(left, 0), 1)
         probability[i] += unit_left
         left -= unit_left
@@ -302,7 +302,7 @@ def bracket_chunk(count, m2, grid, factor, w):
 def walk_down(i, m2, grid, w):
     """A node whose pair lies below the energy shell, for an event that has none nearby.
 
-    Sets its row LOW and the split; -1 if there is none.
+    Sets its row LOW and the split; leaves LOW = -1 if there is none.
     """
     cells, h = grid
     position = (

@@ -2,7 +2,7 @@
 
 Each distinct function gets one small generated module. Those of this package are written to files
 named by their contents, because only then does Numba find their compiled code again in the next
-run; users' functions compile anew for every model, in half a second.
+run; users' functions compile anew for every solve() and collision_term(), in half a second.
 """
 
 from __future__ import annotations
