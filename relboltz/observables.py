@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import equilibrium
+from .collisions import Flows
 from .equilibrium import Equilibrium
 from .grid import PhaseSpace
 from .model import Model
@@ -146,6 +147,17 @@ def source(grid: PhaseSpace, model: Model, f: Array, state: State) -> float:
     return float(0.5 * ((state.mass_squared - before) / length) @ y) / HBARC**3
 
 
+def collision_rates(grid: PhaseSpace, model: Model, flows: Flows) -> tuple[Array, Array]:
+    """Collisions per volume and time [fm^-4] of every process, as written and reversed.
+
+    In an elastic process both directions are the same collisions.
+    """
+    elastic = np.array([process.elastic for process in model.processes], dtype=bool)
+    both = flows.forward + flows.backward
+    ahead, back = (np.where(elastic, both, one) for one in (flows.forward, flows.backward))
+    return ahead * grid.measure, back * grid.measure
+
+
 def _integers(values: list[int]) -> NDArray:
     """64-bit integers where they fit; floats beyond."""
     fits = all(abs(v) < 2**63 for v in values)
@@ -227,11 +239,9 @@ class Observer:
 
     def rates(self, report: StepReport) -> dict[str, Any]:
         """Collision rates [fm^-4] of the state that a step started from."""
-        both = report.flows.forward + report.flows.backward
-        elastic = np.array([p.elastic for p in self.model.processes], dtype=bool)
-        measure = self.grid.measure
+        rate, reverse = collision_rates(self.grid, self.model, report.flows)
         return {
-            "rate": np.where(elastic, both, report.flows.forward) * measure,
-            "rate_reverse": np.where(elastic, both, report.flows.backward) * measure,
+            "rate": rate,
+            "rate_reverse": reverse,
             "null_weight": report.null_weight,
         }

@@ -16,6 +16,7 @@ from .config import Settings, short_axes
 from .errors import InputError
 from .grid import PhaseSpace
 from .model import Model
+from .observables import collision_rates
 
 BATCHES = 8
 """Independent estimates from which the error is taken."""
@@ -78,7 +79,7 @@ def collision_term(
         per_state = 1.0 / (scale * np.repeat(model.degeneracy, grid.size))
         for store, change in ((gains, gain), (losses, loss), (nets, net)):
             store.append(change * per_state)
-        rates.append((flows.forward * grid.measure, flows.backward * grid.measure))
+        rates.append(collision_rates(grid, model, flows))
         null.append(lost / total if total > 0 else 0.0)
     return _dataset(model, grid, (nets, gains, losses), rates, float(np.mean(null)))
 
@@ -113,11 +114,7 @@ def _dataset(
         ("error", nets.std(axis=0, ddof=1) / math.sqrt(n), "standard error of collision_term"),
     ):
         ds[name] = (dims, values.reshape(shape), {"units": "fm^-1", "long_name": words})
-    forward = np.stack([r[0] for r in rates])
-    backward = np.stack([r[1] for r in rates])
-    elastic = np.array([q.elastic for q in model.processes], dtype=bool)
-    both = forward + backward
-    ahead, back = np.where(elastic, both, forward), np.where(elastic, both, backward)
+    ahead, back = (np.stack(part) for part in zip(*rates, strict=True))
     for name, values, words in (
         ("rate", ahead.mean(axis=0), "collisions per volume and time, as written"),
         ("rate_reverse", back.mean(axis=0), "collisions per volume and time, reversed"),
