@@ -1,4 +1,7 @@
-"""relboltz bench: how fast events are drawn, landed and applied on this machine."""
+"""relboltz bench: how fast events are drawn, landed and applied on this machine.
+
+All species are everywhere and out of equilibrium (Gaussians), so that no event is idle.
+"""
 
 from __future__ import annotations
 
@@ -9,77 +12,189 @@ from typing import Any
 
 import numpy as np
 
-from .backends.cpu import CpuBackend
+from .backends import choose, resolve
 from .collisions import Draw, Sampling
-from .errors import InputError
+from .config import Settings
 from .grid import PhaseSpace
-from .initial import evaluate, step
+from .initial import evaluate, gaussian
+from .model import Model
+from .moments import Shells
 from .output import versions
 from .qcd import gluons, qcd
-from .stepping import initial_state
+from .stepping import State, StepControl, initial_state
 
-CASES = [
-    ("gluons", 20, "uniform", 16),
-    ("gluons", 30, "uniform", 16),
-    ("gluons", 30, "importance", 16),
-    ("gluons", 40, "uniform", 16),
-    ("qcd", 20, "uniform", 8),
-    ("qcd", 30, "uniform", 4),
-    ("qcd", 30, "importance", 4),
-]
-"""model, nodes per axis, pairs, samples."""
-SECONDS = 4.0
+SIZES = (20, 30, 40)
+SAMPLES = {"cpu": {"gluons": 16, "qcd": 2}, "cuda": {"gluons": 128, "qcd": 16}}
+"""Per node and process: enough to fill the machine, few enough to end in time."""
+SECONDS = {"cpu": 3.0, "cuda": 0.5}
 """How long each case is repeated."""
+VARIANCE_BATCHES = {"cpu": 4, "cuda": 16}
+
+Case = tuple[str, int, str]
 
 
 def measure(backend: str, threads: int, say: Callable[[str], None]) -> dict[str, Any]:
-    """Events per second of all cases: one drawn sample counts once for each of two stages."""
-    if backend not in ("auto", "cpu"):
-        raise InputError(f"--backend {backend}: this version has 'cpu' only")
-    runs = []
-    for name, cells, pairs, samples in CASES:
-        say(f"{name} {cells}^3, {pairs} pairs ...")
-        runs.append(_case(name, cells, pairs, samples, threads))
+    """Events per second and time per step of all cases, and variance times time of C[f].
+
+    One drawn sample counts once for each of two stages, null ones included.
+    """
+    name, precision = resolve(backend)
     machine = {"processor": platform.processor() or platform.machine(), "system": platform.system()}
-    return {"backend": "cpu", **versions(), **machine, "runs": runs}
+    if name == "cuda":
+        from .backends.cuda_engine import device
+
+        machine["gpu"] = device()["name"]
+    runs = []
+    for model in ("gluons", "qcd"):
+        for cells in SIZES:
+            for pairs in ("uniform", "importance") if cells == 30 else ("uniform",):
+                say(f"{model} {cells}^3, {pairs} pairs ...")
+                runs.append(_case(name, (model, cells, pairs), threads))
+    say("variance of C[f], mixture ...")
+    variance = {pairs: _variance(name, pairs, threads) for pairs in ("uniform", "importance")}
+    ratio = variance["uniform"]["cost"] / variance["importance"]["cost"]
+    return {
+        "backend": name, "precision": precision, **versions(), **machine, "runs": runs,
+        "variance": variance, "importance_gain": ratio,
+    }  # fmt: skip
 
 
-def _case(name: str, cells: int, pairs: str, samples: int, threads: int) -> dict[str, Any]:
+def _setup(case: Case) -> tuple[Model, PhaseSpace, np.ndarray]:
+    name, cells, _ = case
     model = qcd(0.3) if name == "qcd" else gluons(0.3)
     grid = PhaseSpace(cells, 2.0)
-    start = {"g": step(0.5, 1.5), **({"quarks": step(0.2, 1.5)} if name == "qcd" else {})}
-    state = initial_state(grid, model, evaluate(start, grid, model))
-    backend = CpuBackend(grid, model, Sampling(pairs=pairs, samples=samples), threads)
-    scale = 0.01 / state.unit
-    draws, stages, totals = [], [], []
-    events = sum(backend.samples_of(channel) for channel in backend.channels)
-    began = time.perf_counter()
-    repeat = 0
-    while repeat < 3 or time.perf_counter() - began < SECONDS:
-        t0 = time.perf_counter()
-        table, occupancy = backend.tables(state.number, state.unit)
-        backend.draw(Draw(repeat, state.mass_squared, state.screening2), occupancy)
-        t1 = time.perf_counter()
-        change, _ = backend.net(table, scale)
-        t2 = time.perf_counter()
-        table, _ = backend.tables(state.number + 2 * change, state.unit)
-        backend.net(table, scale)
-        t3 = time.perf_counter()
-        if repeat > 0:  # the first one compiles
-            draws.append(t1 - t0)
-            stages.append(t2 - t1)
-            totals.append(t3 - t0)
-        repeat += 1
-    seconds = float(np.median(totals))
+    start = {"g": gaussian(0.5, [0.8, 0.8, 0.6])}
+    if name == "qcd":
+        start["quarks"] = start["antiquarks"] = gaussian(0.3, [0.8, 0.8, 0.6])
+    return model, grid, evaluate(start, grid, model)
+
+
+def _case(backend: str, case: Case, threads: int) -> dict[str, Any]:
+    name, cells, pairs = case
+    model, grid, f = _setup(case)
+    samples = SAMPLES[backend][name]
+    state = initial_state(grid, model, f)
+    run = Settings.from_options(end=1.0, backend=backend, threads=threads).run
+    worker = choose(grid, model, Sampling(pairs=pairs, samples=samples), run)
+    parts = _on_gpu(worker, state, f) if backend == "cuda" else _on_cpu(worker, state)
+    events = sum(worker.sampling.samples_of(channel, grid.size) for channel in worker.channels)
+    seconds = parts.pop("step")
+    split = {part: 1e3 * parts.pop(part) for part in ("draw", "land", "deposit", "update")}
+    rate = 2 * events / seconds
+    bound = parts.pop("additions_per_second", None)
+    if bound is not None:
+        per_event = parts["additions_per_event"]
+        parts |= {"additions_per_second": bound, "part_of_bound": rate * per_event / bound}
     return {
-        "model": name,
-        "cells": cells,
-        "pairs": pairs,
-        "samples": samples,
-        "threads": backend.threads,
-        "processes": len(model.processes),
-        "events_per_second": 2 * events / seconds,
-        "seconds_per_step": seconds,
-        "draw_ns": float(np.median(draws)) / events * 1e9,
-        "stage_ns": float(np.median(stages)) / events * 1e9,
+        "model": name, "cells": cells, "pairs": pairs, "samples": samples,
+        "processes": len(model.processes), "events_per_second": rate,
+        "ms_per_step": 1e3 * seconds, "ms": split, **parts,
+    }  # fmt: skip
+
+
+def _median(work: Callable[[], Any], seconds: float) -> float:
+    """Median time of something, repeated; the first one compiles and does not count."""
+    work()
+    times: list[float] = []
+    while len(times) < 3 or sum(times) < seconds:
+        began = time.perf_counter()
+        work()
+        times.append(time.perf_counter() - began)
+    return float(np.median(times))
+
+
+def _on_cpu(worker: Any, state: State) -> dict[str, float]:
+    """A Heun step of given length and its parts; landing is timed on one chunk."""
+    scale = 0.001 / state.unit
+    draw = Draw(0, state.mass_squared, state.screening2)
+    table, occupancy = worker.tables(state.number, state.unit)
+    share = SECONDS["cpu"] / 4
+
+    def step() -> None:
+        first, f = worker.tables(state.number, state.unit)
+        worker.draw(draw, f)
+        change, _ = worker.net(first, scale)
+        second, _ = worker.tables(state.number + 2 * change, state.unit)
+        worker.net(second, scale)
+
+    drawing = _median(lambda: worker.draw(draw, occupancy), share)
+    landing = drawing * worker.landing_share(draw, occupancy)
+    update = 2 * _median(lambda: worker.tables(state.number, state.unit), share)
+    return {
+        "threads": worker.threads,
+        "step": _median(step, share),
+        "draw": drawing - landing,
+        "land": landing,
+        "deposit": 2 * _median(lambda: worker.net(table, scale), share),
+        "update": update,
     }
+
+
+def _on_gpu(worker: Any, state: State, f: np.ndarray) -> dict[str, float]:
+    """A step and its parts, each a recorded graph; parts by leaving one out."""
+    from .backends import cuda_engine as engine
+    from .backends import cuda_kernels as k
+    from .backends.cuda import CudaFlight
+
+    machine = worker.machine
+    CudaFlight(worker, state, StepControl(1e-6, 1e-3), 0.0, Shells.of(worker.grid), f)
+    k.set_course[1, 1, machine.stream](machine.control, machine.scalars, 1e6)
+
+    def timed(work: Callable[[], Any], often: int = 8) -> float:
+        work()
+        graph = engine.recorded(machine.stream, work)
+
+        def repeat() -> None:
+            for _ in range(often):
+                graph()
+            machine.stream.synchronize()
+
+        return _median(repeat, SECONDS["cuda"] / 5) / often
+
+    machine.step()
+    step = timed(machine.step)
+    control = machine.control.copy_to_host()
+    assert control[k.STATUS] == k.GO, f"the timed steps stopped with status {control[k.STATUS]}"
+    landed = timed(lambda: machine.draw_all(False))
+    used = timed(lambda: machine.draw_all(True))
+    drawn = timed(lambda: [machine.draw(*slab, machine.sums_2, False, False)
+                           for slab in machine.slabs()])  # fmt: skip
+    machine.draw_all(False)
+    weights = machine.event_weights.copy_to_host()
+    live = float((weights > 0).mean()) * machine.slab * k.SPAN / max(1, machine.samples_drawn)
+    deposit = used - landed + timed(lambda: machine.apply(2))
+    blocks, often = 2048, 256
+    hammer = timed(lambda: k.hammer[blocks, k.THREADS, machine.stream](machine.change, often))
+    return {
+        "step": step,
+        "draw": drawn,
+        "land": landed - drawn,
+        "deposit": deposit,
+        "update": step - landed - deposit,
+        "additions_per_event": live * (5 + 1 / k.EACH),
+        "additions_per_second": blocks * k.THREADS * often / hammer,
+        "memory_gib": machine.allocated / 2**30,
+    }
+
+
+def _variance(backend: str, pairs: str, threads: int) -> dict[str, float]:
+    """Sum Var(C) / Sum f^2 [fm^-2] of one estimate of C[f] of the mixture, and its seconds."""
+    model, grid, f = _setup(("qcd", 30 if backend == "cuda" else 20, pairs))
+    samples = SAMPLES[backend]["qcd"]
+    run = Settings.from_options(end=1.0, backend=backend, threads=threads).run
+    worker = choose(grid, model, Sampling(pairs=pairs, samples=samples), run)
+    state = initial_state(grid, model, f)
+    per_state = np.repeat(1.0 / model.degeneracy, grid.size)
+    nets: list[np.ndarray] = []
+
+    def estimate() -> None:
+        draw = Draw(len(nets), state.mass_squared, state.screening2)
+        nets.append(worker.estimate(f, draw).net * per_state)
+
+    estimate()
+    began = time.perf_counter()
+    for _ in range(VARIANCE_BATCHES[backend]):
+        estimate()
+    seconds = (time.perf_counter() - began) / VARIANCE_BATCHES[backend]
+    spread = float(np.stack(nets[1:]).var(axis=0, ddof=1).sum() / (f**2).sum())
+    return {"variance": spread, "seconds": seconds, "cost": spread * seconds}

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import equilibrium, initial
-from .backends.cpu import CpuBackend
+from .backends.matrix_elements import Elements
 from .equilibrium import Equilibrium
 from .errors import AccuracyWarning, InputError, negative_element
 from .grid import PhaseSpace
@@ -36,14 +36,16 @@ SCRATCH_CELLS = 24
 """Nodes per axis of the coarse grids on which the automatic box is tried."""
 
 
-def check_model(backend: CpuBackend, mass_squared: NDArray[np.float64], screening2: float) -> None:
+def check_model(
+    elements: Elements, grid: PhaseSpace, mass_squared: NDArray[np.float64], screening2: float
+) -> None:
     """Refuse matrix elements with a pole, or that are negative or undefined over a range.
 
     Every process is evaluated on a grid of s (from threshold to the largest the box admits) and
     of the scattering angle, with the masses given.
     """
-    model = backend.model
-    largest = math.sqrt(float(backend.grid.momentum_squared.max()))
+    model = elements.model
+    largest = math.sqrt(float(grid.momentum_squared.max()))
     for index, process in enumerate(model.processes):
         m2 = tuple(float(mass_squared[model.index(leg)]) for leg in process.legs)
         roots = [math.sqrt(m) for m in m2]
@@ -61,7 +63,7 @@ def check_model(backend: CpuBackend, mass_squared: NDArray[np.float64], screenin
         q2 = k_in**2 + k_out**2 - 2 * k_in * k_out * cosine
         qu2 = k_in**2 + k_out**2 + 2 * k_in * k_out * cosine
         flat = [np.broadcast_to(v, t.shape).ravel() for v in (s, t, q2, qu2)]
-        values = backend.evaluate(index, flat[0], flat[1], m2, screening2, flat[2], flat[3])
+        values = elements.evaluate(index, flat[0], flat[1], m2, screening2, flat[2], flat[3])
         _check_values(process, values, flat[0], flat[1], sum(m2))
 
 

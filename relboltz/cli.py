@@ -18,7 +18,7 @@ from rich.console import Console
 from rich.table import Table
 
 from . import __version__
-from .errors import AccuracyWarning, InputError, Interrupted, RelboltzError
+from .errors import AccuracyWarning, BackendNotice, InputError, Interrupted, RelboltzError
 
 app = typer.Typer(
     help="The relativistic Boltzmann equation of quark-gluon matter.",
@@ -147,7 +147,7 @@ def info(
 
 @app.command()
 def bench(
-    backend: Annotated[str, typer.Option(help="auto or cpu.")] = "auto",
+    backend: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
     json_: Annotated[Path | None, typer.Option("--json", help="Write the figures here.")] = None,
     threads: Annotated[int, typer.Option(help="Threads; 0 = all cores.")] = 0,
 ) -> None:
@@ -156,24 +156,57 @@ def bench(
 
     if json_ is not None:
         output.check_writable(json_, "--json")
-    rows = benchmark.measure(backend, threads, lambda text: errors.print(text))
-    table = Table(
-        title="events per second",
-        caption="an event is one drawn sample, counted once for each of the two stages of a step; "
-        "draw and stage: time per sample of drawing it, and of applying it once",
-    )
-    for name in ("model", "nodes", "pairs", "M events/s", "draw ns", "stage ns", "ms per step"):
-        table.add_column(name, justify="right")
-    for row in rows["runs"]:
-        table.add_row(
-            row["model"], f"{row['cells']}^3", row["pairs"],
-            f"{row['events_per_second'] / 1e6:.1f}", f"{row['draw_ns']:.0f}",
-            f"{row['stage_ns']:.0f}", f"{1e3 * row['seconds_per_step']:.1f}",
-        )  # fmt: skip
-    console.print(table)
+    if backend not in ("auto", "cpu", "cuda"):
+        raise InputError(f"--backend {backend}: use auto, cpu or cuda")
+    with _plain_warnings():
+        rows = benchmark.measure(backend, threads, lambda text: errors.print(_escape(text)))
+    _print_benchmark(rows)
     if json_ is not None:
         json_.write_text(json.dumps(rows, indent=2) + "\n")
         console.print(f"written: {json_}", soft_wrap=True)
+
+
+def _print_benchmark(rows: dict) -> None:
+    """Tables of what was measured."""
+    where = rows.get("gpu", rows["processor"])
+    gpu = rows["backend"] == "cuda"
+    table = Table(
+        title=f"events per second, {rows['backend']} ({where}), {rows['precision']}",
+        caption="an event is one drawn sample, counted once for each of the two stages of a step",
+    )
+    columns = ["model", "nodes", "pairs", "samples", "M events/s"]
+    columns += ["10^9 additions/s", "part of bound", "GiB"] if gpu else []
+    for name in columns:
+        table.add_column(name, justify="right")
+    for row in rows["runs"]:
+        cells = [
+            row["model"], f"{row['cells']}^3", row["pairs"], str(row["samples"]),
+            f"{row['events_per_second'] / 1e6:.1f}",
+        ]  # fmt: skip
+        if gpu:
+            cells += [
+                f"{row['additions_per_second'] / 1e9:.0f}", f"{row['part_of_bound']:.2f}",
+                f"{row['memory_gib']:.2f}",
+            ]  # fmt: skip
+        table.add_row(*cells)
+    console.print(table)
+    table = Table(title="milliseconds per step, and its parts")
+    for name in ("model", "nodes", "pairs", "step", "draw", "land", "deposit", "update"):
+        table.add_column(name, justify="right")
+    for row in rows["runs"]:
+        times = (row["ms_per_step"], *row["ms"].values())
+        numbers = (f"{value:.3f}" for value in times)
+        table.add_row(row["model"], f"{row['cells']}^3", row["pairs"], *numbers)
+    console.print(table)
+    table = Table(title=_escape("C[f] of the mixture: Sum Var(C) / Sum f^2 x seconds"))
+    for name in ("pairs", _escape("variance [fm^-2]"), "seconds", "variance x time"):
+        table.add_column(name, justify="right")
+    for pairs, row in rows["variance"].items():
+        table.add_row(
+            pairs, f"{row['variance']:.4g}", f"{row['seconds']:.4f}", f"{row['cost']:.4g}"
+        )
+    console.print(table)
+    console.print(f"importance pairs: {rows['importance_gain']:.1f} times less variance x time")
 
 
 # --- what is shown ------------------------------------------------------------------------------
@@ -186,7 +219,7 @@ def _announce(run: object) -> None:
     widths = ", ".join(f"{w:g}" for w in grid.momentum_max)
     console.print(
         f"{model.name}: {len(model.species)} species, {len(model.processes)} processes, "
-        f"{cells} nodes to ({widths}) GeV, {run.backend.threads} threads"  # type: ignore[attr-defined]
+        f"{cells} nodes to ({widths}) GeV, {run.backend.words}"  # type: ignore[attr-defined]
     )
     if predicted.found:
         mu = ", ".join(
@@ -267,6 +300,7 @@ def _installation() -> Table:
     import importlib.metadata
     import platform
 
+    from .backends import cuda_engine
     from .backends.cpu import available_cores
     from .compiling import cache_folder
 
@@ -275,7 +309,20 @@ def _installation() -> Table:
     for name in ("numpy", "numba", "xarray", "h5netcdf", "pydantic", "matplotlib"):
         table.add_row(name, importlib.metadata.version(name))
     table.add_row("cores", str(available_cores()))
-    table.add_row("backend", "cpu")
+    for name, version in cuda_engine.parts().items():
+        table.add_row(name, version)
+    problem = cuda_engine.trouble()
+    if problem is None:
+        unit = cuda_engine.device()
+        capability = ".".join(str(n) for n in unit["capability"])
+        memory = f"{unit['memory'] / 2**30:.0f} GiB"
+        table.add_row("GPU", f"{unit['name']}, {memory}, compute capability {capability}")
+        driver = cuda_engine.driver()
+        if isinstance(driver, tuple):
+            table.add_row("driver", f"CUDA {driver[0]}.{driver[1]}")
+    else:
+        table.add_row("GPU", f"none in use: {_escape(problem)}")
+    table.add_row("backend", "cpu" if problem else "cuda")
     table.add_row("compiled code", str(cache_folder()))
     return table
 
@@ -285,9 +332,11 @@ def _plain_warnings() -> Iterator[None]:
     """Accuracy warnings as one line each, on standard error."""
     with warnings.catch_warnings():
         warnings.simplefilter("always", AccuracyWarning)
+        warnings.simplefilter("always", BackendNotice)
 
         def show(message, category, filename, lineno, file=None, line=None) -> None:
-            errors.print(f"[yellow]warning:[/] {_escape(str(message))}", soft_wrap=True)
+            label = "note" if issubclass(category, BackendNotice) else "warning"
+            errors.print(f"[yellow]{label}:[/] {_escape(str(message))}", soft_wrap=True)
 
         warnings.showwarning = show
         yield

@@ -8,12 +8,35 @@ sampling. With x = ln(f_a f_b F_c F_d) and y = ln(F_a F_b f_c f_d) the net flow 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import exp, expm1
+from math import ceil, exp, expm1, log, log1p, log2
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .elementary import floor
 from .model import Model
+
+MORE_WORDS = 1 << 20
+"""Marks the channel number when a sample needs more than four random words."""
+FLOOR = -690.0
+"""Lowest logarithm: f = 0 is taken as e^-690."""
+
+
+def logarithms(f, eta):
+    """ln(f/F) and ln F of one cell."""
+    full = 1.0 + eta * f
+    ln_f = log(f) if f > 1e-299 else FLOOR
+    ln_full = (log1p(eta * f) if full > 1e-299 else FLOOR) if eta != 0.0 else 0.0
+    return ln_f - ln_full, ln_full
+
+
+def exponents(low, high, nodes, full_low, full_high, full_nodes, r):
+    """x and y of an event from sums over its three pairs of cells: ln(f/F), then ln F.
+
+    What lies between the low and the high pair is interpolated geometrically.
+    """
+    full = full_low + r * (full_high - full_low) + full_nodes
+    return low + r * (high - low) + full, nodes + full
 
 
 def flow(x, y):
@@ -29,7 +52,7 @@ def flow(x, y):
 
 def nearest_integer(x):
     """Round to the nearest whole number, held as a float; exact for |x| < 2^51."""
-    return np.floor(x + 0.5)
+    return floor(x + 0.5)
 
 
 def shares(amount, r):
@@ -53,6 +76,10 @@ class Sampling:
     samples: int = 16
     seed: int = 1
 
+    def samples_of(self, channel: Channel, nodes: int) -> int:
+        """Samples of a channel in one step."""
+        return max(1, round(self.samples * nodes * channel.share))
+
 
 @dataclass(frozen=True)
 class Draw:
@@ -73,6 +100,27 @@ class Flows:
     """Sum of all events' |net| flows."""
     refused: float
     """What limits took of it."""
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """C[f] from one set of events: change of N f of every cell [fm^-1], and the flows behind it."""
+
+    net: NDArray[np.float64]
+    gain: NDArray[np.float64]
+    loss: NDArray[np.float64]
+    flows: Flows
+    null_weight: float
+
+
+SUM_BITS = 60
+"""Binary digits that a sum of gross rates over all events may have."""
+
+
+def finest_scale(flows: Flows) -> float:
+    """Quanta per unit of N f: as fine as 64-bit sums of these gross rates allow."""
+    legs = 4.0 * float(flows.forward.sum() + flows.backward.sum())
+    return 2.0 ** (SUM_BITS - ceil(log2(legs))) if legs > 0 else 1.0
 
 
 @dataclass(frozen=True)

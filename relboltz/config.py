@@ -392,9 +392,6 @@ def _not_yet(config: Settings) -> list[str]:
     """Other values that need a feature of a later version."""
     run, pause = config.run, config.output.checkpoint_every
     rules = [
-        ("run.backend", run.backend, run.backend == "cuda", "a GPU backend", "'cpu' or 'auto'"),
-        ("run.precision", run.precision, run.precision == "float32", "a GPU backend",
-         "'float64' or 'auto'"),
         ("run.workers", run.workers, run.workers > 0, "a cluster", "0"),
         ("run.address", run.address, run.address != "", "a cluster", "''"),
         ("run.gpus_per_worker", run.gpus_per_worker, run.gpus_per_worker > 0, "a cluster", "0"),

@@ -6,7 +6,7 @@ polynomials do not. Exponentials hold to about 1e-15 relative, the circle to 1e-
 
 from __future__ import annotations
 
-from math import pi
+from math import pi, sqrt
 
 import numpy as np
 
@@ -14,6 +14,26 @@ LN2_HIGH = 6.93147180369123816490e-01
 LN2_LOW = 1.90821492927058770002e-10
 INVERSE_LN2 = 1.4426950408889634
 FARTHEST = 708.0
+
+
+def reciprocal(x):
+    """1/x."""
+    return 1.0 / x
+
+
+def root(x):
+    """The square root of x >= 0."""
+    return sqrt(x)
+
+
+def inverse_root(x):
+    """1 over the square root of x > 0."""
+    return 1.0 / sqrt(x)
+
+
+def floor(x):
+    """The largest whole number not above x, held as a float."""
+    return np.floor(x)
 
 
 def expm1_reduced(r):
@@ -36,7 +56,7 @@ def expm1_reduced(r):
 def split(x):
     """x = k ln 2 + r with |r| <= ln(2)/2: 2^k and exp(r) - 1; x is clipped to +-708."""
     x = min(max(x, -FARTHEST), FARTHEST)
-    k = np.floor(x * INVERSE_LN2 + 0.5)
+    k = floor(x * INVERSE_LN2 + 0.5)
     r = (x - k * LN2_HIGH) - k * LN2_LOW
     power = np.int64((np.int64(k) + 1023) << 52).view(np.float64)
     return power, expm1_reduced(r)

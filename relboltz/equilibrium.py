@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from .gas import Gas, cold_start, gas_on, nodes, occupation, refine, resolved
+from .gas import Gas, cold_start, gas_on, nodes, nodes_by_energy, occupation, refine, resolved
 from .grid import PhaseSpace
 from .masses import coupling_integrals, kinetic_energy, masses, total_energy
 from .model import Model
@@ -128,11 +128,19 @@ def _state(
     """
     if not beta > 0 or not velocity @ velocity < 1:
         return _nowhere(grid, model)  # hotter than any T, as only a box allows: not a gas
+    temperature, mu = _parameters(model, beta, potentials, velocity)
+    f = thermal(grid, model, temperature, mu, velocity, mass_squared)
+    return Equilibrium(temperature, mu, velocity, np.array(mass_squared), 0.0, f, True)
+
+
+def _parameters(
+    model: Model, beta: float, potentials: tuple[NDArray[np.intp], Array], velocity: Array
+) -> tuple[float, Array]:
+    """T and mu [GeV]; NaN for species that are not present."""
     temperature = float(1 / (beta * np.sqrt(1 - velocity @ velocity)))
     mu = np.full(len(model.species), np.nan)
     mu[potentials[0]] = temperature * potentials[1]
-    f = thermal(grid, model, temperature, mu, velocity, mass_squared)
-    return Equilibrium(float(temperature), mu, velocity, np.array(mass_squared), 0.0, f, True)
+    return temperature, mu
 
 
 def _velocity(theta: Array, flowing: NDArray[np.bool_]) -> Array:
@@ -152,20 +160,45 @@ def local(
     mass_squared: Array,
     start: Equilibrium | None = None,
 ) -> Equilibrium:
-    """The thermal state with the same number of each species, momentum and kinetic energy.
+    """The thermal state with the same number of each species, momentum and kinetic energy as f.
 
     Masses are frozen and no condensate is split off. ``start``: the state of a similar f.
     """
     sums = model.degeneracy * f.sum(axis=1) * grid.measure
-    present = np.flatnonzero(sums > 0)
-    if len(present) == 0 or not np.isfinite(sums).all():
-        return _nowhere(grid, model)
     energy = kinetic_energy(grid, model, f, mass_squared)
     momentum = grid.momenta @ (model.degeneracy @ f) * grid.measure
+    state = matching(grid, model, sums, momentum, energy, mass_squared, start)
+    if not state.found:
+        return _nowhere(grid, model)
+    f = thermal(
+        grid, model, state.temperature, state.chemical_potential, state.velocity, mass_squared
+    )
+    return replace(state, f=f)
+
+
+def matching(
+    grid: PhaseSpace,
+    model: Model,
+    numbers: Array,
+    momentum: Array,
+    energy: float,
+    mass_squared: Array,
+    start: Equilibrium | None = None,
+) -> Equilibrium:
+    """The parameters of the thermal state with these densities; its ``f`` is left empty.
+
+    numbers [fm^-3] by species, momentum and kinetic energy [GeV fm^-3]; masses are frozen.
+    """
+    nothing = np.empty((len(model.species), 0))
+    nowhere = replace(_nowhere(grid, model), f=nothing)
+    present = np.flatnonzero(numbers > 0)
+    if len(present) == 0 or not np.isfinite(numbers).all():
+        return nowhere
     flowing = abs(momentum) > NO_FLOW * energy
-    gas = gas_on(nodes(grid), model, (present, np.eye(len(present))), flowing)
+    points = nodes(grid) if flowing.any() else nodes_by_energy(grid)
+    gas = gas_on(points, model, (present, np.eye(len(present))), flowing)
     m2 = np.asarray(mass_squared, float)[present]
-    target = np.array([energy, *-momentum[flowing], *-sums[present]])
+    target = np.array([energy, *-momentum[flowing], *-numbers[present]])
     theta = None
     if start is not None and np.isfinite(start.chemical_potential[present]).all():
         beta = 1 / (start.temperature * np.sqrt(1 - start.velocity @ start.velocity))
@@ -173,11 +206,14 @@ def local(
         guess = np.array([beta, *beta * start.velocity[flowing], *alpha])
         theta = gas.newton(m2, target, guess)
     if theta is None:
-        theta = gas.newton(m2, target, cold_start(gas, sums.sum(), energy))
+        theta = gas.newton(m2, target, cold_start(gas, numbers.sum(), energy))
     if theta is None:
-        return _nowhere(grid, model)
-    velocity, potentials = _velocity(theta, flowing), (present, gas.potentials(theta))
-    return _state(grid, model, theta[0], potentials, velocity, mass_squared)
+        return nowhere
+    velocity = _velocity(theta, flowing)
+    if not theta[0] > 0 or not velocity @ velocity < 1:
+        return nowhere  # hotter than any T, as only a box allows: not a gas
+    temperature, mu = _parameters(model, theta[0], (present, gas.potentials(theta)), velocity)
+    return Equilibrium(temperature, mu, velocity, np.array(mass_squared), 0.0, nothing, True)
 
 
 def _reachable(model: Model, numbers: Array) -> tuple[NDArray[np.intp], Array]:

@@ -34,6 +34,10 @@ class AccuracyWarning(UserWarning):
     """The result is legal, but an accuracy that can be measured is worse than it should be."""
 
 
+class BackendNotice(UserWarning):
+    """Where the work is done, if that is not where one might think."""
+
+
 class Halted(Exception):
     """Work in hand was dropped because of an interrupt; never reaches the user."""
 

@@ -7,6 +7,7 @@ convex function of (1/T, v/T, mu/T), so one damped Newton iteration finds every 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -196,11 +197,9 @@ def gas_on(
     (p, weight), (present, q) = points, charges
     v = np.zeros(3) if velocity is None else velocity
     axes = np.zeros(3, dtype=bool) if flowing is None else flowing
+    if not axes.any() and not v.any():  # only |p| matters
+        p, weight = _merged(p, weight)
     p2 = (p**2).sum(axis=0)
-    if not axes.any() and not v.any():  # only |p| matters: one point for all nodes with the same
-        unit = 1e-12 * max(p2.max(), 1e-300)
-        _, first, group = np.unique(np.round(p2 / unit), return_index=True, return_inverse=True)
-        p, p2, weight = p[:, first], p2[first], np.bincount(group, weight).astype(float)
     n, eta = model.degeneracy[present], model.statistics[present]
     return Gas(p[axes], p2, v @ p, weight, n, eta, q, float(1 / np.sqrt(1 - v @ v)), mode)
 
@@ -208,6 +207,20 @@ def gas_on(
 def nodes(grid: PhaseSpace) -> tuple[Array, Array]:
     """Momenta (3, n) [GeV] and weights [fm^-3] of the nodes."""
     return grid.momenta, np.full(grid.size, grid.measure)
+
+
+@lru_cache(maxsize=8)
+def nodes_by_energy(grid: PhaseSpace) -> tuple[Array, Array]:
+    """The same with one point for all nodes of the same |p|: enough for a gas at rest."""
+    return _merged(*nodes(grid))
+
+
+def _merged(p: Array, weight: Array) -> tuple[Array, Array]:
+    """One point for all points of the same |p|, with their weights added up."""
+    p2 = (p**2).sum(axis=0)
+    unit = 1e-12 * max(p2.max(), 1e-300)
+    _, first, group = np.unique(np.round(p2 / unit), return_index=True, return_inverse=True)
+    return p[:, first], np.bincount(group, weight).astype(float)
 
 
 def resolved(grid: PhaseSpace, centre: Array) -> tuple[Array, Array]:

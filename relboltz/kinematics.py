@@ -6,9 +6,15 @@ found, with P = p + k3 and E = E_d(p) + E_c(k3). Vectors are tuples of three.
 
 from __future__ import annotations
 
-from math import copysign, cos, pi, sin, sqrt
+from math import cos, pi, sin, sqrt
+
+from .elementary import inverse_root, reciprocal, root
 
 TINY = 1e-300
+NOTHING = 1e-18
+"""A squared momentum [GeV^2] below this is 0: nodes are never that close."""
+LEVEL = 1e-6
+"""A unit vector with z above minus this points up: nodes often make z vanish but for rounding."""
 
 
 def dot(a, b):
@@ -18,7 +24,7 @@ def dot(a, b):
 
 def energy(p, m2):
     """E = sqrt(p^2 + m^2)."""
-    return sqrt(dot(p, p) + m2)
+    return root(dot(p, p) + m2)
 
 
 def invariant_mass2(p, ep, k, ek, sum_m2):
@@ -26,35 +32,43 @@ def invariant_mass2(p, ep, k, ek, sum_m2):
     return sum_m2 + 2.0 * (ep * ek - dot(p, k))
 
 
+def kallen(s, m2, n2):
+    """4 s k*^2 of two particles with squared masses m2 and n2 in their centre-of-mass frame."""
+    gap = s - m2 - n2
+    return gap * gap - 4.0 * m2 * n2
+
+
 def breakup_momentum2(s, m2, n2):
     """k*^2 of two particles with squared masses m2 and n2 in their centre-of-mass frame."""
-    gap = s - m2 - n2
-    return (gap * gap - 4.0 * m2 * n2) / (4.0 * s)
+    return kallen(s, m2, n2) / (4.0 * s)
 
 
 def two_body_phase_space(s, k_out):
     """Phi2 = (1 / 8 pi) (2 k* / sqrt s)."""
-    return k_out / (4.0 * pi * sqrt(s))
+    return k_out * inverse_root(s) * (0.25 / pi)
 
 
-def to_rest_frame(k, ek, total, e, root_s):
-    """The vector k seen from the frame in which the pair (total, e) is at rest."""
-    c = dot(total, k) / (root_s * (e + root_s)) - ek / root_s
+def to_rest_frame(k, ek, total, over_root, boost):
+    """The vector k seen from the frame in which the pair (total, e) is at rest.
+
+    over_root = 1/sqrt(s), boost = 1/(sqrt(s) (e + sqrt(s)))
+    """
+    c = dot(total, k) * boost - ek * over_root
     return k[0] + total[0] * c, k[1] + total[1] * c, k[2] + total[2] * c
 
 
-def from_rest_frame(k, ek, total, e, root_s):
+def from_rest_frame(k, ek, total, over_root, boost):
     """The way back: k in the rest frame of (total, e), seen from the grid."""
-    c = dot(total, k) / (root_s * (e + root_s)) + ek / root_s
+    c = dot(total, k) * boost + ek * over_root
     return k[0] + total[0] * c, k[1] + total[1] * c, k[2] + total[2] * c
 
 
 def unit_vector(k):
-    """k / |k|; the z axis where k vanishes."""
+    """k / |k|; the z axis where k vanishes but for rounding."""
     norm2 = dot(k, k)
-    inverse = 1.0 / sqrt(norm2 + TINY)
-    z = k[2] * inverse if norm2 > TINY else 1.0
-    return k[0] * inverse, k[1] * inverse, z
+    there = norm2 > NOTHING
+    inverse = inverse_root(norm2) if there else 0.0
+    return k[0] * inverse, k[1] * inverse, (k[2] * inverse if there else 1.0)
 
 
 def circle(u):
@@ -68,9 +82,9 @@ def turn(n, one_minus_cos, phi_cos, phi_sin):
     The two axes across n come from the branch-free construction of Duff et al. (2017).
     """
     cosine = 1.0 - one_minus_cos
-    sine = sqrt(one_minus_cos * (1.0 + cosine))
-    sign = copysign(1.0, n[2])
-    a = -1.0 / (sign + n[2])
+    sine = root(one_minus_cos * (1.0 + cosine))
+    sign = 1.0 if n[2] > -LEVEL else -1.0
+    a = -reciprocal(sign + n[2])
     b = n[0] * n[1] * a
     x = sine * phi_cos
     y = sine * phi_sin
@@ -87,9 +101,9 @@ def peaked_angle(u, tau_min, tau_max, span):
     tau = screening2 - t runs from tau_min at cos = 1 to tau_max at cos = 1 - span, linearly in
     cos; tau_min = tau_max is a flat angle.
     """
-    v = u * tau_min / (tau_max - u * (tau_max - tau_min))
-    tau = tau_min + v * (tau_max - tau_min)
-    return span * v, tau * tau / (tau_min * tau_max)
+    inverse = reciprocal(tau_max - u * (tau_max - tau_min))
+    ratio = tau_min * inverse
+    return span * u * ratio, ratio * tau_max * inverse
 
 
 def inverse_energy(e, at_rest):
@@ -116,22 +130,30 @@ def scatter(p, k3, m2, draws, angle, at_rest):
     threshold = sqrt(ma2) + sqrt(mb2)
     open_ = s > threshold * threshold * (1.0 + 1e-12) + 1e-12
     s = s if open_ else 1.0 + threshold * threshold
-    root_s = sqrt(s)
-    k_out = sqrt(max(breakup_momentum2(s, ma2, mb2), 0.0))
-    k_in = sqrt(max(breakup_momentum2(s, mc2, md2), 0.0))
-    e1 = (s + ma2 - mb2) / (2.0 * root_s)
-    e3 = (s + mc2 - md2) / (2.0 * root_s)
+    over_root = inverse_root(s)
+    root_s = s * over_root
+    half_over_root = 0.5 * over_root
+    k_out = root(max(kallen(s, ma2, mb2), 0.0)) * half_over_root
+    k_in = root(max(kallen(s, mc2, md2), 0.0)) * half_over_root
+    e1 = (s + ma2 - mb2) * half_over_root
+    e3 = (s + mc2 - md2) * half_over_root
     t_forward = ma2 + mc2 - 2.0 * (e1 * e3 - k_in * k_out)
     tau_min = peak * (screening2 - t_forward) + (1.0 - peak)
     tau_max = tau_min + peak * span * 2.0 * k_in * k_out
     one_minus_cos, unpeak = peaked_angle(draws[0], tau_min, tau_max, span)
     t = t_forward - 2.0 * k_in * k_out * one_minus_cos
     phi_cos, phi_sin = circle(draws[1])
-    axis = unit_vector(to_rest_frame(k3, ek, total, e, root_s))
+    moving = ep * ek > 0.0
+    both = ep * ek if moving else 1.0
+    inverse = reciprocal((e + root_s) * both)  # one division for two
+    boost = inverse * both * over_root
+    axis = unit_vector(to_rest_frame(k3, ek, total, over_root, boost))
     n = turn(axis, one_minus_cos, phi_cos, phi_sin)
-    k1 = from_rest_frame((k_out * n[0], k_out * n[1], k_out * n[2]), e1, total, e, root_s)
-    inverse = inverse_energy(ep, at_rest) * inverse_energy(ek, at_rest)
-    weight = two_body_phase_space(s, k_out) * unpeak * inverse if open_ else 0.0
+    k1 = from_rest_frame((k_out * n[0], k_out * n[1], k_out * n[2]), e1, total, over_root, boost)
+    over_energies = inverse * (e + root_s)
+    if not moving:
+        over_energies = inverse_energy(ep, at_rest) * inverse_energy(ek, at_rest)
+    weight = two_body_phase_space(s, k_out) * unpeak * over_energies if open_ else 0.0
     return k1, e, s, t, weight
 
 
@@ -148,7 +170,7 @@ def momentum_transfer2(k1, k3):
 
 def screened(t, q2, screening2, ekt):
     """t as it stands in a propagator: t - m^2 (ekt = 0) or t (q^2 + m^2)/q^2 (ekt = 1)."""
-    return t - screening2 + ekt * (screening2 + t * screening2 / (q2 + TINY))
+    return t - screening2 if ekt == 0.0 else t * (q2 + screening2) / (q2 + TINY)
 
 
 def root_through_k2(p, k3, k1x, k1y, m2, branch):
@@ -169,9 +191,9 @@ def root_through_k2(p, k3, k1x, k1y, m2, branch):
     h = alpha * alpha - rest * (k1x * k1x + k1y * k1y + ma2)
     threshold = sqrt(ma2) + sqrt(mb2)
     exists = h > 0.0 and rest > 0.0 and alpha > 0.0 and s > threshold * threshold
-    root = sqrt(h) if exists else 1.0
-    k1z = (alpha * beta + branch * root) / (rest if rest > 0.0 else 1.0)
-    return k1z, (1.0 / (4.0 * e * root) if exists else 0.0)
+    sqrt_h = sqrt(h) if exists else 1.0
+    k1z = (alpha * beta + branch * sqrt_h) / (rest if rest > 0.0 else 1.0)
+    return k1z, (1.0 / (4.0 * e * sqrt_h) if exists else 0.0)
 
 
 def root_through_k3(p, k2, k1x, k1y, m2, branch):
@@ -195,3 +217,28 @@ def root_through_k3(p, k2, k1x, k1y, m2, branch):
     exists = exists and e3 > 0.0 and (a0 + k1z * qz) * delta > 0.0
     jacobian = abs(k1z * e3 - (k1z + qz) * e1)
     return k1z, (1.0 / (4.0 * jacobian + TINY) if exists and jacobian > 0.0 else 0.0)
+
+
+def root_event(p, free, k1x, k1y, m2, branch, through_k3):
+    """One root of the paper's delta function: k1, k3, s, t and the weight of the event.
+
+    ``free`` is k3, or k2 if the delta function was spent on k3. The weight stands for the same
+    Phi2 / (E_c E_d) as in ``scatter`` and is 0 where there is no root.
+    """
+    ma2, mb2, mc2, md2 = m2
+    if through_k3:
+        k1z, chance = root_through_k3(p, free, k1x, k1y, m2, branch)
+        k3 = (k1x + free[0] - p[0], k1y + free[1] - p[1], k1z + free[2] - p[2])
+        e_free = energy(free, mb2)
+    else:
+        k1z, chance = root_through_k2(p, free, k1x, k1y, m2, branch)
+        k3 = (free[0], free[1], free[2])
+        e_free = energy(free, mc2)
+    k1 = (k1x, k1y, k1z)
+    ep = energy(p, md2)
+    e3 = energy(k3, mc2)
+    s = invariant_mass2(p, ep, k3, e3, mc2 + md2)
+    valid = chance > 0.0 and e_free > 0.0 and ep > 0.0 and s > 0.0
+    t = invariant_t(k1, energy(k1, ma2), k3, e3, ma2 + mc2)
+    weight = chance / (4.0 * pi * pi * e_free * ep) if valid else 0.0
+    return k1, k3, (s if valid else 1.0), (t if valid else -0.5), weight

@@ -37,28 +37,37 @@ def _inverse_energy_sums(f, p2, m2, at_rest):
     return first.sum(), third.sum()
 
 
-@kernel
-def _solved(matrix, right):
-    """x of matrix x = right by elimination with pivots, in a fixed order on any machine."""
-    a, x = matrix.copy(), right.copy()
-    n = x.size
+def eliminate(a, x, n):
+    """Solve a x' = x in place by elimination with pivots, in a fixed order on any machine.
+
+    a : n x n matrix, row after row; x : right-hand side, overwritten by the solution
+    """
     for i in range(n):
         pivot = i
         for r in range(i + 1, n):
-            if abs(a[r, i]) > abs(a[pivot, i]):
+            if abs(a[r * n + i]) > abs(a[pivot * n + i]):
                 pivot = r
         for c in range(n):
-            a[i, c], a[pivot, c] = a[pivot, c], a[i, c]
+            a[i * n + c], a[pivot * n + c] = a[pivot * n + c], a[i * n + c]
         x[i], x[pivot] = x[pivot], x[i]
         for r in range(i + 1, n):
-            factor = a[r, i] / a[i, i]
+            factor = a[r * n + i] / a[i * n + i]
             for c in range(i, n):
-                a[r, c] -= factor * a[i, c]
+                a[r * n + c] -= factor * a[i * n + c]
             x[r] -= factor * x[i]
     for i in range(n - 1, -1, -1):
         for c in range(i + 1, n):
-            x[i] -= a[i, c] * x[c]
-        x[i] /= a[i, i]
+            x[i] -= a[i * n + c] * x[c]
+        x[i] /= a[i * n + i]
+
+
+_eliminate = kernel(eliminate)
+
+
+def _solved(matrix: Array, right: Array) -> Array:
+    """x of matrix x = right."""
+    x = right.copy()
+    _eliminate(matrix.ravel(), x, len(x))
     return x
 
 

@@ -21,7 +21,8 @@ from .equilibrium import Equilibrium
 from .errors import InputError
 from .grid import PhaseSpace
 from .model import Model
-from .observables import QUANTITIES, Shells, entropy
+from .moments import Shells
+from .observables import QUANTITIES, entropy
 
 AXES = ["x", "y", "z"]
 
@@ -46,7 +47,7 @@ def dataset(
     attributes: Mapping[str, Any],
 ) -> xr.Dataset:
     """All records, snapshots and the predicted equilibrium, with units on everything."""
-    ds = xr.Dataset(attrs={**versions(), **attributes})
+    ds: dict[str, Any] = {}
     ds["time"] = ("time", [r["time"] for r in records], _attrs("fm", "time"))
     ds["species"] = ("species", list(model.names))
     ds["process"] = ("process", [q.name for q in model.processes])
@@ -77,10 +78,10 @@ def dataset(
     ds["equilibrium_number"] = ("species", density, _attrs("fm^-3", f"particle density {final}"))
     ds["equilibrium_entropy"] = ((), total, _attrs("fm^-3", f"entropy density {final}"))
     ds["equilibrium_spectrum"] = (("species", "p"), spectrum, _attrs("1", f"spectrum {final}"))
-    return ds
+    return xr.Dataset(ds, attrs={**versions(), **attributes})
 
 
-def _add_prediction(ds: xr.Dataset, predicted: Equilibrium) -> None:
+def _add_prediction(ds: dict[str, Any], predicted: Equilibrium) -> None:
     """The final state that the conserved quantities alone prescribe."""
     final = "of the predicted final equilibrium"
     entries: dict[str, tuple[tuple[str, ...], Any, str, str]] = {

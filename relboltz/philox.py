@@ -20,8 +20,8 @@ UNIT = 2.0**-32
 
 def philox_round(c0, c1, c2, c3, k0, k1):
     """One round; words of 32 bits are held in 64, so that nothing depends on wrap-around."""
-    p0 = M0 * c0
-    p1 = M1 * c2
+    p0 = M0 * (c0 & MASK)  # says that 32 x 32 bits are multiplied
+    p1 = M1 * (c2 & MASK)
     return (p1 >> HALF) ^ c1 ^ k0, p1 & MASK, (p0 >> HALF) ^ c3 ^ k1, p0 & MASK
 
 

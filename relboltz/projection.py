@@ -8,11 +8,12 @@ numbers, which is exact and lets a CPU land many events at once.
 
 from __future__ import annotations
 
-from math import sqrt
-
-import numpy as np
+from .elementary import floor, reciprocal, root
 
 FAR = 1e30
+TIE = 1e-12
+"""Pairs this near to the energy shell are on it, whichever way their energy was rounded."""
+ON_SHELL = 4.0 * (1.0 - TIE)
 WALK = 32
 """Steps of the walk from k1 to P/2 that looks for a pair below the energy shell."""
 
@@ -24,7 +25,7 @@ def node_momentum(index, cells, h):
 
 def node_position(k, cells, h):
     """Where a momentum lies in units of nodes along one axis."""
-    return k / h + 0.5 * (cells - 1.0)
+    return k * reciprocal(h) + 0.5 * (cells - 1.0)
 
 
 def candidate(index, position, total, cells, h):
@@ -36,85 +37,124 @@ def candidate(index, position, total, cells, h):
     q = node_momentum(total - index, cells, h)
     d = (position - index) * h
     last = cells - 1.0
-    outside = max(max(-index, index - last), max(index - total, total - index - last))
-    return k * k, q * q, (FAR if outside > 0.0 else d * d)
+    inside = max(total - last, 0.0) <= index and index <= min(total, last)
+    return k * k, q * q, (d * d if inside else FAR)
 
 
-def consider(corner, x, y, z, e, m2, best):
-    """Keep the corner if its pair is the closest below, or the closest above, the energy e."""
-    low, d_low, e_low, high, d_high, e_high = best
-    pair = sqrt(x[0] + y[0] + z[0] + m2[0]) + sqrt(x[1] + y[1] + z[1] + m2[1])
-    distance = x[2] + y[2] + z[2]
-    d_below = distance if pair <= e else FAR
-    d_above = FAR if pair <= e else distance
-    nearer = d_below < d_low
-    low = corner if nearer else low
-    e_low = pair if nearer else e_low
-    d_low = min(d_below, d_low)
-    nearer = d_above < d_high
-    high = corner if nearer else high
-    e_high = pair if nearer else e_high
-    d_high = min(d_above, d_high)
-    return low, d_low, e_low, high, d_high, e_high
+def consider(corner, a, b, distance, e2, best):
+    """Keep the corner if its pair is the closest below, or the closest above, the energy shell.
+
+    With a and b the squared energies of the pair, sqrt(a) + sqrt(b) <= e is the same as
+    4 a b <= (e^2 - a - b)^2 with e^2 - a - b >= 0: no roots are needed to tell.
+    """
+    low, d_low, high, d_high = best
+    rest = e2 - a - b
+    below = ON_SHELL * (a * b) <= rest * abs(rest)
+    nearer = distance < (d_low if below else d_high)
+    nearer_low = nearer and below
+    nearer_high = nearer and not below
+    low = corner if nearer_low else low
+    d_low = distance if nearer_low else d_low
+    high = corner if nearer_high else high
+    d_high = distance if nearer_high else d_high
+    return low, d_low, high, d_high
+
+
+def corner_node(corner, j, cells, x0, x1, y0, y1, z0, z1):
+    """Number of the node at a corner of the cube above the indices j, and its pair's energy."""
+    upper_z = corner >= 4.0
+    rest = corner - 4.0 if upper_z else corner
+    upper_y = rest >= 2.0
+    upper_x = (rest - 2.0 if upper_y else rest) >= 1.0
+    a = (x1[0] if upper_x else x0[0]) + (y1[0] if upper_y else y0[0])
+    b = (x1[1] if upper_x else x0[1]) + (y1[1] if upper_y else y0[1])
+    a = a + (z1[0] if upper_z else z0[0])
+    b = b + (z1[1] if upper_z else z0[1])
+    x = j[0] + 1.0 if upper_x else j[0]
+    y = j[1] + 1.0 if upper_y else j[1]
+    z = j[2] + 1.0 if upper_z else j[2]
+    return ((x * cells[1] + y) * cells[2] + z if corner >= 0.0 else -1.0), root(a) + root(b)
 
 
 def bracket(position, total, e, m2, cells, h):
     """The two corners of the cube around k1 whose node pairs bracket the energy e.
 
-    Returns (low, e_low, high, e_high): corner codes 0-7 (bits 0, 1, 2: the upper node in x, y,
-    z) of the closest pair with energy <= e and of the closest with energy > e, -1 where none.
+    Returns (low, e_low, high, e_high): the nodes of the closest pair with energy <= e and of the
+    closest with energy > e, -1 where there is none, and the energies of these pairs.
     """
-    jx = np.floor(position[0])
-    jy = np.floor(position[1])
-    jz = np.floor(position[2])
-    x0 = candidate(jx, position[0], total[0], cells[0], h[0])
-    x1 = candidate(jx + 1.0, position[0], total[0], cells[0], h[0])
-    y0 = candidate(jy, position[1], total[1], cells[1], h[1])
-    y1 = candidate(jy + 1.0, position[1], total[1], cells[1], h[1])
-    z0 = candidate(jz, position[2], total[2], cells[2], h[2])
-    z1 = candidate(jz + 1.0, position[2], total[2], cells[2], h[2])
-    best = (-1.0, FAR, 0.0, -1.0, FAR, 0.0)
-    best = consider(0.0, x0, y0, z0, e, m2, best)
-    best = consider(1.0, x1, y0, z0, e, m2, best)
-    best = consider(2.0, x0, y1, z0, e, m2, best)
-    best = consider(3.0, x1, y1, z0, e, m2, best)
-    best = consider(4.0, x0, y0, z1, e, m2, best)
-    best = consider(5.0, x1, y0, z1, e, m2, best)
-    best = consider(6.0, x0, y1, z1, e, m2, best)
-    best = consider(7.0, x1, y1, z1, e, m2, best)
-    low, _, e_low, high, _, e_high = best
+    j = (floor(position[0]), floor(position[1]), floor(position[2]))
+    x0 = candidate(j[0], position[0], total[0], cells[0], h[0])
+    x1 = candidate(j[0] + 1.0, position[0], total[0], cells[0], h[0])
+    y0 = candidate(j[1], position[1], total[1], cells[1], h[1])
+    y1 = candidate(j[1] + 1.0, position[1], total[1], cells[1], h[1])
+    z0 = candidate(j[2], position[2], total[2], cells[2], h[2])
+    z1 = candidate(j[2] + 1.0, position[2], total[2], cells[2], h[2])
+    z0 = (z0[0] + m2[0], z0[1] + m2[1], z0[2])
+    z1 = (z1[0] + m2[0], z1[1] + m2[1], z1[2])
+    a00, a10, a01, a11 = x0[0] + y0[0], x1[0] + y0[0], x0[0] + y1[0], x1[0] + y1[0]
+    b00, b10, b01, b11 = x0[1] + y0[1], x1[1] + y0[1], x0[1] + y1[1], x1[1] + y1[1]
+    d00, d10, d01, d11 = x0[2] + y0[2], x1[2] + y0[2], x0[2] + y1[2], x1[2] + y1[2]
+    e2 = e * e
+    best = (-1.0, FAR, -1.0, FAR)
+    best = consider(0.0, a00 + z0[0], b00 + z0[1], d00 + z0[2], e2, best)
+    best = consider(1.0, a10 + z0[0], b10 + z0[1], d10 + z0[2], e2, best)
+    best = consider(2.0, a01 + z0[0], b01 + z0[1], d01 + z0[2], e2, best)
+    best = consider(3.0, a11 + z0[0], b11 + z0[1], d11 + z0[2], e2, best)
+    best = consider(4.0, a00 + z1[0], b00 + z1[1], d00 + z1[2], e2, best)
+    best = consider(5.0, a10 + z1[0], b10 + z1[1], d10 + z1[2], e2, best)
+    best = consider(6.0, a01 + z1[0], b01 + z1[1], d01 + z1[2], e2, best)
+    best = consider(7.0, a11 + z1[0], b11 + z1[1], d11 + z1[2], e2, best)
+    low, e_low = corner_node(best[0], j, cells, x0, x1, y0, y1, z0, z1)
+    high, e_high = corner_node(best[2], j, cells, x0, x1, y0, y1, z0, z1)
     return low, e_low, high, e_high
 
 
 def walk(step, position, total, e, m2, cells, h):
     """A node pair below the energy shell, found on the way from k1 to P/2.
 
-    Returns the node's indices along x, y, z and the pair's energy; an energy above e (or FAR,
-    out of the box) says that this step of the walk found none.
+    Returns the node's indices along x, y, z and the pair's energy; FAR says that this step of
+    the walk found none.
     """
     part = step / WALK
-    lx = np.floor(position[0] + part * (0.5 * total[0] - position[0]) + 0.5)
-    ly = np.floor(position[1] + part * (0.5 * total[1] - position[1]) + 0.5)
-    lz = np.floor(position[2] + part * (0.5 * total[2] - position[2]) + 0.5)
+    lx = floor(position[0] + part * (0.5 * total[0] - position[0]) + 0.5)
+    ly = floor(position[1] + part * (0.5 * total[1] - position[1]) + 0.5)
+    lz = floor(position[2] + part * (0.5 * total[2] - position[2]) + 0.5)
     x = candidate(lx, position[0], total[0], cells[0], h[0])
     y = candidate(ly, position[1], total[1], cells[1], h[1])
     z = candidate(lz, position[2], total[2], cells[2], h[2])
-    pair = sqrt(x[0] + y[0] + z[0] + m2[0]) + sqrt(x[1] + y[1] + z[1] + m2[1])
-    return lx, ly, lz, (pair if x[2] + y[2] + z[2] < FAR else FAR)
+    pair = root(x[0] + y[0] + z[0] + m2[0]) + root(x[1] + y[1] + z[1] + m2[1])
+    below = pair <= e * (1.0 + TIE) and x[2] + y[2] + z[2] < FAR
+    return lx, ly, lz, (pair if below else FAR)
 
 
-def corner_node(corner, position, cells):
-    """Number of the node at a corner of the cube around a position; -1 for no corner."""
-    bz = np.floor(0.25 * corner)
-    by = np.floor(0.5 * (corner - 4.0 * bz))
-    bx = corner - 4.0 * bz - 2.0 * by
-    x = np.floor(position[0]) + bx
-    y = np.floor(position[1]) + by
-    z = np.floor(position[2]) + bz
-    return (x * cells[1] + y) * cells[2] + z if corner >= 0.0 else -1.0
+def walk_down(position, total, e, m2, cells, h):
+    """The first pair below the energy shell on the way to P/2: its node, -1 if none, and energy."""
+    for step in range(1, WALK + 1):
+        lx, ly, lz, pair = walk(float(step), position, total, e, m2, cells, h)
+        if pair < FAR:
+            return (lx * cells[1] + ly) * cells[2] + lz, pair
+    return -1.0, 0.0
+
+
+def nearest_node(k, cells, h):
+    """Number of the node whose cell holds a momentum; -1 outside the box."""
+    x = floor(node_position(k[0], cells[0], h[0]) + 0.5)
+    y = floor(node_position(k[1], cells[1], h[1]) + 0.5)
+    z = floor(node_position(k[2], cells[2], h[2]) + 0.5)
+    low = min(min(x, y), z)
+    high = max(max(x - cells[0], y - cells[1]), z - cells[2])
+    return (x * cells[1] + y) * cells[2] + z if low >= 0.0 and high < 0.0 else -1.0
 
 
 def energy_split(e, e_low, e_high):
     """r with (1 - r) e_low + r e_high = e: the share of the high pair, between 0 and 1."""
     gap = e_high - e_low
-    return min(max((e - e_low) / (gap if gap > 0.0 else 1.0), 0.0), 1.0)
+    return min(max((e - e_low) * reciprocal(gap if gap > 0.0 else 1.0), 0.0), 1.0)
+
+
+def landing(position, total, e, m2, cells, h):
+    """Nodes of the low and of the high pair, and the share of the high one; -1 where none."""
+    low, e_low, high, e_high = bracket(position, total, e, m2, cells, h)
+    if high >= 0.0 and low < 0.0:
+        low, e_low = walk_down(position, total, e, m2, cells, h)
+    return low, high, energy_split(e, e_low, e_high)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,17 +14,19 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from . import checks, equilibrium, initial, output
-from .backends.cpu import CpuBackend
-from .collisions import Sampling
+from .backends import choose, resolve
+from .collisions import Flows, Sampling
 from .config import Config, Settings, short_axes
 from .errors import Halted, InputError, Interrupted, RunError
+from .flight import Leg, launch
 from .grid import PhaseSpace
 from .initial import NodeValues, Shape, Start, evaluate, starting_states
 from .model import Model
+from .moments import Shells
 from .observables import Observer
 from .progress import Moment, Report, bar
-from .stepping import StepControl, Stepper, StepReport, initial_state
-from .watching import Interrupt, Stops, Watch, interruptible
+from .stepping import StepControl, initial_state
+from .watching import Interrupt, Stops, interruptible
 
 
 def solve(
@@ -51,7 +52,8 @@ def solve(
     progress : a bar where somebody watches (True), none (False), or a function that is called
         with a ``relboltz.progress.Moment`` after every step
     **options : keys of [collisions], [time], [run] and [output]: samples, seed, projection,
-        sampling, symmetrical, pairs, step, tolerance, threads, every, snapshots
+        sampling, symmetrical, pairs, step, tolerance, backend, precision, threads, every,
+        snapshots
 
     Returns
     -------
@@ -64,6 +66,7 @@ def solve(
     RunError, Interrupted : what was computed is in their ``dataset``, and in ``file`` if given
     """
     settings = Settings.from_options(end=end, **options)
+    resolve(settings.run.backend, settings.run.precision)
     if file is not None:
         output.check_writable(Path(file))
     states = starting_states(initial, model)
@@ -120,6 +123,7 @@ def run_config(
 ) -> xr.Dataset:
     """Run a configuration and write its output file; ``announce`` sees the run before it starts."""
     path = file if file is not None else Path(config.output.file)
+    resolve(config.run.backend, config.run.precision)
     output.check_writable(path)
     model, shapes = config.build_model(), config.build_initial()
     files = {n: Path(s.path) for n, s in shapes.items() if isinstance(s, initial.FromFile)}
@@ -167,23 +171,29 @@ class Run:
         self.said: list[str] = []
         self.start = initial_state(grid, model, f)
         self.predicted = checks.predict_from(grid, model, self.start.occupation(model))
-        self.backend = CpuBackend(
-            grid, model, Sampling(**settings.collisions.model_dump()), settings.run.threads
+        self.backend = choose(
+            grid, model, Sampling(**settings.collisions.model_dump()), settings.run
         )
-        checks.check_model(self.backend, self.start.mass_squared, self.start.screening2)
+        elements = self.backend.elements
+        checks.check_model(elements, grid, self.start.mass_squared, self.start.screening2)
         if self.predicted.found and model.thermal:  # masses move: check where they will end, too
             final, m2 = self.predicted.f, self.predicted.mass_squared
             y = equilibrium.coupling_integrals(grid, model, final, m2)
-            checks.check_model(self.backend, m2, model.screening.squared(y))
+            checks.check_model(elements, grid, m2, model.screening.squared(y))
         squares = (self.start.mass_squared, self.start.screening2)
         checks.warn_of_setup(grid, model, squares, self.predicted, self.said)
-        self.observer = Observer(grid, model, self.start, self.predicted)
+        time, kept = settings.time, settings.output
+        self.stops = Stops(time.end, kept.every, kept.snapshots)
+        shells = Shells.of(grid)
         self.sink = output.Sink(file)
         self.attributes = self._attributes(title, configuration)
         self.records: list[dict[str, Any]] = []
         self.snapshots: list[tuple[float, NDArray[np.float64]]] = []
-        self.watch = Watch()
-        self.state = self.start
+        self.flight = launch(
+            self.backend, self.start, StepControl(settings.time.step, settings.time.tolerance),
+            self.stops.near, shells, self.predicted.f,
+        )  # fmt: skip
+        self.observer = Observer(grid, model, self.start, self.flight.moments())
 
     def _attributes(self, title: str, configuration: str) -> dict[str, Any]:
         energy = equilibrium.total_energy(
@@ -207,7 +217,6 @@ class Run:
         began = time.perf_counter()
         with interruptible() as interrupt:
             self.backend.interrupt = interrupt
-            self.state = self.start
             try:
                 self._loop(interrupt, progress)
             except Halted:
@@ -224,75 +233,70 @@ class Run:
         return ds
 
     def _loop(self, interrupt: Interrupt, progress: Report | None) -> None:
-        """Choose a length, step, look at it, record."""
-        time, output = self.settings.time, self.settings.output
-        stepper = Stepper(self.backend, self.start.bits)
-        control = StepControl(time.step, time.tolerance)
-        stops = Stops(time.end, output.every, output.snapshots)
-        self._record(stops)
-        while self.state.time < time.end and not interrupt:
-            room = stops.next(self.state.time) - self.state.time
-            new, report = stepper.step(self.state, control.length(room))
-            if not control.learn(report):
-                continue
-            self._complete(report)
-            self.state = stops.snap(new)
-            if self.watch.steps == 1:  # the first record had no step behind it
-                self.records[0]["source"] = self.observer.source(self.state)
-            self._record(stops)
-            if progress is not None:
-                progress(self._progress(report))
+        """From stop to stop: advance, look at what the steps showed, record."""
+        flight, end = self.flight, self.settings.time.end
+        self._record()
+        while flight.state.time < end and not interrupt:
+            for leg in flight.advance(self.stops.next(flight.state.time)):
+                self._complete(leg.flows, leg.null_weight)
+                self._record()
+                if progress is not None:
+                    progress(self._progress(leg))
+                if interrupt:
+                    return
         if not interrupt:
-            flows, null = stepper.evaluate(self.state)
-            self._complete(replace(report, flows=flows, null_weight=null), last=True)
+            self._complete(*flight.evaluate())
 
     def _warn(self) -> None:
         """Say what the steps themselves showed of the accuracy."""
-        if not self.watch.steps:
+        if not self.flight.watch.steps:
             return
-        checks.warn_of_run(*self.watch.summary(), self.said)
+        checks.warn_of_run(*self.flight.watch.summary(), self.said)
         first, last = self.records[0], self.records[-1]
-        drift = int(last["charge_drift"][0]) * self.state.unit * self.grid.measure
+        drift = int(last["charge_drift"][0]) * self.start.unit * self.grid.measure
         number = drift / float(first["charge_density"][0])
         checks.warn_of_drift(number, last["energy_total"] / first["energy_total"] - 1, self.said)
 
-    def _record(self, stops: Stops) -> None:
+    def _record(self) -> None:
         """Measure the state if a record is due, keep its f if a snapshot is."""
-        record, snapshot = (w(self.state.time) for w in (stops.wants_record, stops.wants_snapshot))
+        now = self.flight.state.time
+        record, snapshot = self.stops.wants_record(now), self.stops.wants_snapshot(now)
         if record:
             self._measure()
         if snapshot:
-            self.snapshots.append((self.state.time, self.state.occupation(self.model)))
+            self.snapshots.append((now, self.flight.occupation()))
         if (record or snapshot) and self.sink.due():
             self.sink.write(self._dataset("running"))
 
     def _measure(self) -> None:
-        record = self.observer.record(self.state)
-        self.records.append(record | self.watch.since_last_record())
+        state, moments = self.flight.state, self.flight.moments()
+        record = self.observer.record(state, moments)
+        self.records.append(record | self.flight.watch.since_last_record())
+        if len(self.records) == 2 and self.flight.first:  # the first record had no step behind it
+            self.records[0]["source"] = self.observer.first_source(*self.flight.first)
 
-    def _complete(self, report: StepReport, last: bool = False) -> None:
+    def _complete(self, flows: Flows | None, null_weight: float) -> None:
         """Rates of a recorded state are known once the next step has looked at it."""
-        _check_finite(self.model, self.state.time, report)
-        if np.isnan(self.records[-1]["null_weight"]):
-            self.records[-1] |= self.observer.rates(report)
-        if not last:
-            self.watch.see(report)
+        if flows is not None and np.isnan(self.records[-1]["null_weight"]):
+            self.records[-1] |= self.observer.rates(flows, null_weight)
 
-    def _progress(self, report: StepReport) -> Moment:
+    def _progress(self, leg: Leg) -> Moment:
         energy = self.records[-1]["energy_total"] / self.records[0]["energy_total"] - 1
         drift = max((abs(int(d)) for d in self.records[-1]["charge_drift"]), default=0)
-        return Moment(self.state.time, self.settings.time.end, report.length, drift, energy)
+        state = self.flight.state
+        return Moment(state.time, self.settings.time.end, leg.length, drift, energy)
 
     def _finish(self, status: str, began: float) -> xr.Dataset:
         """The whole result; a run that ended early also keeps the last good state."""
         if status != "done":
-            if not self.records or self.records[-1]["time"] < self.state.time:
+            now = self.flight.state.time
+            if not self.records or self.records[-1]["time"] < now:
                 self._measure()
-            if not self.snapshots or self.snapshots[-1][0] < self.state.time:
-                self.snapshots.append((self.state.time, self.state.occupation(self.model)))
+            if not self.snapshots or self.snapshots[-1][0] < now:
+                self.snapshots.append((now, self.flight.occupation()))
         self._warn()
         self.attributes["wall_seconds"] = time.perf_counter() - began
-        self.attributes["steps"] = self.watch.steps
+        self.attributes["steps"] = self.flight.watch.steps
         self.attributes["clamped_matrix_elements"] = self.backend.clamped
         ds = self._dataset(status)
         self.sink.write(ds, final=True)
@@ -304,11 +308,3 @@ class Run:
             self.grid, self.model, self.observer.shells.p, self.records, self.snapshots,
             self.predicted, attributes,
         )  # fmt: skip
-
-
-def _check_finite(model: Model, time: float, report: StepReport) -> None:
-    for process, flow in zip(model.processes, report.flows.forward, strict=True):
-        if not np.isfinite(flow):
-            raise RunError(
-                f"process {process.name}: its rate is {flow}, not a number, at t = {time:.6g} fm"
-            )

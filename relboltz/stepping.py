@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from . import equilibrium
 from .backends.cpu import CpuBackend
 from .collisions import Draw, Flows
+from .control import FIRST_STEP, adapted, mean_ahead, step_length
 from .errors import InputError, RunError
 from .grid import PhaseSpace
 from .model import Model
@@ -25,28 +26,16 @@ FEWEST_BITS = 50
 """Binary digits that the total may have before the point."""
 TOTAL_BITS = 61
 """All particles of the box fit into one cell without overflow."""
-SUM_BITS = 60
+SUM_BITS = 59
 """Sums over all events stay below this many binary digits."""
-MAX_CHANGE_RATIO = 0.9
-"""Largest |C(n1) - C(n0)| / |C(n0)| of a step: keeps fast modes inside Heun's stable range."""
-GROWTH = 1.25
-"""Largest growth of the step from one step to the next."""
-SAFETY = 0.9
-REJECT = 0.7
-"""A step that should have been shorter than this part of itself is done again."""
-FIRST_STEP = 1e-3
-"""First length of an automatic run [fm]; it grows, or shrinks, from there."""
-SHORTEST = 1e-7
-"""No step below this length [fm] is done again."""
-STILL = 1e-6
-"""Errors below this part of the tolerance never shorten the step."""
 
 
 @dataclass(frozen=True)
 class State:
     """A moment of a run.
 
-    number : N_a f of all cells (species by node) in units of 2^-bits
+    number : N_a f of all cells (species by node) in units of 2^-bits; empty on the host while
+        the state lives on a GPU
     mass_squared, screening2 : of this very state [GeV^2]
     past : of the last two steps, newest first: mass_squared, screening2 before it, its length [fm]
     """
@@ -131,22 +120,20 @@ def with_masses(grid: PhaseSpace, model: Model, state: State) -> State:
     return replace(state, mass_squared=mass_squared, screening2=screening2)
 
 
-def mean_ahead(
-    now: NDArray[np.float64], past: list[tuple[NDArray[np.float64], float]], length: float
-) -> NDArray[np.float64]:
-    """Mean of the values now and after the next length, extrapolated through past values.
+def masses_ahead(state: State, length: float) -> NDArray[np.float64]:
+    """Squared masses and, last, the screening mass that a step of this length should take.
 
-    past: values before the last steps, newest first, and the lengths of those steps. Quadratic
-    with two of them, linear with one; never outside of a factor two.
+    Their means over the step, extrapolated from the last two steps.
     """
-    before, last = past[0]
-    slope = (now - before) / last
-    ahead = length * slope
-    if len(past) > 1:
-        first, earlier = past[1]
-        bend = (slope - (before - first) / earlier) / (last + earlier)
-        ahead = ahead + length * (length + last) * bend
-    return np.clip(now + 0.5 * ahead, 0.5 * now, 2.0 * now)
+    now = np.append(state.mass_squared, state.screening2)
+    m2, screening2, last = state.past[0]
+    before = np.append(m2, screening2)
+    first, earlier = before, 0.0
+    if len(state.past) > 1:
+        m2, screening2, earlier = state.past[1]
+        first = np.append(m2, screening2)
+    rows = zip(now, before, first, strict=True)
+    return np.array([mean_ahead(n, b, last, f, earlier, length) for n, b, f in rows])
 
 
 class Stepper:
@@ -182,8 +169,7 @@ class Stepper:
             trial, _ = self._heun(state, length, now)
             now = 0.5 * (now + np.append(trial.mass_squared, trial.screening2))
         elif self.model.thermal:
-            past = [(np.append(m2, s2), span) for m2, s2, span in state.past]
-            now = mean_ahead(now, past, length)
+            now = masses_ahead(state, length)
         return self._heun(state, length, now)
 
     def _heun(
@@ -275,37 +261,22 @@ class Stepper:
 
 
 class StepControl:
-    """Chooses the length of steps [fm] from the error of those before.
-
-    Two bounds: the L1 error of a step stays below the tolerance, and C may not change by more
-    than MAX_CHANGE_RATIO of itself within a step. The second one is relative to the deviation
-    from equilibrium, so fast modes stay damped when that deviation, and with it the error,
-    becomes tiny.
-    """
+    """Chooses the length of steps [fm] from the error of those before."""
 
     def __init__(self, step: float | str, tolerance: float):
         self.automatic = isinstance(step, str)
         self.tolerance = tolerance
-        self._length = FIRST_STEP if isinstance(step, str) else step
+        self.wanted = FIRST_STEP if isinstance(step, str) else step
 
     def length(self, room: float) -> float:
         """The next length, such that a stop at distance ``room`` is met without a tiny step."""
-        if room <= self._length * (1 + 1e-9):
-            return room
-        return 0.5 * room if self.automatic and room < 2 * self._length else self._length
+        return step_length(self.wanted, room, self.automatic)
 
     def learn(self, report: StepReport) -> bool:
         """Whether the step may stand; adapts the next length."""
         if not self.automatic:
             return True
-        by_error = math.sqrt(self.tolerance / max(report.error, 1e-300))
-        by_change = MAX_CHANGE_RATIO / max(report.change_ratio, 1e-30)
-        factor = SAFETY * min(by_error, by_change)
-        if report.error < STILL * self.tolerance:  # may be rounding: no reason to shorten
-            self._length = max(self._length, min(GROWTH * self._length, factor * report.length))
-            return True
-        if factor < REJECT * SAFETY and report.length > SHORTEST:
-            self._length = report.length * min(0.7, max(0.1, factor))
-            return False
-        self._length = min(GROWTH * self._length, report.length * max(factor, 0.5))
-        return True
+        stands, self.wanted = adapted(
+            report.length, report.error, report.change_ratio, self.wanted, self.tolerance
+        )
+        return stands

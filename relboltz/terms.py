@@ -10,7 +10,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from . import checks, equilibrium, initial, output
-from .backends.cpu import CpuBackend
+from .backends import choose
 from .collisions import Draw, Sampling
 from .config import Settings, short_axes
 from .errors import InputError
@@ -20,7 +20,6 @@ from .observables import collision_rates
 
 BATCHES = 8
 """Independent estimates from which the error is taken."""
-SUM_BITS = 60
 
 
 def collision_term(
@@ -40,7 +39,8 @@ def collision_term(
     f : as in ``solve``: node values (species, nx, ny, nz), or arrays, shapes, functions by species
     batches : independent estimates, each with ``samples`` events per node and process
     mass_squared : masses to use [GeV^2]; solved self-consistently by default
-    **options : samples, seed, pairs, projection, sampling, symmetrical, threads
+    **options : samples, seed, pairs, projection, sampling, symmetrical, threads, backend,
+        precision
 
     Returns
     -------
@@ -60,35 +60,17 @@ def collision_term(
     m2 = equilibrium.masses(grid, model, values) if mass_squared is None else mass_squared
     m2 = np.asarray(m2, dtype=float)
     screening2 = model.screening.squared(equilibrium.coupling_integrals(grid, model, values, m2))
-    backend = CpuBackend(
-        grid, model, Sampling(**settings.collisions.model_dump()), settings.run.threads
+    backend = choose(grid, model, Sampling(**settings.collisions.model_dump()), settings.run)
+    checks.check_model(backend.elements, grid, m2, screening2)
+    found = [backend.estimate(values, Draw(batch, m2, screening2)) for batch in range(batches)]
+    per_state = np.repeat(1.0 / model.degeneracy, grid.size)
+    nets, gains, losses = (
+        [getattr(estimate, name) * per_state for estimate in found]
+        for name in ("net", "gain", "loss")
     )
-    checks.check_model(backend, m2, screening2)
-    number = (values * model.degeneracy[:, None]).ravel()
-    table, occupancy = backend.tables(number, 1.0)
-    gains: list[NDArray] = []
-    losses: list[NDArray] = []
-    nets: list[NDArray] = []
-    rates: list[tuple[NDArray, NDArray]] = []
-    null: list[float] = []
-    for batch in range(batches):
-        total, lost = backend.draw(Draw(batch, m2, screening2), occupancy)
-        scale = _scale(backend, table)
-        gain, loss = backend.gross(table, scale)
-        net, flows = backend.net(table, scale)
-        per_state = 1.0 / (scale * np.repeat(model.degeneracy, grid.size))
-        for store, change in ((gains, gain), (losses, loss), (nets, net)):
-            store.append(change * per_state)
-        rates.append(collision_rates(grid, model, flows))
-        null.append(lost / total if total > 0 else 0.0)
-    return _dataset(model, grid, (nets, gains, losses), rates, float(np.mean(null)))
-
-
-def _scale(backend: CpuBackend, table: NDArray[np.float64]) -> float:
-    """Quanta per unit of N f: as fine as 64-bit sums of this batch's gross rates allow."""
-    _, flows = backend.net(table, 0.0)
-    legs = 4.0 * float(flows.forward.sum() + flows.backward.sum())
-    return 2.0 ** (SUM_BITS - math.ceil(math.log2(legs))) if legs > 0 else 1.0
+    rates = [collision_rates(grid, model, e.flows) for e in found]
+    null = float(np.mean([e.null_weight for e in found]))
+    return _dataset(model, grid, (nets, gains, losses), rates, null)
 
 
 def _dataset(

@@ -7,39 +7,36 @@ import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from types import FrameType
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .stepping import State, StepReport
+from .stepping import StepReport
 
 
 class Stops:
-    """Times [fm] that a step must hit: records at every multiple and at the end, snapshots."""
+    """Times [fm] that a step must hit: records at every multiple and at the end, snapshots.
+
+    Times closer than ``near`` are the same.
+    """
 
     def __init__(self, end: float, every: float, snapshots: tuple[float, ...]):
-        self._near = 1e-9 * end
+        self.near = 1e-9 * end
         count = math.floor(end / every + 1e-9)
         multiples = [i * every for i in range(count + 1)]
-        self._records = np.array([t for t in multiples if t < end - self._near] + [end])
+        self._records = np.array([t for t in multiples if t < end - self.near] + [end])
         self._snapshots = np.array(sorted(min(t, end) for t in snapshots))
         self._all = np.union1d(self._records, self._snapshots)
 
     def _at(self, times: NDArray[np.float64], now: float) -> bool:
-        i = np.searchsorted(times, now - self._near)
-        return bool(i < len(times) and times[i] <= now + self._near)
+        i = np.searchsorted(times, now - self.near)
+        return bool(i < len(times) and times[i] <= now + self.near)
 
     def next(self, now: float) -> float:
         """The first stop after now."""
-        return float(self._all[np.searchsorted(self._all, now + self._near)])
-
-    def snap(self, state: State) -> State:
-        """A state a rounding error away from a stop is at the stop."""
-        i = min(int(np.searchsorted(self._all, state.time - self._near)), len(self._all) - 1)
-        stop = float(self._all[i])
-        return replace(state, time=stop) if abs(stop - state.time) <= self._near else state
+        return float(self._all[np.searchsorted(self._all, now + self.near)])
 
     def wants_record(self, now: float) -> bool:
         """Whether a record is due."""
@@ -56,13 +53,15 @@ class Watch:
 
     steps: int = 0
     noise: float = np.nan
+    """Of the last two steps."""
     scatter: float = 0.0
     moved: float = 0.0
-    nulls: list[float] = field(default_factory=list)
-    limited: list[float] = field(default_factory=list)
+    null_max: float = 0.0
+    limited_sum: float = 0.0
+    limited_max: float = 0.0
+    """Since the last record."""
+    length: float = np.nan
     _rate: NDArray[np.float64] | None = None
-    _step: float = np.nan
-    _limited: float = 0.0
 
     def see(self, report: StepReport) -> None:
         """Compare C[f] of two successive steps, whose samples are independent."""
@@ -73,15 +72,15 @@ class Watch:
             self.noise = scatter / size if size > 0 else np.nan
             self.scatter += scatter * report.length
             self.moved += size * report.length
-        self._rate, self._step = report.rate, report.length
-        self._limited = max(self._limited, report.limited_weight)
-        self.limited.append(report.limited_weight)
-        self.nulls.append(report.null_weight)
+        self._rate, self.length = report.rate, report.length
+        self.limited_max = max(self.limited_max, report.limited_weight)
+        self.limited_sum += report.limited_weight
+        self.null_max = max(self.null_max, report.null_weight)
 
     def since_last_record(self) -> dict[str, float]:
         """What a record holds of the steps before it."""
-        result = {"step": self._step, "limited_weight": self._limited, "noise": self.noise}
-        self._limited = 0.0
+        result = {"step": self.length, "limited_weight": self.limited_max, "noise": self.noise}
+        self.limited_max = 0.0
         return result
 
     def summary(self) -> tuple[float, float, float]:
@@ -89,7 +88,7 @@ class Watch:
         if not self.steps:
             return 0.0, 0.0, 0.0
         noise = self.scatter / self.moved if self.moved > 0 else 0.0
-        return noise, float(np.mean(self.limited)), max(self.nulls)
+        return noise, self.limited_sum / self.steps, self.null_max
 
 
 class Interrupt:

@@ -18,6 +18,7 @@ import pytest
 
 import relboltz as rb
 from relboltz import cli, output, simulation
+from relboltz.backends import cuda_engine
 
 ROOT = Path(__file__).parents[1]
 SMALL = """
@@ -75,7 +76,7 @@ def lazy(monkeypatch):
     def too_late(*args, **keys):
         raise AssertionError("work began")
 
-    for name in ("CpuBackend", "Stepper", "initial_state"):
+    for name in ("choose", "launch", "initial_state"):
         monkeypatch.setattr(simulation, name, too_late)
 
 
@@ -124,8 +125,10 @@ def test_threads_reach_the_backend(call):
     assert tomllib.loads(rb.load("run.nc").attrs["configuration"])["run"]["threads"] == 1
 
 
-def test_backend_is_checked(call, lazy):
-    assert call("run", "small.toml", "--backend", "cuda")[0] == 2
+def test_backend_is_checked(call, lazy, monkeypatch):
+    monkeypatch.setattr(cuda_engine, "trouble", lambda: "there is no GPU; use another")
+    code, _, err = call("run", "small.toml", "--backend", "cuda")
+    assert code == 2 and "run.backend = 'cuda': there is no GPU; use another" in err
     code, _, err = call("run", "small.toml", "--backend", "it's")
     assert code == 2 and "use 'auto', 'cpu' or 'cuda'" in err
 
@@ -226,7 +229,7 @@ def test_version_and_unknown_commands(call):
     ],
 )
 def test_bad_input_gets_one_message_and_code_2(call, monkeypatch, change, message):
-    monkeypatch.setattr(simulation, "CpuBackend", None)  # any work would be a TypeError
+    monkeypatch.setattr(simulation, "choose", None)  # any work would be a TypeError
     code, out, err = call("run", "small.toml", "--set", change)
     assert code == 2 and out == ""
     assert message in err

@@ -32,11 +32,11 @@ def expected():
 
 @pytest.mark.parametrize("name", [process.name for process in MODEL.processes])
 def test_the_rate_of_every_process_agrees_with_quadrature(name, sampled, expected):
-    """Within 3 standard errors and 1 %, in either direction."""
+    """Within 3 standard errors, beside the 0.2 % that grid and edge cost, and within 1 %."""
     rate, reverse, error = (
         float(sampled[key].sel(process=name)) for key in ("rate", "rate_reverse", "rate_error")
     )
-    assert abs(rate - expected[name]) < 3 * error
+    assert abs(rate - expected[name]) < 3 * error + 0.002 * expected[name]
     assert rate == pytest.approx(expected[name], rel=0.01)
     assert reverse == pytest.approx(rate, rel=1e-12)
 

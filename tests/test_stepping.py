@@ -8,16 +8,13 @@ import pytest
 import relboltz as rb
 from relboltz.backends import cpu
 from relboltz.backends.cpu import CpuBackend, Draw, Flows, Sampling
+from relboltz.control import FIRST_STEP, GROWTH, MAX_CHANGE_RATIO, mean_ahead
 from relboltz.stepping import (
-    FIRST_STEP,
-    GROWTH,
-    MAX_CHANGE_RATIO,
     StepControl,
     Stepper,
     StepReport,
     fraction_bits,
     initial_state,
-    mean_ahead,
 )
 
 GLUONS = rb.gluons(0.3)
@@ -51,11 +48,11 @@ def test_total_energy_drifts_at_second_order_or_better():
 
 def test_the_extrapolated_mean_is_exact_for_parabolas():
     """Values 1 + t + t^2 at uneven times; a straight line with one past value; never below half."""
-    values = [np.array([1 + t + t * t]) for t in (-0.3, -0.1, 0.0, 0.2)]
-    mean = mean_ahead(values[2], [(values[1], 0.1), (values[0], 0.2)], 0.2)
+    values = [1 + t + t * t for t in (-0.3, -0.1, 0.0, 0.2)]
+    mean = mean_ahead(values[2], values[1], 0.1, values[0], 0.2, 0.2)
     assert mean == pytest.approx(0.5 * (values[2] + values[3]), rel=1e-14)
-    assert mean_ahead(np.array([2.0]), [(np.array([1.0]), 0.1)], 0.2) == pytest.approx(3.0)
-    assert mean_ahead(np.array([1.0]), [(np.array([2.0]), 0.1)], 0.5) == pytest.approx(0.5)
+    assert mean_ahead(2.0, 1.0, 0.1, 0.0, 0.0, 0.2) == pytest.approx(3.0)
+    assert mean_ahead(1.0, 2.0, 0.1, 0.0, 0.0, 0.5) == pytest.approx(0.5)
 
 
 def test_heun_is_of_second_order():
@@ -81,15 +78,18 @@ def test_heun_is_of_second_order():
 
 
 def test_smaller_tolerances_come_closer():
-    """Against a run of ten times smaller tolerance the error falls with the tolerance."""
+    """Against a run of ten times smaller tolerance the error falls with the tolerance.
+
+    Mean squares over six shells; 400 samples leave a noise of 0.04 % beside 0.16 % for 1e-2.
+    """
     grid = rb.PhaseSpace(10, 2.0)
 
     def soft(tolerance):
-        ds = rb.solve(GLUONS, grid, START, end=0.5, every=0.5, tolerance=tolerance, samples=200)
+        ds = rb.solve(GLUONS, grid, START, end=0.5, every=0.5, tolerance=tolerance, samples=400)
         return ds.spectrum.values[-1, 0, :6]
 
     fine = soft(1e-5)
-    coarse, medium = (np.abs(soft(t) / fine - 1).max() for t in (1e-2, 1e-4))
+    coarse, medium = (np.sqrt(np.mean((soft(t) / fine - 1) ** 2)) for t in (1e-2, 1e-4))
     assert medium < 0.5 * coarse
     assert medium < 0.01
 
@@ -162,7 +162,7 @@ def test_step_control_follows_error_and_change():
 def test_stops_are_met_without_tiny_steps():
     """A stop within reach is hit, one just beyond is split in two."""
     control = StepControl("auto", 1e-3)
-    control._length = 0.1
+    control.wanted = 0.1
     assert control.length(0.1) == 0.1
     assert control.length(0.11) == pytest.approx(0.055)
     assert control.length(0.3) == 0.1

@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import os
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
@@ -16,13 +17,22 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ..collisions import Channel, Draw, Flows, Sampling, channels
+from ..collisions import (
+    MORE_WORDS,
+    Channel,
+    Draw,
+    Estimate,
+    Flows,
+    Sampling,
+    channels,
+    finest_scale,
+)
 from ..errors import Halted, InputError, negative_element, raising_element
 from ..grid import PhaseSpace
 from ..model import Model
 from ..units import HBARC
 from . import cpu_kernels as k
-from .matrix_elements import evaluator
+from .matrix_elements import Elements
 
 STORE_LIMIT = 4e9
 """Bytes of events to keep between the stages of a step; beyond, they are drawn again."""
@@ -32,8 +42,6 @@ Events = tuple[NDArray[np.int32], NDArray[np.float64], NDArray[np.float64]]
 NO_LIMITS = (np.empty(0), np.empty(0))
 MOST_CHUNKS = 16
 GROUPS_PER_THREAD = 8
-MORE_WORDS = 1 << 20
-"""Marks the channel number when a sample needs more than four random words."""
 
 
 def available_cores() -> int:
@@ -41,6 +49,20 @@ def available_cores() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+def check_size(grid: PhaseSpace, model: Model, sampling: Sampling) -> None:
+    """Refuse what does not fit the whole numbers that count cells and samples."""
+    if len(model.species) * grid.size >= 2**31:
+        raise InputError(
+            f"grid.momentum_cells = {list(grid.momentum_cells)}: {len(model.species)} species "
+            "times nodes must stay below 2^31"
+        )
+    if sampling.samples * grid.size >= 2**32:
+        raise InputError(
+            f"collisions.samples = {sampling.samples}: samples times nodes must stay below "
+            f"2^32; use at most {2**32 // grid.size - 1}"
+        )
 
 
 class CpuBackend:
@@ -60,19 +82,8 @@ class CpuBackend:
         self.size = grid.size
         self.cells = len(model.species) * grid.size
         self.channels = channels(model, sampling.symmetrical)
-        if self.cells >= 2**31:
-            raise InputError(
-                f"grid.momentum_cells = {list(grid.momentum_cells)}: {len(model.species)} species "
-                "times nodes must stay below 2^31"
-            )
-        if sampling.samples * grid.size >= 2**32:
-            raise InputError(
-                f"collisions.samples = {sampling.samples}: samples times nodes must stay below "
-                f"2^32; use at most {2**32 // grid.size - 1}"
-            )
-        memory: dict = {}
-        self._elements = [evaluator(process, memory) for process in model.processes]
-        self._folds = [self._foldable(index) for index in range(len(model.processes))]
+        check_size(grid, model, sampling)
+        self.elements = Elements(model)
         self._geometry = (
             tuple(float(n) for n in grid.momentum_cells),
             tuple(float(h) for h in grid.spacing),
@@ -97,6 +108,11 @@ class CpuBackend:
         """Once it is true, work in hand is dropped and Halted raised."""
 
     @property
+    def words(self) -> str:
+        """Where the work is done, in words."""
+        return f"{self.threads} threads"
+
+    @property
     def clamped(self) -> int:
         """Matrix elements that rounding had made negative and that were taken as 0."""
         return sum(scratch.clamped for scratch in self._scratch)
@@ -110,7 +126,7 @@ class CpuBackend:
 
     def samples_of(self, channel: Channel) -> int:
         """Samples of a channel in one step."""
-        return max(1, round(self.sampling.samples * self.size * channel.share))
+        return self.sampling.samples_of(channel, self.size)
 
     def _plan(self) -> list[_Group]:
         """All samples of a step in chunks, and the chunks in groups that one call works through.
@@ -131,52 +147,8 @@ class CpuBackend:
             before += chunks[index]
         return plan
 
-    def _foldable(self, index: int) -> bool:
-        """Whether |M|^2 is symmetric in t and u, as equal particles make it."""
-        process = self.model.processes[index]
-        if not (process.identical and process.peak == "t"):
-            return False
-        kinds = sorted(set(process.legs))  # equal legs, and only they, have equal masses
-        m2 = tuple(0.04 + 0.05 * kinds.index(leg) for leg in process.legs)
-        s = np.repeat([0.8, 2.0, 7.0], 5)
-        t = (sum(m2) - s) * np.tile([0.1, 0.25, 0.4, 0.6, 0.8], 3)
-        u = sum(m2) - s - t
-        at_t = self.evaluate(index, s, t, m2, 0.3, -t, -u)
-        at_u = self.evaluate(index, s, u, m2, 0.3, -u, -t)
-        return bool(np.allclose(at_t, at_u, rtol=1e-9, atol=0))
-
-    def evaluate(
-        self,
-        index: int,
-        s: NDArray[np.float64],
-        t: NDArray[np.float64],
-        m2: tuple[float, ...],
-        screening2: float,
-        q2: NDArray[np.float64],
-        qu2: NDArray[np.float64],
-    ) -> NDArray[np.float64]:
-        """|M|^2 of a process at given s and t [GeV^2]."""
-        function, parameters = self._elements[index]
-        out = np.empty(len(s))
-        w = np.zeros(k.ROWS * k.CHUNK)
-        for first in range(0, len(s), k.CHUNK):
-            part = slice(first, min(first + k.CHUNK, len(s)))
-            count = part.stop - part.start
-            for row, values in ((k.S, s), (k.T, t), (k.Q2, q2), (k.QU2, qu2)):
-                w[row : row + count] = values[part]
-            try:
-                function(count, m2, screening2, self._ekt, parameters, w)
-            except Exception as error:
-                raise raising_element(self.model.processes[index].name, error) from error
-            out[part] = w[k.M2 : k.M2 + count]
-        return out
-
-    @property
-    def _ekt(self) -> float:
-        return 1.0 if self.model.screening.ekt else 0.0
-
     def _new_table(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-        """cumulative, record and alias of ``sampling_table``."""
+        """cumulative, record and guide of ``sampling_table``."""
         buckets = 1 << max(0, (self.size - 1).bit_length())
         return (
             np.zeros(self.size + 1, np.int64),
@@ -196,7 +168,7 @@ class CpuBackend:
         def convert(a: int) -> None:
             part = slice(a * self.size, (a + 1) * self.size)
             species = self.model.species[a]
-            k.logarithms(
+            k.fill_logarithms(
                 number[part],
                 unit,
                 float(species.degeneracy),
@@ -276,6 +248,43 @@ class CpuBackend:
 
         return self._two_sums(work)
 
+    def estimate(self, f: NDArray[np.float64], draw: Draw) -> Estimate:
+        """C[f] from one set of events; f (species, nodes)."""
+        number = (f * self.model.degeneracy[:, None]).ravel()
+        table, occupancy = self.tables(number, 1.0)
+        total, lost = self.draw(draw, occupancy)
+        scale = finest_scale(self.net(table, 0.0)[1])
+        gain, loss = self.gross(table, scale)
+        net, flows = self.net(table, scale)
+        null = lost / total if total > 0 else 0.0
+        return Estimate(net / scale, gain / scale, loss / scale, flows, null)
+
+    def landing_share(self, draw: Draw, occupancy: NDArray[np.float64]) -> float:
+        """Part of the time of drawing that goes into landing, from one chunk of each channel."""
+        self.draw(draw, occupancy)
+        scratch, spent = self._scratch[0], [0.0, 0.0]
+        seen: set[int] = set()
+        for group in self._groups:
+            if group.channel in seen:
+                continue
+            seen.add(group.channel)
+            first = _Group(group.channel, 0, min(group.count, k.CHUNK), slice(0, 1))
+            began = time.perf_counter()
+            self._generate(scratch, first, scratch.events(self._capacity), np.empty((1, 2)))
+            spent[0] += time.perf_counter() - began
+            channel = self.channels[group.channel]
+            (k3, p), (k1, k2) = channel.nodes, channel.pair
+            mass = (float(draw.mass_squared[k1]), float(draw.mass_squared[k2]))
+            offsets = (k1 * self.size, k2 * self.size, k3 * self.size, p * self.size)
+            began = time.perf_counter()
+            k.bracket_chunk(first.count, mass, self._geometry, 1.0, scratch.w)
+            k.land_conserving(
+                first.count, mass, self._geometry, offsets, occupancy, scratch.w, scratch.nodes,
+                *scratch.events(self._capacity),
+            )  # fmt: skip
+            spent[1] += time.perf_counter() - began
+        return min(1.0, spent[1] / spent[0])
+
     def _two_sums(
         self, work: Callable[[_Scratch, _Group], None]
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -291,15 +300,11 @@ class CpuBackend:
 
     def _fill_table(self, a: int, mass_squared: float, occupancy: NDArray[np.float64]) -> None:
         """Weights sqrt(f + 0.02 f_max)/E, or equal ones."""
-        if self.sampling.pairs == "uniform":
-            weight = np.ones(self.size)
-        else:
+        f, inverse_e = np.empty(0), np.empty(0)
+        if self.sampling.pairs == "importance":
             f = occupancy[a * self.size : (a + 1) * self.size]
-            highest = f.max()
-            weight = self.grid.inverse_energies(mass_squared)
-            if highest > 0:
-                weight *= np.sqrt(f + 0.02 * highest)
-        k.sampling_table(weight, self.grid.packed, *self._tables[a])
+            inverse_e = self.grid.inverse_energies(mass_squared)
+        k.sampling_table(f, inverse_e, self.grid.packed, *self._tables[a])
 
     def _events(self, scratch: _Scratch, group: _Group) -> Events:
         """Where a group's events are kept."""
@@ -332,11 +337,11 @@ class CpuBackend:
         mass, size = draw.mass_squared, self.size
         process = self.model.processes[channel.process]
         legs = [self.model.index(leg) for leg in process.legs]
-        function, parameters = self._elements[channel.process]
+        function, parameters = self.elements.compiled[channel.process]
         samples = self.samples_of(channel)
         how = (
             1.0 if process.peak == "t" else 0.0,
-            1.0 if self._folds[channel.process] else 2.0,
+            1.0 if self.elements.folds[channel.process] else 2.0,
             self.grid.rest_inverse_energy,
             channel.factor * self.grid.cell_volume / ((2 * np.pi) ** 3 * 4 * samples * HBARC),
             1.0 if self.sampling.projection == "nearest" else 0.0,
@@ -350,7 +355,7 @@ class CpuBackend:
             (self._tables[p], self._tables[k3]),
             self._geometry,
             (float(mass[k1]), float(mass[k2]), float(mass[k3]), float(mass[p])),
-            (element_m2, draw.screening2, self._ekt, parameters),
+            (element_m2, draw.screening2, self.elements.ekt, parameters),
             how,
             (k1 * size, k2 * size, k3 * size, p * size),
             self._occupancy,

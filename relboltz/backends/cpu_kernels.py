@@ -14,24 +14,27 @@ import numpy as np
 from numba import types
 
 from ..compiling import kernel
-from ..projection import WALK
+from ..drawing import WORDS
 from .physics import compiled as physics
 
 philox = physics.philox
 uniform = physics.uniform
-energy = physics.energy
 scatter = physics.scatter
 momentum_transfer2 = physics.momentum_transfer2
-invariant_mass2 = physics.invariant_mass2
-invariant_t = physics.invariant_t
-root_through_k2 = physics.root_through_k2
-root_through_k3 = physics.root_through_k3
+root_event = physics.root_event
 node_momentum = physics.node_momentum
 node_position = physics.node_position
 bracket = physics.bracket
-corner_node = physics.corner_node
+nearest_node = physics.nearest_node
 split = physics.energy_split
-walk = physics.walk
+walk_down = physics.walk_down
+node_weight = physics.node_weight
+whole_weight = physics.whole_weight
+cumulated = physics.cumulated
+even_word = physics.even_word
+packed_index = physics.packed_index
+logarithms = physics.logarithms
+exponents = physics.exponents
 flow = physics.flow
 shares = physics.shares
 nearest_integer = physics.nearest_integer
@@ -50,67 +53,44 @@ ROWS = 33
 
 PACKED_BITS = 30
 BITS = np.uint64(32)
-FLOOR = -690.0
-"""Lowest logarithm: f = 0 is taken as e^-690."""
 
 
 @kernel
-def sampling_table(weight, packed, cumulative, record, alias):
-    """Tables to draw nodes with given weights, exactly, from random words of 32 bits.
+def bucket_shift(buckets):
+    """By how much a random word is shifted to give its bucket."""
+    shift = 32
+    while buckets > 1:
+        buckets >>= 1
+        shift -= 1
+    return shift
 
-    Probabilities are integers in units of 2^-32 that add up to 2^32: nothing is left to
-    rounding. ``cumulative`` serves stratified draws. ``alias`` (Vose) serves independent ones:
-    the high bits of a word choose a bucket, the low bits, compared with the low half of its
-    entry, choose between the node of the same number and the one in the high half. ``record``
-    holds what is needed of a node once it is drawn: its packed indices and its probability.
+
+@kernel
+def sampling_table(f, inverse_e, packed, cumulative, record, guide):
+    """Tables to draw nodes with the weight of f and 1/E, exactly, from random words of 32 bits.
+
+    ``cumulative`` holds the first word of every node, ``guide`` the node of every bucket's first
+    word: from there on a search is short. ``record`` holds what is needed of a node once it is
+    drawn: its packed indices and its probability. An f without entries draws all nodes alike.
     """
-    n = weight.size
-    total = 0.0
-    for i in range(n):
-        total += weight[i]
-    probability = np.empty(n, np.int64)
-    left = np.int64(4294967296)
-    for i in range(n):
-        probability[i] = 1 + np.int64(weight[i] / total * (4294967296.0 - n))
-        left -= probability[i]
-    largest = np.argmax(probability)
-    for i in range(n):  # what rounding down has left over: one unit each for the first nodes
-        unit_left = min(max(left, 0), 1)
-        probability[i] += unit_left
-        left -= unit_left
-    probability[largest] += left
+    n = packed.size
+    highest = f.max() if f.size > 0 else 0.0
+    largest = node_weight(highest, highest, inverse_e.max()) if f.size > 0 else 1.0
     cumulative[0] = 0
     for i in range(n):
-        cumulative[i + 1] = cumulative[i] + probability[i]
-        record[i] = packed[i] | probability[i] << PACKED_BITS
-    buckets = alias.size
-    unit = np.int64(4294967296) // buckets
-    rest = np.zeros(buckets, np.int64)
-    small = np.empty(buckets, np.int64)
-    large = np.empty(buckets, np.int64)
-    n_small = 0
-    n_large = 0
-    for i in range(buckets):
-        rest[i] = probability[i] if i < n else 0
-        alias[i] = i << 32
-        if rest[i] < unit:
-            small[n_small] = i
-            n_small += 1
-        elif rest[i] > unit:
-            large[n_large] = i
-            n_large += 1
-    while n_small > 0 and n_large > 0:
-        n_small -= 1
-        poor = small[n_small]
-        rich = large[n_large - 1]
-        alias[poor] = rich << 32 | rest[poor]
-        rest[rich] -= unit - rest[poor]
-        if rest[rich] < unit:
-            n_large -= 1
-            small[n_small] = rich
-            n_small += 1
-        elif rest[rich] == unit:
-            n_large -= 1
+        one = whole_weight(node_weight(f[i], highest, inverse_e[i]), largest) if f.size > 0 else 1
+        cumulative[i + 1] = cumulative[i] + one
+    scale = (WORDS - n) / cumulative[n]
+    for i in range(n + 1):
+        before = cumulative[i]
+        cumulative[i] = cumulated(i, before, n, scale) if f.size > 0 else even_word(i, n)
+    shift = bucket_shift(guide.size)
+    for i in range(n):
+        record[i] = packed[i] | (cumulative[i + 1] - cumulative[i]) << PACKED_BITS
+        first = ((cumulative[i] - 1) >> shift) + 1
+        last = (cumulative[i + 1] - 1) >> shift
+        for bucket in range(first, last + 1):
+            guide[bucket] = i
 
 
 @kernel
@@ -136,14 +116,9 @@ def draw_pairs(first, count, samples, words, table_p, table_k, grid, w, nodes):
     Sample j of N falls at (j + v)/N of the cumulative weight of p, v its first random word.
     """
     cumulative, record_p, _ = table_p
-    _, record_k, alias = table_k
+    cumulative_k, record_k, guide = table_k
     cells, h = grid
-    shift = np.int64(32)
-    buckets = alias.size
-    while buckets > 1:
-        buckets >>= 1
-        shift -= 1
-    low_bits = (np.int64(1) << shift) - 1
+    shift = bucket_shift(guide.size)
     at = np.uint64(first) << BITS
     p = np.searchsorted(cumulative, np.int64(at // np.uint64(samples)), side="right") - 1
     reach = np.uint64(cumulative[p + 1]) * np.uint64(samples)
@@ -153,9 +128,9 @@ def draw_pairs(first, count, samples, words, table_p, table_k, grid, w, nodes):
             p += 1
             reach = np.uint64(cumulative[p + 1]) * np.uint64(samples)
         word = np.int64(words[CHUNK + i])
-        k = word >> shift
-        entry = alias[k]
-        k = k if word & low_bits < entry & 0xFFFFFFFF else entry >> 32
+        k = guide[word >> shift]
+        while cumulative_k[k + 1] <= word:
+            k += 1
         nodes[i] = p
         nodes[CHUNK + i] = k
         nodes[2 * CHUNK + i] = record_p[p]
@@ -166,8 +141,12 @@ def draw_pairs(first, count, samples, words, table_p, table_k, grid, w, nodes):
         w[INVERSE_Q + i] = 18446744073709551616.0 / (
             float(a >> PACKED_BITS) * float(b >> PACKED_BITS)
         )
-        ax, ay, az = float(a & 1023), float((a >> 10) & 1023), float((a >> 20) & 1023)
-        bx, by, bz = float(b & 1023), float((b >> 10) & 1023), float((b >> 20) & 1023)
+        ax, ay, az = (
+            float(packed_index(a, 0)), float(packed_index(a, 1)), float(packed_index(a, 2))
+        )  # fmt: skip
+        bx, by, bz = (
+            float(packed_index(b, 0)), float(packed_index(b, 1)), float(packed_index(b, 2))
+        )  # fmt: skip
         w[PX + i] = node_momentum(ax, cells[0], h[0])
         w[PY + i] = node_momentum(ay, cells[1], h[1])
         w[PZ + i] = node_momentum(az, cells[2], h[2])
@@ -219,35 +198,19 @@ def scatter_chunk(count, m2, angle, at_rest, w):
 @kernel
 def roots_chunk(count, m2, area, branch, through_k3, w):
     """k1, k3, s, t and the weight through one root of the paper's delta function."""
-    ma2, mb2, mc2, md2 = m2
     for i in range(count):
         p = (w[PX + i], w[PY + i], w[PZ + i])
-        k1x = w[U0 + i]
-        k1y = w[U1 + i]
         free = (w[U2 + i], w[U3 + i], w[U4 + i])
-        if through_k3:
-            k1z, root = root_through_k3(p, free, k1x, k1y, m2, branch)
-            k3 = (k1x + free[0] - p[0], k1y + free[1] - p[1], k1z + free[2] - p[2])
-            e_free = energy(free, mb2)
-        else:
-            k1z, root = root_through_k2(p, free, k1x, k1y, m2, branch)
-            k3 = free
-            e_free = energy(free, mc2)
-        k1 = (k1x, k1y, k1z)
-        ep = energy(p, md2)
-        e3 = energy(k3, mc2)
-        valid = root > 0.0 and e_free > 0.0 and ep > 0.0
-        s = invariant_mass2(p, ep, k3, e3, mc2 + md2)
-        weight = area / (4.0 * math.pi * math.pi) * root / (e_free * ep) if valid else 0.0
+        k1, k3, s, t, weight = root_event(p, free, w[U0 + i], w[U1 + i], m2, branch, through_k3)
         w[KX + i] = k3[0]
         w[KY + i] = k3[1]
         w[KZ + i] = k3[2]
         w[K1X + i] = k1[0]
         w[K1Y + i] = k1[1]
         w[K1Z + i] = k1[2]
-        w[S + i] = s if valid else 1.0
-        w[T + i] = invariant_t(k1, energy(k1, ma2), k3, e3, ma2 + mc2) if valid else -0.5
-        w[WEIGHT + i] = weight if s > 0.0 else 0.0
+        w[S + i] = s
+        w[T + i] = t
+        w[WEIGHT + i] = area * weight
         w[Q2 + i] = momentum_transfer2(k1, k3)
         w[QU2 + i] = momentum_transfer2(k1, p)
 
@@ -291,15 +254,15 @@ def bracket_chunk(count, m2, grid, factor, w):
         total = (w[TX + i], w[TY + i], w[TZ + i])
         e = w[E + i]
         low, e_low, high, e_high = bracket(position, total, e, m2, cells, h)
-        w[LOW + i] = corner_node(low, position, cells)
-        w[HIGH + i] = corner_node(high, position, cells)
+        w[LOW + i] = low
+        w[HIGH + i] = high
         w[E_HIGH + i] = e_high
         w[RATIO + i] = split(e, e_low, e_high)
         w[WEIGHT + i] *= factor * w[M2 + i] * w[INVERSE_Q + i]
 
 
 @kernel
-def walk_down(i, m2, grid, w):
+def land_lower(i, m2, grid, w):
     """A node whose pair lies below the energy shell, for an event that has none nearby.
 
     Sets its row LOW and the split; leaves LOW = -1 if there is none.
@@ -311,12 +274,8 @@ def walk_down(i, m2, grid, w):
         node_position(w[K1Z + i], cells[2], h[2]),
     )
     total = (w[TX + i], w[TY + i], w[TZ + i])
-    for step in range(1, WALK + 1):
-        lx, ly, lz, e_low = walk(float(step), position, total, w[E + i], m2, cells, h)
-        if e_low <= w[E + i]:
-            w[LOW + i] = (lx * cells[1] + ly) * cells[2] + lz
-            w[RATIO + i] = split(w[E + i], e_low, w[E_HIGH + i])
-            return
+    w[LOW + i], e_low = walk_down(position, total, w[E + i], m2, cells, h)
+    w[RATIO + i] = split(w[E + i], e_low, w[E_HIGH + i])
 
 
 @kernel
@@ -339,7 +298,7 @@ def land_conserving(count, m2, grid, offsets, occupancy, w, nodes, legs, weights
         physical = weight * occupancy[off_p + p] * occupancy[off_k3 + k3]
         everything += physical
         if w[HIGH + i] >= 0.0 and w[LOW + i] < 0.0:
-            walk_down(i, m2, grid, w)
+            land_lower(i, m2, grid, w)
         if w[HIGH + i] < 0.0 or w[LOW + i] < 0.0:
             lost += physical
             continue
@@ -358,21 +317,10 @@ def land_conserving(count, m2, grid, offsets, occupancy, w, nodes, legs, weights
 
 
 @kernel
-def cell_of(kx, ky, kz, grid):
-    """The node whose cell holds a momentum, -1 outside the box."""
-    cells, h = grid
-    ix = math.floor(node_position(kx, cells[0], h[0]) + 0.5)
-    iy = math.floor(node_position(ky, cells[1], h[1]) + 0.5)
-    iz = math.floor(node_position(kz, cells[2], h[2]) + 0.5)
-    if ix < 0 or iy < 0 or iz < 0 or ix >= cells[0] or iy >= cells[1] or iz >= cells[2]:
-        return np.int64(-1)
-    return np.int64((ix * np.int64(cells[1]) + iy) * np.int64(cells[2]) + iz)
-
-
-@kernel
 def land_nearest(count, grid, factor, offsets, occupancy, w, nodes, legs, weights, ratios):
     """As land_conserving, but every leg goes to the cell that holds it: the paper's way."""
     off_k1, off_k2, off_k3, off_p = offsets
+    cells, h = grid
     events = 0
     everything = 0.0
     lost = 0.0
@@ -380,26 +328,29 @@ def land_nearest(count, grid, factor, offsets, occupancy, w, nodes, legs, weight
         weight = factor * w[WEIGHT + i] * w[M2 + i] * w[INVERSE_Q + i]
         if not weight > 0.0:
             continue
-        k2x = w[PX + i] + w[KX + i] - w[K1X + i]
-        k2y = w[PY + i] + w[KY + i] - w[K1Y + i]
-        k2z = w[PZ + i] + w[KZ + i] - w[K1Z + i]
         p = nodes[i]
-        k1 = cell_of(w[K1X + i], w[K1Y + i], w[K1Z + i], grid)
-        k2 = cell_of(k2x, k2y, k2z, grid)
-        k3 = cell_of(w[KX + i], w[KY + i], w[KZ + i], grid)
+        k1 = (w[K1X + i], w[K1Y + i], w[K1Z + i])
+        k2 = (
+            w[PX + i] + w[KX + i] - k1[0],
+            w[PY + i] + w[KY + i] - k1[1],
+            w[PZ + i] + w[KZ + i] - k1[2],
+        )
+        cell_1 = np.int64(nearest_node(k1, cells, h))
+        cell_2 = np.int64(nearest_node(k2, cells, h))
+        k3 = np.int64(nearest_node((w[KX + i], w[KY + i], w[KZ + i]), cells, h))
         if k3 < 0:
             continue
         physical = weight * occupancy[off_p + p] * occupancy[off_k3 + k3]
         everything += physical
-        if k1 < 0 or k2 < 0:
+        if cell_1 < 0 or cell_2 < 0:
             lost += physical
             continue
         legs[events, 0] = off_p + p
         legs[events, 1] = off_k3 + k3
-        legs[events, 2] = off_k1 + k1
-        legs[events, 3] = off_k2 + k2
-        legs[events, 4] = off_k1 + k1
-        legs[events, 5] = off_k2 + k2
+        legs[events, 2] = off_k1 + cell_1
+        legs[events, 3] = off_k2 + cell_2
+        legs[events, 4] = off_k1 + cell_1
+        legs[events, 5] = off_k2 + cell_2
         weights[events] = weight
         ratios[events] = 0.0
         events += 1
@@ -407,17 +358,13 @@ def land_nearest(count, grid, factor, offsets, occupancy, w, nodes, legs, weight
 
 
 @kernel
-def logarithms(number, unit, degeneracy, eta, table, occupancy):
+def fill_logarithms(number, unit, degeneracy, eta, table, occupancy):
     """ln(f/F) and ln F of one species' nodes, and f, from the number N f in fixed point."""
     scale = unit / degeneracy
     for i in range(number.size):
         f = number[i] * scale
         occupancy[i] = f
-        full = 1.0 + eta * f
-        ln_f = math.log(f) if f > 1e-299 else FLOOR
-        ln_full = (math.log1p(eta * f) if full > 1e-299 else FLOOR) if eta != 0 else 0.0
-        table[i, 0] = ln_f - ln_full
-        table[i, 1] = ln_full
+        table[i, 0], table[i, 1] = logarithms(f, eta)
 
 
 @kernel
@@ -435,9 +382,10 @@ def amounts(count, legs, weights, ratios, table, w):
         high = table[l1, 0] + table[m1, 0]
         full_low = table[l0, 1] + table[m0, 1]
         full_high = table[l1, 1] + table[m1, 1]
-        full = full_low + r * (full_high - full_low) + table[p, 1] + table[k3, 1]
-        w[X + i] = low + r * (high - low) + full
-        w[Y + i] = table[p, 0] + table[k3, 0] + full
+        w[X + i], w[Y + i] = exponents(
+            low, high, table[p, 0] + table[k3, 0],
+            full_low, full_high, table[p, 1] + table[k3, 1], r,
+        )  # fmt: skip
     for i in range(count):
         net, forward = flow(w[X + i], w[Y + i])
         w[NET + i] = net

@@ -13,6 +13,7 @@ import inspect
 import os
 import sys
 import tempfile
+import types
 from collections.abc import Callable
 from typing import Any
 
@@ -22,8 +23,9 @@ from numba.core.errors import NumbaError
 from numpy.typing import NDArray
 
 from ..compiling import FASTMATH, cache_folder
-from ..errors import InputError
-from ..model import Process
+from ..errors import InputError, raising_element
+from ..model import Model, Process
+from . import cpu_kernels as k
 
 TEMPLATE = '''"""Generated: {name} for every event of a chunk."""
 
@@ -64,6 +66,69 @@ with caching():
 """
 
 
+class Elements:
+    """The matrix elements of a model, compiled for the CPU: for events, and to look at them.
+
+    compiled : the loop of every process and its parameters
+    folds : whether |M|^2 of a process is symmetric in t and u, as equal particles make it
+    """
+
+    def __init__(self, model: Model):
+        self.model = model
+        self.ekt = 1.0 if model.screening.ekt else 0.0
+        memory: dict = {}
+        self.compiled = [evaluator(process, memory) for process in model.processes]
+        self.folds = [self._foldable(index) for index in range(len(model.processes))]
+
+    def _foldable(self, index: int) -> bool:
+        process = self.model.processes[index]
+        if not (process.identical and process.peak == "t"):
+            return False
+        kinds = sorted(set(process.legs))  # equal legs, and only they, have equal masses
+        m2 = tuple(0.04 + 0.05 * kinds.index(leg) for leg in process.legs)
+        s = np.repeat([0.8, 2.0, 7.0], 5)
+        t = (sum(m2) - s) * np.tile([0.1, 0.25, 0.4, 0.6, 0.8], 3)
+        u = sum(m2) - s - t
+        at_t = self.evaluate(index, s, t, m2, 0.3, -t, -u)
+        at_u = self.evaluate(index, s, u, m2, 0.3, -u, -t)
+        return bool(np.allclose(at_t, at_u, rtol=1e-9, atol=0))
+
+    def evaluate(
+        self,
+        index: int,
+        s: NDArray[np.float64],
+        t: NDArray[np.float64],
+        m2: tuple[float, ...],
+        screening2: float,
+        q2: NDArray[np.float64],
+        qu2: NDArray[np.float64],
+    ) -> NDArray[np.float64]:
+        """|M|^2 of a process at given s and t [GeV^2]."""
+        function, parameters = self.compiled[index]
+        out = np.empty(len(s))
+        w = np.zeros(k.ROWS * k.CHUNK)
+        for first in range(0, len(s), k.CHUNK):
+            part = slice(first, min(first + k.CHUNK, len(s)))
+            count = part.stop - part.start
+            for row, values in ((k.S, s), (k.T, t), (k.Q2, q2), (k.QU2, qu2)):
+                w[row : row + count] = values[part]
+            try:
+                function(count, m2, screening2, self.ekt, parameters, w)
+            except Exception as error:
+                raise raising_element(self.model.processes[index].name, error) from error
+            out[part] = w[k.M2 : k.M2 + count]
+        return out
+
+
+def arguments_of(process: Process) -> tuple[str, list[float]]:
+    """What generated source calls the matrix element with, and the parameters own_0, own_1, ..."""
+    own = [name for name in process.arguments if name in process.parameters]
+    arguments = ", ".join(
+        f"own_{own.index(name)}" if name in own else name for name in process.arguments
+    )
+    return arguments, [process.parameters[name] for name in own]
+
+
 def evaluator(
     process: Process, memory: dict[Any, Callable]
 ) -> tuple[Callable, NDArray[np.float64]]:
@@ -72,11 +137,8 @@ def evaluator(
     ``memory`` holds the loops of one model, so that processes share them. It must not outlive the
     model: the user may change what a function refers to and solve again.
     """
-    own = [name for name in process.arguments if name in process.parameters]
-    arguments = ", ".join(
-        f"own_{own.index(name)}" if name in own else name for name in process.arguments
-    )
-    parameters = np.array([process.parameters[name] for name in own] or [0.0])
+    arguments, own = arguments_of(process)
+    parameters = np.array(own or [0.0])
     function = process.matrix_element
     key = (function, arguments)
     ours = getattr(function, "__module__", None) == "relboltz.qcd"
@@ -106,7 +168,7 @@ def _cached(function: Callable, arguments: str) -> Callable:
         name=function.__name__, imports=imports, arguments=arguments, hoisted=_hoisted(arguments)
     )
     text += FIXED
-    return _load(text)
+    return load(text, "element").evaluate
 
 
 def _fresh(function: Callable, arguments: str) -> Callable:
@@ -122,20 +184,22 @@ def _fresh(function: Callable, arguments: str) -> Callable:
     return numba.njit(space["ELEMENT"], **flags)(space["evaluate"])
 
 
-def _load(text: str) -> Callable:
+def load(text: str, kind: str) -> types.ModuleType:
     """Import generated text from a file named by its contents."""
-    name = "element_" + hashlib.sha256(text.encode()).hexdigest()[:16]
+    name = f"{kind}_" + hashlib.sha256(text.encode()).hexdigest()[:16]
     path = cache_folder() / f"{name}.py"
     if not path.exists():
         with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False) as part:
             part.write(text)
         os.replace(part.name, path)
+    if name in sys.modules:
+        return sys.modules[name]
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module  # where Numba looks for it when it loads compiled code
     spec.loader.exec_module(module)
-    return module.evaluate
+    return module
 
 
 def compile_error(process: Process, error: Exception) -> InputError:

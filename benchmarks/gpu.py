@@ -1,0 +1,248 @@
+"""Everything that is claimed of a GPU, measured through the public interface.
+
+    python benchmarks/gpu.py [rates long variance agreement large compile] [--json F]
+
+Without names: all of it, about five minutes on an H200. Every part prints one line a figure.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+
+import relboltz as rb
+from relboltz import equilibrium
+
+BOX = 2.0
+FIGURES: dict = {}
+
+
+def tell(name: str, value: object) -> None:
+    """Print a figure and keep it."""
+    FIGURES[name] = value
+    print(f"{name:68s} {value}", flush=True)
+
+
+def gaussian_start(model: rb.Model) -> dict:
+    """All species everywhere, out of equilibrium."""
+    start = {"g": rb.initial.gaussian(0.5, [0.8, 0.8, 0.6])}
+    if len(model.species) > 1:
+        start["quarks"] = start["antiquarks"] = rb.initial.gaussian(0.3, [0.8, 0.8, 0.6])
+    return start
+
+
+def step_start() -> dict:
+    """The paper's: gluons below 1.5 GeV, taken at the nodes."""
+    return {"g": rb.initial.step(0.5, 1.5, sampling="node")}
+
+
+def timed_solve(*arguments, **options):
+    """Result and seconds of solve(), from call to return."""
+    began = time.perf_counter()
+    ds = rb.solve(*arguments, backend="cuda", progress=False, **options)
+    return ds, time.perf_counter() - began
+
+
+def rates() -> None:
+    """Events per second: 200 steps of fixed length, start to end of solve()'s loop."""
+    for name, model, cells, samples in (
+        ("mixture", rb.qcd(0.3), 30, 16),
+        ("gluons", rb.gluons(0.3), 40, 256),
+        ("gluons", rb.gluons(0.3), 40, 16),
+    ):
+        grid = rb.PhaseSpace(cells, BOX)
+        for pairs in ("uniform", "importance"):
+            for precision in ("float32", "float64"):
+                options = dict(step=1e-4, every=1.0, snapshots=[], samples=samples, pairs=pairs,
+                               precision=precision)  # fmt: skip
+                timed_solve(model, grid, gaussian_start(model), end=1e-3, **options)
+                ds, _ = timed_solve(model, grid, gaussian_start(model), end=2e-2, **options)
+                events = 2 * samples * grid.size * len(model.processes) * ds.attrs["steps"]
+                rate = events / ds.attrs["wall_seconds"] / 1e9
+                label = f"{name} {cells}^3, {pairs}, {precision}, {samples} samples [G events/s]"
+                tell(label, round(rate, 2))
+
+
+def largest_deviation(ds, model, grid) -> float:
+    """Of any cell from the thermal state with the run's own final T, mu and masses, relative."""
+    thermal = equilibrium.thermal(
+        grid, model, float(ds.temperature[-1]), ds.chemical_potential.values[-1],
+        ds.velocity.values[-1], ds.mass_squared.values[-1],
+    )  # fmt: skip
+    return float(np.abs(ds.f.values[-1].reshape(thermal.shape) / thermal - 1).max())
+
+
+def long() -> None:
+    """The paper's runs: gluons and mixture to 50 fm, quarks to 20 fm; the second of two calls."""
+    quark = rb.quarks(0.3)
+    cases = [
+        ("gluons 30^3, 50 fm", rb.gluons(0.3), step_start(), 50.0),
+        ("mixture 30^3, 50 fm", rb.qcd(0.3), step_start(), 50.0),
+        ("mixture 30^3, 100 fm", rb.qcd(0.3), step_start(), 100.0),
+        ("quarks 30^3, 20 fm", quark, {"u": rb.initial.step(0.5, 1.5, sampling="node")}, 20.0),
+    ]
+    grid = rb.PhaseSpace(30, BOX)
+    for label, model, start, end in cases:
+        for precision in ("float32", "float64"):
+            if precision == "float64" and end == 100.0:
+                continue
+            options = dict(end=end, every=0.5, precision=precision)
+            timed_solve(model, grid, start, **{**options, "end": 0.5})
+            ds, seconds = timed_solve(model, grid, start, **options)
+            energy, entropy = ds.energy_total.values, ds.entropy.values
+            where = f"{label}, {precision}: "
+            tell(where + "seconds of solve()", round(seconds, 3))
+            tell(where + "seconds of the time loop", round(ds.attrs["wall_seconds"], 3))
+            tell(where + "steps", int(ds.attrs["steps"]))
+            tell(
+                where + "change of charges, momentum [quanta]",
+                (int(np.abs(ds.charge_drift).max()), int(np.abs(ds.momentum_drift).max())),
+            )
+            tell(where + "total energy, relative", f"{np.abs(energy / energy[0] - 1).max():.2e}")
+            tell(where + "largest fall of entropy", f"{max(0, -np.diff(entropy).min()):.1e}")
+            tell(
+                where + "cell farthest from its thermal state",
+                f"{largest_deviation(ds, model, grid):.2e}",
+            )
+            shares = ds.number.values[-1] / ds.equilibrium_number.values - 1
+            tell(
+                where + "T, predicted",
+                (round(float(ds.temperature[-1]), 6), round(float(ds.equilibrium_temperature), 6)),
+            )
+            tell(
+                where + "largest deviation of a number from predicted",
+                f"{np.abs(shares).max():.2e}",
+            )
+
+
+def variance() -> None:
+    """Sum Var(C) / Sum f^2 x seconds of C[f], mixture 30^3, after 0.3 fm."""
+    model, grid = rb.qcd(0.3), rb.PhaseSpace(30, BOX)
+    f = timed_solve(model, grid, step_start(), end=0.3, every=0.3)[0].f.values[-1]
+    cost = {}
+    for pairs in ("uniform", "importance"):
+        options = dict(backend="cuda", pairs=pairs, samples=16)
+        rb.collision_term(model, grid, f, batches=2, **options)
+        began = time.perf_counter()
+        term = rb.collision_term(model, grid, f, batches=24, **options)
+        seconds = (time.perf_counter() - began) / 24
+        spread = float((term.error**2).sum()) * 24 / float((f**2).sum())
+        cost[pairs] = spread * seconds
+        tell(
+            f"C[f], {pairs}: Sum Var(C)/Sum f^2 [fm^-2], seconds per estimate",
+            (f"{spread:.3e}", f"{seconds:.4f}"),
+        )
+    tell(
+        "C[f]: variance x time, uniform over importance",
+        round(cost["uniform"] / cost["importance"], 2),
+    )
+
+
+def agreement() -> None:
+    """CPU and GPU with the same seed; two GPU runs."""
+    cases = [
+        ("gluons 20^3, step", rb.gluons(0.3), step_start(), 20),
+        ("mixture 16^3, Gaussian", rb.qcd(0.3), gaussian_start(rb.qcd(0.3)), 16),
+        ("mixture 16^3, empty quarks", rb.qcd(0.3), step_start(), 16),
+    ]
+    for label, model, start, cells in cases:
+        grid = rb.PhaseSpace(cells, BOX)
+        for steps in (1, 100):
+            options = dict(end=2e-3 * steps, step=2e-3, every=2e-3 * steps, progress=False)
+            cpu = rb.solve(model, grid, start, backend="cpu", **options)
+            for precision in ("float64", "float32"):
+                gpu, again = (
+                    rb.solve(model, grid, start, backend="cuda", precision=precision, **options)
+                    for _ in range(2)
+                )
+                apart = np.abs(gpu.f.values[-1] - cpu.f.values[-1]).max() / cpu.f.values.max()
+                where = f"{label}, {precision}, {steps} steps: "
+                tell(where + "max |df| / max f", f"{apart:.2e}")
+                tell(where + "same bits twice", np.array_equal(gpu.f.values, again.f.values))
+                p = np.sqrt(grid.momentum_squared).reshape(grid.momentum_cells)
+                ratios = [
+                    (gpu.f.values[-1] * p**n).sum() / (cpu.f.values[-1] * p**n).sum()
+                    for n in (0, 1, 2, 4)
+                ]
+                worst = np.abs(np.array(ratios) - 1).max()
+                tell(where + "moments of |p|, relative", f"{worst:.1e}")
+
+
+def large() -> None:
+    """Grids whose totals pass 64 bits: time per step and memory."""
+    from relboltz.backends import choose
+    from relboltz.collisions import Sampling
+    from relboltz.config import Settings
+
+    for name, model, cells in (
+        ("gluons", rb.gluons(0.3), 96), ("mixture", rb.qcd(0.3), 64),
+    ):  # fmt: skip
+        grid = rb.PhaseSpace(cells, 4.0)
+        ds, seconds = timed_solve(model, grid, gaussian_start(model), end=0.1, every=0.05)
+        where = f"{name} {cells}^3: "
+        tell(where + "steps, seconds of solve()", (int(ds.attrs["steps"]), round(seconds, 2)))
+        tell(where + "ms per step", round(1e3 * ds.attrs["wall_seconds"] / ds.attrs["steps"], 2))
+        tell(
+            where + "change of charges, momentum [quanta]",
+            (int(np.abs(ds.charge_drift).max()), int(np.abs(ds.momentum_drift).max())),
+        )
+        energy = ds.energy_total.values
+        tell(where + "total energy, relative", f"{np.abs(energy / energy[0] - 1).max():.2e}")
+        backend = choose(
+            grid, model, Sampling(), Settings.from_options(end=1.0, backend="cuda").run
+        )
+        tell(where + "memory on the GPU [GiB]", round(backend.machine.allocated / 2**30, 2))
+        del backend
+
+
+def compile_() -> None:
+    """First and second start of a QCD run in a fresh process, with an empty cache at first."""
+    code = (
+        "import time; t = time.perf_counter(); import relboltz as rb\n"
+        "rb.solve(rb.qcd(0.3), rb.PhaseSpace(20, 2.0), {'g': rb.initial.step(0.5, 1.5)}, "
+        "end=2e-3, every=1e-3, backend='cuda', progress=False)\n"
+        "print(time.perf_counter() - t)"
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        environment = {**os.environ, "XDG_CACHE_HOME": folder, "CUDA_CACHE_DISABLE": "1"}
+        for label in ("cold", "cached", "cached, again"):
+            done = subprocess.run(
+                [sys.executable, "-W", "ignore", "-c", code], env=environment, text=True,
+                capture_output=True, check=True,
+            )  # fmt: skip
+            tell(
+                f"QCD run of two steps in a new process, {label} [s]",
+                round(float(done.stdout.split()[-1]), 2),
+            )
+
+
+PARTS = {
+    "rates": rates, "long": long, "variance": variance, "agreement": agreement,
+    "large": large, "compile": compile_,
+}  # fmt: skip
+
+
+def main() -> None:
+    """Run the parts that are named, or all."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("parts", nargs="*", choices=[*PARTS, []], default=list(PARTS))
+    parser.add_argument("--json", type=Path)
+    arguments = parser.parse_args()
+    warnings.simplefilter("ignore", rb.AccuracyWarning)
+    for part in arguments.parts:
+        began = time.perf_counter()
+        PARTS[part]()
+        print(f"-- {part}: {time.perf_counter() - began:.0f} s", flush=True)
+    if arguments.json:
+        arguments.json.write_text(json.dumps(FIGURES, indent=1, default=str) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,323 @@
+"""Generates the kernel that draws events, with the matrix elements of a model inside.
+
+One launch serves all processes: every block works on one channel, so the choice between the
+matrix elements is the same for all its threads.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..model import Process
+from .matrix_elements import arguments_of, load
+
+REGISTERS = 128
+"""Most registers of a thread: more threads at once hide more of the waiting for memory."""
+
+TEMPLATE = '''"""Generated: draws, lands and applies the events of a model on a GPU."""
+
+import numpy as np
+from numba import float64, int64
+
+from relboltz.backends.cuda_engine import device_function, kernel
+from relboltz.backends.cuda_kernels import (
+    ANGLE_SPAN, AT_REST, BELOW, CHANGE, EACH, EKT, ELEMENT, EVERYTHING, FACTOR, FORWARD, GO,
+    IMPORTANCE, K1, K2, K3, LEG_A, LEG_B, LEG_C, LEG_D, LOST, MOVES, NEGATIVE, NET, NODES,
+    ONLY_P, OWN, P, PEAK, POSITIVE, ROWS, SAMPLES, SCALE, SEED, SHARED_SUMS, SINGLE, STATUS,
+    STEP, SUMS, THREADS, WORD, add, block_sums, both_occupied, cuda, event_flow, independent,
+    move, partner_shift, physics, stratified,
+)
+from relboltz.collisions import MORE_WORDS
+{imports}
+landing = physics.landing
+momentum_transfer2 = physics.momentum_transfer2
+nearest_integer = physics.nearest_integer
+nearest_node = physics.nearest_node
+node_momentum = physics.node_momentum
+node_position = physics.node_position
+node_indices = physics.node_indices
+philox = physics.philox
+reciprocal = physics.reciprocal
+root_event = physics.root_event
+scatter = physics.scatter
+screened = physics.screened
+uniform = physics.uniform
+ROOTS = {roots}
+CELLS, M2, LEGS = SHARED_SUMS, SHARED_SUMS + 6, SHARED_SUMS + 10
+SCREENED, PEAKED, SPANNED, WEIGHED, RESTING, SCALED, EFFECTIVE = (
+    SHARED_SUMS + 14 + i for i in range(7)
+)
+SHARED = SHARED_SUMS + 24
+{elements}
+
+def matrix_element(kind, s, t, m2, screening2, q2, qu2, ekt, own, channel):
+    """|M|^2 of the process that a channel belongs to."""
+    ma2, mb2, mc2, md2 = m2
+    u = ma2 + mb2 + mc2 + md2 - s - t
+    t_screened = screened(t, q2, screening2, ekt)
+    u_screened = screened(u, qu2, screening2, ekt)
+    t_regulated = t - screening2
+    u_regulated = u - screening2
+{choice}
+    return 0.0
+
+
+matrix_element = device_function(matrix_element)
+
+
+def draw(
+    control, scalars, geometry, channels, channel_scalars, blocks, cumulative, guide, table,
+    nodes, weights, ratios, change, sums, first_block, shift, land, keep, use,
+):
+    """Draw the samples of a block; land them, keep the events, and use them, if asked to."""
+    shared = cuda.shared.array(SHARED, float64)
+    if control[STATUS] != GO:
+        return
+    thread = cuda.threadIdx.x
+    block = cuda.blockIdx.x + first_block
+    channel = blocks[block, 0]
+    n = control[NODES]
+    kind_1, kind_2 = channels[channel, K1], channels[channel, K2]
+    kind_3, kind_p = channels[channel, K3], channels[channel, P]
+    element = channels[channel, ELEMENT]
+    samples = channels[channel, SAMPLES]
+    only_p = channels[channel, ONLY_P]
+    partner = partner_shift(control, channels, channel)
+    single = control[SINGLE]
+    row = control[CHANGE]
+    key_0 = WORD(control[SEED] & 0xFFFFFFFF)
+    key_1 = WORD(control[SEED] >> 32)
+    step = WORD(control[STEP])
+    first = blocks[block, 1]
+    even = n if control[IMPORTANCE] == 0 else 0
+    for i in range(SUMS):
+        shared[i * THREADS + thread] = 0.0
+    if thread == 0:  # numbers of the whole block: read when needed, to leave registers free
+        for i in range(6):
+            shared[CELLS + i] = geometry[i]
+        for i in range(4):
+            shared[M2 + i] = scalars[ROWS + channels[channel, K1 + i]]
+            shared[LEGS + i] = scalars[ROWS + channels[channel, LEG_A + i]]
+        shared[SCREENED] = scalars[ROWS + cumulative.shape[0]]
+        shared[PEAKED] = channel_scalars[channel, PEAK]
+        shared[SPANNED] = channel_scalars[channel, ANGLE_SPAN]
+        shared[WEIGHED] = channel_scalars[channel, FACTOR]
+        shared[RESTING] = scalars[AT_REST]
+        shared[SCALED] = scalars[SCALE]
+        shared[EFFECTIVE] = scalars[EKT]
+    cuda.syncthreads()
+    last_p = np.uint32(0)
+    gathered = int64(0)
+    for i in range(EACH):
+        if thread * EACH + i >= blocks[block, 2]:
+            for branch in range(ROOTS):
+                weights[((cuda.blockIdx.x * EACH + i) * ROOTS + branch) * THREADS + thread] = 0.0
+            continue
+        sample = first + thread * EACH + i
+        cells = (shared[CELLS], shared[CELLS + 1], shared[CELLS + 2])
+        h = (shared[CELLS + 3], shared[CELLS + 4], shared[CELLS + 5])
+        m2 = (shared[M2], shared[M2 + 1], shared[M2 + 2], shared[M2 + 3])
+        w0, w1, w2, w3 = philox(
+            WORD(sample), WORD(channel), step, WORD(0), key_0, key_1
+        )
+        p, chance_p = stratified(
+            cumulative, guide, kind_p, sample, int64(w0), samples, shift, even
+        )
+        px, py, pz = node_indices(float(p), cells)
+        p3 = (
+            node_momentum(px, cells[0], h[0]), node_momentum(py, cells[1], h[1]),
+            node_momentum(pz, cells[2], h[2]),
+        )
+        cell_p = np.uint32(kind_p * n + p)
+{body}
+    if gathered != 0:
+        add(change, row, last_p, gathered)
+    cuda.syncthreads()
+    block_sums(shared, sums[block])
+
+
+draw = kernel(draw, cached={cached}, max_registers={registers})
+'''
+
+THROUGH_CM = """        k, chance_k = independent(cumulative, guide, kind_3, int64(w1), shift, even)
+        kx, ky, kz = node_indices(float(k), cells)
+        k3 = (
+            node_momentum(kx, cells[0], h[0]), node_momentum(ky, cells[1], h[1]),
+            node_momentum(kz, cells[2], h[2]),
+        )
+        inverse_q = 18446744073709551616.0 * reciprocal(float(chance_p) * float(chance_k))
+        cell_3 = np.uint32(kind_3 * n + k)
+        k1, e, s, t, weight = scatter(
+            p3, k3, m2, (uniform(w2), uniform(w3)),
+            (shared[SCREENED], shared[PEAKED], shared[SPANNED]), shared[RESTING],
+        )
+        slot = np.uint32((cuda.blockIdx.x * EACH + i) * THREADS + thread)
+{weigh}
+        low = -1.0
+        high = -1.0
+        r = 0.0
+        if weight > 0.0 and land != 0:
+{land}
+{finish}"""
+
+CONSERVING = """            cells = (shared[CELLS], shared[CELLS + 1], shared[CELLS + 2])
+            h = (shared[CELLS + 3], shared[CELLS + 4], shared[CELLS + 5])
+            position = (
+                node_position(k1[0], cells[0], h[0]), node_position(k1[1], cells[1], h[1]),
+                node_position(k1[2], cells[2], h[2]),
+            )
+            total = (px + kx, py + ky, pz + kz)
+            low, high, r = landing(
+                position, total, e, (shared[M2], shared[M2 + 1]), cells, h
+            )"""
+
+NEAREST = """            low = nearest_node(k1, cells, h)
+            k2 = (p3[0] + k3[0] - k1[0], p3[1] + k3[1] - k1[1], p3[2] + k3[2] - k1[2])
+            high = nearest_node(k2, cells, h)"""
+
+WEIGH = """        value = matrix_element(
+            element, s, t,
+            (shared[LEGS], shared[LEGS + 1], shared[LEGS + 2], shared[LEGS + 3]),
+            shared[SCREENED], momentum_transfer2(k1, k3), momentum_transfer2(k1, p3),
+            shared[EFFECTIVE], channel_scalars, channel,
+        )
+        if weight > 0.0:
+            shared[POSITIVE * THREADS + thread] += abs(value)
+            if value < 0.0:
+                shared[NEGATIVE * THREADS + thread] -= value
+                shared[BELOW * THREADS + thread] += 1.0
+                value = 0.0
+        weight *= shared[WEIGHED] * value * inverse_q"""
+
+FINISH = """        found = low >= 0.0 and high >= 0.0
+        if weight > 0.0:
+            physical = weight * both_occupied(table, cell_p, cell_3)
+            shared[EVERYTHING * THREADS + thread] += physical
+            if not found:
+                shared[LOST * THREADS + thread] += physical
+        weight = weight if found else 0.0
+        l0 = np.uint32(kind_1 * n + int64(max(low, 0.0)))
+        l1 = {other}
+        if keep != 0:
+            nodes[0, slot] = cell_p
+            nodes[1, slot] = cell_3
+            nodes[2, slot] = l0
+            nodes[3, slot] = l1
+            weights[slot] = weight
+            ratios[slot] = r
+        if use != 0 and weight > 0.0:
+            {cells}
+            flow, ahead = event_flow(table, cell_p, cell_3, {six}, r, single)
+            flow *= weight
+            shared[NET * THREADS + thread] += flow
+            shared[MOVES * THREADS + thread] += abs(flow)
+            shared[FORWARD * THREADS + thread] += ahead * weight
+            amount = shared[SCALED] * flow
+            if only_p != 0:
+                whole = int64(nearest_integer(amount))
+            else:
+                whole = move(change, row, cell_3, {six}, r, amount)
+            if cell_p != last_p:
+                if gathered != 0:
+                    add(change, row, last_p, gathered)
+                gathered = int64(0)
+                last_p = cell_p
+            gathered += whole"""
+
+THROUGH_ROOTS = """        area = 4.0 * (0.5 * cells[0] * h[0]) * (0.5 * cells[1] * h[1])
+        size = cells[0] * cells[1] * cells[2]
+        inverse_q = area * size * 4294967296.0 / float(chance_p)
+        v0, v1, v2, _ = philox(
+            WORD(sample), WORD(channel | MORE_WORDS), step, WORD(0), key_0, key_1
+        )
+        k1x = (uniform(w2) - 0.5) * cells[0] * h[0]
+        k1y = (uniform(w3) - 0.5) * cells[1] * h[1]
+        free = (
+            (uniform(v0) - 0.5) * cells[0] * h[0], (uniform(v1) - 0.5) * cells[1] * h[1],
+            (uniform(v2) - 0.5) * cells[2] * h[2],
+        )
+        for branch in range(2):
+            sign = 1.0 - 2.0 * branch
+            k1, k3, s, t, weight = root_event(p3, free, k1x, k1y, m2, sign, {through_k3})
+            slot = np.uint32(
+                ((cuda.blockIdx.x * EACH + i) * 2 + branch) * THREADS + thread
+            )
+            k = nearest_node(k3, cells, h)
+            cell_3 = np.uint32(kind_3 * n + int64(max(k, 0.0)))
+            weight = weight if k >= 0.0 else 0.0
+{weigh}
+            low = -1.0
+            high = -1.0
+            r = 0.0
+            if weight > 0.0 and land != 0:
+{land}
+{finish}"""
+
+
+def _deeper(text: str) -> str:
+    return "\n".join("    " + line if line else line for line in text.splitlines())
+
+
+def body(projection: str, sampling: str) -> str:
+    """What happens to a sample once p is drawn."""
+    conserving = projection == "conserving"
+    if conserving:
+        finish = FINISH.format(
+            other="np.uint32(kind_1 * n + int64(max(high, 0.0)))",
+            cells="both = int64(cell_p) + int64(cell_3) + partner",
+            six="l0, np.uint32(both - int64(l0)), l1, np.uint32(both - int64(l1))",
+        )
+    else:
+        finish = FINISH.format(
+            other="np.uint32(kind_2 * n + int64(max(high, 0.0)))",
+            cells="pass",
+            six="l0, l1, l0, l1",
+        )
+    if sampling == "cm":
+        return THROUGH_CM.format(
+            weigh=WEIGH, land=CONSERVING if conserving else NEAREST, finish=finish
+        )
+    return THROUGH_ROOTS.format(
+        through_k3=sampling == "k3", weigh=_deeper(WEIGH), land=_deeper(NEAREST),
+        finish=_deeper(finish),
+    )  # fmt: skip
+
+
+def draw_kernel(
+    processes: Sequence[Process], projection: str, sampling: str
+) -> tuple[Any, list[int], list[list[float]]]:
+    """The kernel, which of its matrix elements each process uses, and their parameters."""
+    kinds: dict[tuple[Callable, str], int] = {}
+    numbers, parameters = [], []
+    for process in processes:
+        arguments, own = arguments_of(process)
+        numbers.append(kinds.setdefault((process.matrix_element, arguments), len(kinds)))
+        parameters.append(own)
+    ours = all(getattr(f, "__module__", None) == "relboltz.qcd" for f, _ in kinds)
+    imports, elements, choice = [], [], []
+    functions: dict[str, Any] = {}
+    for (function, arguments), i in kinds.items():
+        if ours:
+            imports.append(f"from relboltz.qcd import {function.__name__} as function_{i}")
+        functions[f"function_{i}"] = inspect.unwrap(getattr(function, "py_func", function))
+        elements.append(f"element_{i} = device_function(function_{i})")
+        call = arguments
+        for k in range(arguments.count("own_")):
+            call = call.replace(f"own_{k}", f"own[channel, OWN + {k}]")
+        choice.append(f"    if kind == {i}:\n        return float64(element_{i}({call}))")
+    text = TEMPLATE.format(
+        imports="\n".join(imports),
+        elements="\n".join(elements),
+        choice="\n".join(choice) or "    pass",
+        body=body(projection, sampling),
+        cached=ours,
+        registers=REGISTERS,
+        roots=1 if sampling == "cm" else 2,
+    )
+    if ours:
+        return load(text, "draw").draw, numbers, parameters
+    space: dict[str, Any] = dict(functions)
+    exec(text, space)
+    return space["draw"], numbers, parameters

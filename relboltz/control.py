@@ -1,0 +1,59 @@
+"""How long a step may be, and which masses it takes: scalar functions for host and device.
+
+Two bounds: the L1 error of a step stays below the tolerance, and C may not change by more than
+MAX_CHANGE_RATIO of itself within a step. The second one is relative to the deviation from
+equilibrium, so fast modes stay damped when that deviation, and with it the error, becomes tiny.
+"""
+
+from __future__ import annotations
+
+from math import sqrt
+
+MAX_CHANGE_RATIO = 0.9
+"""Largest |C(n1) - C(n0)| / |C(n0)| of a step: keeps fast modes inside Heun's stable range."""
+GROWTH = 1.25
+"""Largest growth of the step from one step to the next."""
+SAFETY = 0.9
+REJECT = 0.7
+"""A step that should have been shorter than this part of itself is done again."""
+FIRST_STEP = 1e-3
+"""First length of an automatic run [fm]; it grows, or shrinks, from there."""
+SHORTEST = 1e-7
+"""No step below this length [fm] is done again."""
+STILL = 1e-6
+"""Errors below this part of the tolerance never shorten the step."""
+
+
+def step_length(wanted, room, automatic):
+    """The length to take, such that a stop at distance ``room`` is met without a tiny step."""
+    if room <= wanted * (1.0 + 1e-9):
+        return room
+    return 0.5 * room if automatic and room < 2.0 * wanted else wanted
+
+
+def adapted(length, error, change_ratio, wanted, tolerance):
+    """Whether a step of this length may stand, and the length wanted next."""
+    by_error = sqrt(tolerance / max(error, 1e-300))
+    by_change = MAX_CHANGE_RATIO / max(change_ratio, 1e-30)
+    factor = SAFETY * min(by_error, by_change)
+    if error < STILL * tolerance:  # may be rounding: no reason to shorten
+        return True, max(wanted, min(GROWTH * wanted, factor * length))
+    if factor < REJECT * SAFETY and length > SHORTEST:
+        return False, length * min(0.7, max(0.1, factor))
+    return True, min(GROWTH * wanted, length * max(factor, 0.5))
+
+
+def mean_ahead(now, before, last, first, earlier, length):
+    """Mean of a value now and after the next length, extrapolated through past values.
+
+    before, first : the value before the last step and before the one before that
+    last, earlier : the lengths of those steps; earlier = 0 if there was only one
+
+    Quadratic with two past values, linear with one; never outside of a factor two.
+    """
+    slope = (now - before) / last
+    ahead = length * slope
+    if earlier > 0.0:
+        bend = (slope - (before - first) / earlier) / (last + earlier)
+        ahead = ahead + length * (length + last) * bend
+    return min(max(now + 0.5 * ahead, 0.5 * now), 2.0 * now)

@@ -1,0 +1,72 @@
+"""Which pairs of nodes are drawn: importance as whole numbers, probabilities in units of 2^-32.
+
+Node i of n is drawn for random words from ``cumulated(i)`` to ``cumulated(i + 1)``. Weights are
+rounded to powers of two on purpose: a draw then depends on a state, not on the last bits of it,
+so that machines which round differently draw the same events. That costs 4 % in variance.
+"""
+
+from __future__ import annotations
+
+from math import sqrt
+
+import numpy as np
+
+from .elementary import floor, reciprocal
+
+BACKGROUND = 0.02
+"""Part of the largest f that is added to every f."""
+LARGEST = 1024
+"""Largest whole weight."""
+WORDS = 4294967296.0
+"""Number of different random words."""
+
+
+def node_weight(f, highest, inverse_e):
+    """Importance of a node: sqrt(f + 0.02 f_max)/E, or 1/E if the species is absent."""
+    return (sqrt(f + BACKGROUND * highest) if highest > 0.0 else 1.0) * inverse_e
+
+
+def whole_weight(weight, largest):
+    """A weight as a power of two, from 1 to 1024 for the largest."""
+    whole = LARGEST
+    while whole > 1 and weight * LARGEST < largest * whole:
+        whole //= 2
+    return whole
+
+
+def cumulated(i, before, n, scale):
+    """Random words below the first one of node i.
+
+    before : whole weights of all nodes before i
+    scale : (2^32 - n) / (whole weights of all n nodes)
+
+    At least one word remains for every node, and the last node ends at 2^32.
+    """
+    return np.int64(WORDS) if i == n else i + np.int64(floor(before * scale))
+
+
+def even_word(i, n):
+    """Random words below the first one of node i if all n nodes are drawn alike.
+
+    The node of a word is then (word n) >> 32.
+    """
+    word = np.int64(i * (WORDS / n))  # one off at most: whole numbers settle it
+    while word * n < i << 32:
+        word += 1
+    while (word - 1) * n >= i << 32:
+        word -= 1
+    return word
+
+
+def node_indices(i, cells):
+    """Indices of node number i along x, y and z, all held as floats."""
+    plane = cells[1] * cells[2]
+    x = floor((i + 0.5) * reciprocal(plane))
+    rest = i - x * plane
+    y = floor((rest + 0.5) * reciprocal(cells[2]))
+    return x, y, rest - y * cells[2]
+
+
+def packed_index(node, axis):
+    """Index of a packed node along one axis."""
+    return (node >> (10 * axis)) & 1023

@@ -1,0 +1,112 @@
+"""The same small systems on the CPU and through the CUDA backend: how far apart are they?
+
+On a GPU the functions are called as they are; without one this file runs as a program in Numba's
+CUDA simulator (NUMBA_ENABLE_CUDASIM=1), a process of its own, and prints JSON:
+
+    python tests/cuda_agreement.py NAME ...
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import warnings
+
+import numpy as np
+
+import relboltz as rb
+
+STEP = {"g": rb.initial.step(0.5, 1.5)}
+GAUSSIAN = {"g": rb.initial.gaussian(0.5, [0.8, 0.8, 0.5])}
+SMALL = rb.PhaseSpace([4, 3, 3], 2.0)
+
+
+def scalar_exchange(s, t, u, ma2, mb2, mc2, md2, coupling, screening2):
+    """A user's matrix element."""
+    return coupling * (t - 4 * ma2) * (t - 4 * mb2) / (t - screening2) ** 2
+
+
+def two_species():
+    """A Fermi and a Bose gas with an own matrix element, and grids that are not cubes."""
+    return rb.Model(
+        [rb.Species("a", 2, -1), rb.Species("b", 3, 1)],
+        [rb.Process("a b -> a b", scalar_exchange, peak="t", coupling=20000.0)],
+        masses={"a": 0.3, "b": 0.4}, screening=0.5,
+    )  # fmt: skip
+
+
+RUNS = {
+    "thermal masses": (rb.gluons(0.3), SMALL, STEP, dict(end=0.004, step=0.002, samples=1)),
+    "automatic steps": (
+        rb.gluons(0.3), SMALL, GAUSSIAN, dict(end=0.001, samples=1, pairs="uniform"),
+    ),
+    "long steps are limited": (
+        rb.gluons(0.3, masses={"g": 0.7}), SMALL, {"g": rb.initial.random(0.05, 1.0, seed=3)},
+        dict(end=0.5, step=0.5, samples=1),
+    ),
+    "a user's model": (
+        two_species(), rb.PhaseSpace([4, 3, 3], [1.5, 1.4, 1.2]),
+        {"a": rb.initial.thermal(0.2), "b": rb.initial.thermal(0.4)},
+        dict(end=0.02, step=0.02, samples=1),
+    ),
+}  # fmt: skip
+"""name: model, grid, start, options of solve()."""
+
+TERMS = {
+    "conserving": dict(),
+    "nearest": dict(projection="nearest"),
+    "k2": dict(projection="nearest", sampling="k2"),
+    "k3, without symmetry": dict(projection="nearest", sampling="k3", symmetrical=False),
+    "ekt": dict(screening="ekt"),
+}
+"""name: options of collision_term()."""
+
+
+def run(name: str) -> dict:
+    """A run on both: differences relative to the largest f, and what must not change."""
+    model, grid, start, options = RUNS[name]
+    options = {"every": options["end"], "progress": False, **options}
+    cpu = rb.solve(model, grid, start, backend="cpu", **options)
+    gpu = rb.solve(model, grid, start, backend="cuda", precision="float64", **options)
+    f, g = cpu.f.values, gpu.f.values
+    same = ("number", "energy_total", "entropy", "mass_squared", "temperature", "spectrum",
+            "energy_momentum", "step", "noise", "null_weight", "rate", "rate_reverse", "source",
+            "limited_weight", "equilibrium_distance", "pressure_ratio")  # fmt: skip
+    apart = {}
+    for key in same:
+        a, b = cpu[key].values, gpu[key].values
+        scale = np.nanmax(np.abs(a)) if np.isfinite(a).any() else 1.0
+        assert np.array_equal(np.isnan(a), np.isnan(b)), key
+        apart[key] = float(np.nanmax(np.abs(a - b), initial=0.0) / (scale or 1.0))
+    return {
+        "steps": [int(cpu.attrs["steps"]), int(gpu.attrs["steps"])],
+        "f": float(np.abs(f - g).max() / f.max()),
+        "moved": float(np.abs(g[-1] - g[0]).max()),
+        "drift": int(np.abs(gpu.charge_drift).max() + np.abs(gpu.momentum_drift).max()),
+        "limited": float(gpu.limited_weight.max()),
+        "lowest": float(g.min()),
+        "apart": apart,
+    }
+
+
+def term(name: str) -> dict:
+    """C[f] from the same events on both, relative to the largest."""
+    options = dict(TERMS[name])
+    screening = options.pop("screening", None)
+    model = rb.gluons(0.3, masses={"g": 0.7}, screening=screening or "thermal")
+    f = {"g": rb.initial.gaussian(0.6, [0.9, 0.8, 0.5])}
+    cpu, gpu = (
+        rb.collision_term(model, SMALL, f, samples=1, batches=2, **kind, **options)
+        for kind in (dict(backend="cpu"), dict(backend="cuda", precision="float64"))
+    )
+    names = ("collision_term", "gain", "loss", "rate", "null_weight")
+    return {
+        key: float(np.abs(cpu[key] - gpu[key]).max() / max(float(np.abs(cpu[key]).max()), 1e-300))
+        for key in names
+    }
+
+
+if __name__ == "__main__":
+    warnings.simplefilter("ignore")
+    results = {name: run(name) if name in RUNS else term(name) for name in sys.argv[1:]}
+    print(json.dumps(results))

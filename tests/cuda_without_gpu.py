@@ -1,0 +1,159 @@
+"""Compiles every CUDA kernel, with the arguments the backend gives it, on a machine without a GPU.
+
+Launches are recorded instead of done: arrays stay on the host, and each kernel notes the types of
+its arguments. Run as a program it prints one JSON object: kernel and model -> size of its PTX,
+or what went wrong.
+
+    python tests/cuda_without_gpu.py 7.5 9.0
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+import warnings
+from types import SimpleNamespace
+
+import numba
+import numpy as np
+
+import relboltz as rb
+from relboltz.backends import cuda_engine
+from relboltz.collisions import Draw, Sampling
+from relboltz.moments import Shells
+from relboltz.stepping import StepControl, initial_state
+
+
+class HostArray(np.ndarray):
+    """An array that stays where it is."""
+
+    def copy_to_host(self, stream=0):
+        return np.array(self)
+
+    def copy_to_device(self, values, stream=0):
+        self[...] = values
+
+
+def on_host(values):
+    return np.array(values, order="C").view(HostArray)
+
+
+class Recorder:
+    """Stands for a kernel: notes how it would have been launched."""
+
+    def __init__(self, name, dispatcher, seen):
+        self.name, self.dispatcher, self.seen = name, dispatcher, seen
+
+    def __getitem__(self, configuration):
+        return self.note
+
+    def note(self, *arguments):
+        kinds = [a.view(np.ndarray) if isinstance(a, np.ndarray) else a for a in arguments]
+        key = (self.name, tuple(numba.typeof(kind) for kind in kinds))
+        self.seen[key] = self.dispatcher.py_func
+
+
+def record_launches(model, sampling, precision):
+    """Types of all launches of a run, a limited step and an estimate."""
+    from relboltz.backends import cuda, cuda_draw, cuda_kernels
+
+    seen: dict = {}
+    toolkit = cuda_kernels.cuda
+    toolkit.to_device = on_host
+    toolkit.device_array = lambda shape, kind: on_host(np.zeros(shape, kind))
+    toolkit.stream = lambda: 0
+    cuda_engine.free_memory = lambda: 2**30
+    original = {}
+    for name, value in list(vars(cuda_kernels).items()):
+        if hasattr(value, "py_func") and not value.targetoptions.get("device"):
+            original[name] = value
+            setattr(cuda_kernels, name, Recorder(name, value, seen))
+    generate = cuda_draw.draw_kernel
+
+    def recorded(*arguments):
+        kernel, *rest = generate(*arguments)
+        return Recorder("draw", kernel, seen), *rest
+
+    cuda.draw_kernel = recorded
+    try:
+        grid = rb.PhaseSpace(4, 2.0)
+        f = np.full((len(model.species), grid.size), 0.25)
+        start = initial_state(grid, model, f)
+        backend = cuda.CudaBackend(grid, model, sampling, precision)
+        flight = cuda.CudaFlight(
+            backend, start, StepControl("auto", 1e-3), 1e-9, Shells.of(grid), f
+        )
+        machine = backend.machine
+        cuda_kernels.set_course[1, 1](machine.control, machine.scalars, 1.0)
+        cuda_kernels.hammer[1, 1](machine.change, 8)
+        machine.step()
+        machine._legal(1)
+        verdicts = iter([False, True, True])
+        machine._legal = lambda stage: next(verdicts)
+        machine.limited_step()
+        flight.evaluate()
+        flight.moments()
+        backend.estimate(f, Draw(0, start.mass_squared, start.screening2))
+    finally:
+        cuda.draw_kernel = generate
+        for name, value in original.items():
+            setattr(cuda_kernels, name, value)
+    return seen
+
+
+def own_element(s, t, u, strength):
+    """A user's matrix element."""
+    return strength * (s * s + t * u) / (s * s)
+
+
+CASES = {
+    "qcd, float32": (rb.qcd(0.3), Sampling(samples=1), "float32"),
+    "gluons, float64": (rb.gluons(0.3), Sampling(samples=1), "float64"),
+    "nearest": (rb.gluons(0.3), Sampling(samples=1, projection="nearest"), "float32"),
+    "k2": (
+        rb.gluons(0.3),
+        Sampling(samples=1, projection="nearest", sampling="k2", symmetrical=False),
+        "float32",
+    ),
+    "user": (
+        rb.Model(
+            [rb.Species("a", 2, 1)], [rb.Process("a a -> a a", own_element, strength=3.0)],
+            masses={"a": 0.5},
+        ),
+        Sampling(samples=1),
+        "float32",
+    ),
+}  # fmt: skip
+
+
+def compile_all(capabilities):
+    """PTX of every recorded launch for every compute capability."""
+    from numba import cuda
+    from numba.cuda import dispatcher
+
+    results, done = {}, set()
+    for case, settings in CASES.items():
+        launches = record_launches(*settings)
+        for (name, kinds), function in launches.items():
+            for capability in capabilities:
+                key = (name if name != "draw" else case + name, kinds, capability)
+                if key in done:
+                    continue
+                done.add(key)
+                device = SimpleNamespace(compute_capability=capability)
+                dispatcher.get_current_device = lambda device=device: device
+                label = f"{name}, {case}, {capability[0]}.{capability[1]}"
+                began = time.perf_counter()
+                try:
+                    ptx, _ = cuda.compile_ptx(function, kinds, cc=capability, fastmath=True)
+                    results[label] = {"ptx": len(ptx), "seconds": time.perf_counter() - began}
+                except Exception as error:
+                    results[label] = {"error": str(error)}
+    return results
+
+
+if __name__ == "__main__":
+    warnings.simplefilter("ignore")
+    wanted = [tuple(int(n) for n in word.split(".")) for word in sys.argv[1:] if word[0] != "-"]
+    print(json.dumps(compile_all(wanted), indent=1))

@@ -1,0 +1,172 @@
+"""The CUDA backend: on a GPU if there is one, else in the simulator and as PTX."""
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import cuda_agreement
+import numpy as np
+import pytest
+
+import relboltz as rb
+from relboltz.backends import cuda_engine, resolve
+from relboltz.errors import BackendNotice
+from relboltz.moments import Shells, measure
+from relboltz.observables import Observer
+from relboltz.stepping import initial_state
+
+HERE = Path(__file__).parent
+GPU = cuda_engine.trouble() is None
+PARTS = importlib.util.find_spec("numba_cuda") is not None
+NEEDS_PARTS = pytest.mark.skipif(not PARTS, reason="numba-cuda is not installed (Linux only)")
+
+
+def program(name, *arguments, **environment):
+    """A test program in a process of its own; what it prints, as JSON."""
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", str(HERE / name), *arguments],
+        env={**os.environ, "PYTHONPATH": str(HERE.parent), **environment},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-3000:]
+    return json.loads(done.stdout[done.stdout.index("{") :])
+
+
+@pytest.fixture(scope="module")
+def agreements():
+    """Differences between CPU and CUDA backend of all systems; in the simulator without a GPU."""
+    names = [*cuda_agreement.RUNS, *cuda_agreement.TERMS]
+    if GPU:
+        return {
+            n: cuda_agreement.run(n) if n in cuda_agreement.RUNS else cuda_agreement.term(n)
+            for n in names
+        }
+    return program("cuda_agreement.py", *names, NUMBA_ENABLE_CUDASIM="1")
+
+
+@NEEDS_PARTS
+@pytest.mark.parametrize("name", cuda_agreement.RUNS)
+def test_a_run_is_the_same_on_both(name, agreements):
+    """The same events, masses, limits, steps and records, to rounding."""
+    found = agreements[name]
+    assert found["steps"][0] == found["steps"][1] > 0
+    assert found["f"] < 1e-11
+    assert found["moved"] > 1e-5 and found["drift"] == 0 and found["lowest"] >= 0
+    assert (found["limited"] > 0) == ("limited" in name)
+    single = ("null_weight",)  # weighed in single precision on a GPU
+    for key, apart in found["apart"].items():
+        assert apart < (1e-6 if key in single else 1e-9), key
+
+
+@NEEDS_PARTS
+@pytest.mark.parametrize("name", cuda_agreement.TERMS)
+def test_collision_terms_are_the_same_on_both(name, agreements):
+    """Every projection and sampling: net, gain, loss and rates from the same events."""
+    for key, apart in agreements[name].items():
+        assert apart < (1e-6 if key == "null_weight" else 1e-11), key
+
+
+@NEEDS_PARTS
+def test_every_kernel_compiles_without_a_gpu():
+    """PTX for the oldest and the newest cards, with the arguments that the backend gives."""
+    compiled = program("cuda_without_gpu.py", "7.5", "9.0")
+    kernels = {label.split(",")[0] for label in compiled}
+    assert {"prepare", "cumulate", "draw", "middle", "apply", "update", "conclude", "measure",
+            "demands", "limits", "check", "merge", "gross", "set_course"} <= kernels  # fmt: skip
+    for label, result in compiled.items():
+        assert "error" not in result, f"{label}: {result['error'][:2000]}"
+        assert result["ptx"] > 1000
+
+
+# --- what is said -------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def no_driver(monkeypatch):
+    """A machine without an NVIDIA driver."""
+    cuda_engine.trouble.cache_clear()
+    monkeypatch.setattr(cuda_engine, "driver", lambda: "no NVIDIA driver is installed")
+    monkeypatch.setattr("relboltz.backends._said", set())
+    yield
+    cuda_engine.trouble.cache_clear()
+
+
+def test_cuda_without_a_gpu_says_what_to_do(no_driver):
+    with pytest.raises(rb.InputError, match="run.backend = 'cuda': no NVIDIA driver .* 'cpu'"):
+        resolve("cuda")
+
+
+def test_auto_falls_back_to_the_cpu_and_says_so_once(no_driver, recwarn):
+    assert resolve("auto") == ("cpu", "float64")
+    for _ in range(2):
+        rb.solve(rb.gluons(0.3), 5, cuda_agreement.STEP, end=0.001, samples=1, progress=False)
+    said = [w for w in recwarn if issubclass(w.category, BackendNotice)]
+    assert len(said) == 1 and "running on the CPU: no NVIDIA driver" in str(said[0].message)
+
+
+@pytest.mark.parametrize(
+    ("version", "spec", "parts", "message"),
+    [
+        ((11, 8), object(), "13.0.1", "driver is too old .CUDA 11.8.* update it"),
+        (
+            (12, 4),
+            None,
+            "missing",
+            r"is not installed; pip install 'relboltz\[cuda12\]'",
+        ),
+        ((13, 0), None, "missing", r"is not installed; pip install 'relboltz\[cuda\]'"),
+        ((12, 4), object(), "13.0.1", r"too new for the driver .*'relboltz\[cuda12\]'"),
+    ],
+)
+def test_missing_and_unfitting_parts_are_named(monkeypatch, version, spec, parts, message):
+    monkeypatch.setattr(cuda_engine, "SIMULATED", False)
+    monkeypatch.setattr(cuda_engine, "driver", lambda: version)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: spec)
+    monkeypatch.setattr(cuda_engine, "parts", lambda: {"nvidia-nvvm": parts})
+    with pytest.raises(AssertionError, match=message):
+        raise AssertionError(cuda_engine.trouble.__wrapped__())
+
+
+def test_the_cpu_refuses_single_precision():
+    with pytest.raises(rb.InputError, match="run.precision = 'float32': the CPU works in float64"):
+        resolve("cpu", "float32")
+
+
+@NEEDS_PARTS
+def test_a_grid_too_large_for_the_gpu_is_refused_with_one_that_fits():
+    """In a process of its own: importing the backend needs the simulator or a GPU."""
+    code = """
+import relboltz as rb
+from relboltz.backends import cuda
+model, text = rb.qcd(0.3), ""
+try:
+    cuda.check_memory(rb.PhaseSpace(200, 2.0), model, 2**30)
+except rb.InputError as error:
+    text = str(error)
+n = int(text.split("; [")[1].split(",")[0])
+cuda.check_memory(rb.PhaseSpace(n, 2.0), model, 2**30)
+print(n, text)
+"""
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, check=True,
+        env={**os.environ, "NUMBA_ENABLE_CUDASIM": "1", "PYTHONPATH": str(HERE.parent)},
+    )  # fmt: skip
+    n, text = done.stdout.split(" ", 1)
+    assert 30 < int(n) < 200
+    assert "grid.momentum_cells = [200, 200, 200]: 7 species need" in text
+    assert "the GPU has 1.0 GiB free" in text and "would fit" in text
+
+
+def test_records_need_no_state_on_the_host():
+    """Moments are all that a record sees: the observer never touches the numbers."""
+    grid, model = rb.PhaseSpace(6, 2.0), rb.gluons(0.3)
+    f = rb.initial.evaluate(cuda_agreement.STEP, grid, model)
+    state = initial_state(grid, model, f)
+    moments = measure(grid, model, state, Shells.of(grid), f)
+    away = replace(state, number=np.empty(0, np.int64))
+    record = Observer(grid, model, away, moments).record(away, moments)
+    assert record["number"][0] == pytest.approx(16 * f.sum() * grid.measure, rel=1e-12)
