@@ -133,12 +133,13 @@ def _on_cpu(worker: Any, state: State) -> dict[str, float]:
 def _on_gpu(worker: Any, state: State, f: np.ndarray) -> dict[str, float]:
     """A step and its parts, each a recorded graph; parts by leaving one out."""
     from .backends import cuda_engine as engine
-    from .backends import cuda_kernels as k
+    from .backends import cuda_kernels as kernels
+    from .backends import cuda_layout as k
     from .backends.cuda import CudaFlight
 
     machine = worker.machine
     CudaFlight(worker, state, StepControl(1e-6, 1e-3), 0.0, Shells.of(worker.grid), f)
-    k.set_course[1, 1, machine.stream](machine.control, machine.scalars, 1e6)
+    kernels.set_course[1, 1, machine.stream](machine.control, machine.scalars, 1e6)
 
     def timed(work: Callable[[], Any], often: int = 8) -> float:
         work()
@@ -164,7 +165,7 @@ def _on_gpu(worker: Any, state: State, f: np.ndarray) -> dict[str, float]:
     live = float((weights > 0).mean()) * machine.slab * k.SPAN / max(1, machine.samples_drawn)
     deposit = used - landed + timed(lambda: machine.apply(2))
     blocks, often = 2048, 256
-    hammer = timed(lambda: k.hammer[blocks, k.THREADS, machine.stream](machine.change, often))
+    hammer = timed(lambda: kernels.hammer[blocks, k.THREADS, machine.stream](machine.change, often))
     return {
         "step": step,
         "draw": drawn,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
@@ -205,6 +205,7 @@ class Run:
             "configuration": configuration,
             "seed": self.settings.collisions.seed,
             "backend": self.backend.name,
+            "device": self.backend.words,
             "quantum": self.start.unit,
             "momentum_max": list(self.grid.momentum_max),
             "temperature_at_zero_chemical_potential": equilibrium.temperature_without_number(
@@ -289,11 +290,8 @@ class Run:
     def _finish(self, status: str, began: float) -> xr.Dataset:
         """The whole result; a run that ended early also keeps the last good state."""
         if status != "done":
-            now = self.flight.state.time
-            if not self.records or self.records[-1]["time"] < now:
-                self._measure()
-            if not self.snapshots or self.snapshots[-1][0] < now:
-                self.snapshots.append((now, self.flight.occupation()))
+            with suppress(Exception):  # a GPU that failed cannot be asked; the records are here
+                self._keep_last_state()
         self._warn()
         self.attributes["wall_seconds"] = time.perf_counter() - began
         self.attributes["steps"] = self.flight.watch.steps
@@ -301,6 +299,14 @@ class Run:
         ds = self._dataset(status)
         self.sink.write(ds, final=True)
         return ds
+
+    def _keep_last_state(self) -> None:
+        """A record and a snapshot of the state as it is."""
+        now = self.flight.state.time
+        if not self.records or self.records[-1]["time"] < now:
+            self._measure()
+        if not self.snapshots or self.snapshots[-1][0] < now:
+            self.snapshots.append((now, self.flight.occupation()))
 
     def _dataset(self, status: str) -> xr.Dataset:
         attributes = {**self.attributes, "status": status, "warnings": "\n".join(self.said)}

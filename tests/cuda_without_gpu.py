@@ -56,10 +56,10 @@ class Recorder:
 
 def record_launches(model, sampling, precision):
     """Types of all launches of a run, a limited step and an estimate."""
-    from relboltz.backends import cuda, cuda_draw, cuda_kernels
+    from relboltz.backends import cuda, cuda_draw, cuda_kernels, cuda_machine
 
     seen: dict = {}
-    toolkit = cuda_kernels.cuda
+    toolkit = cuda_engine.toolkit()
     toolkit.to_device = on_host
     toolkit.device_array = lambda shape, kind: on_host(np.zeros(shape, kind))
     toolkit.stream = lambda: 0
@@ -75,7 +75,7 @@ def record_launches(model, sampling, precision):
         kernel, *rest = generate(*arguments)
         return Recorder("draw", kernel, seen), *rest
 
-    cuda.draw_kernel = recorded
+    cuda_machine.draw_kernel = recorded
     try:
         grid = rb.PhaseSpace(4, 2.0)
         f = np.full((len(model.species), grid.size), 0.25)
@@ -96,7 +96,7 @@ def record_launches(model, sampling, precision):
         flight.moments()
         backend.estimate(f, Draw(0, start.mass_squared, start.screening2))
     finally:
-        cuda.draw_kernel = generate
+        cuda_machine.draw_kernel = generate
         for name, value in original.items():
             setattr(cuda_kernels, name, value)
     return seen

@@ -1,71 +1,35 @@
-"""The CUDA backend: the state lives on the GPU, the host launches steps and reads records.
-
-The kernels are in ``cuda_kernels.py``; this module owns their arrays and the order of launches.
-"""
+"""The CUDA backend: the state lives on the GPU, the host launches steps and reads records."""
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 from numba.core.errors import NumbaError
 from numpy.typing import NDArray
 
-from ..collisions import Draw, Estimate, Flows, Sampling, channels, finest_scale
+from ..collisions import Draw, Estimate, Flows, Sampling
 from ..errors import Halted, InputError, RunError
 from ..flight import Leg
 from ..grid import PhaseSpace
 from ..model import Model
 from ..moments import Moments, Shells
-from ..stepping import MOST_BITS, State, StepControl
-from ..units import HBARC
+from ..stepping import State, StepControl
 from ..watching import Watch
 from . import cuda_engine as engine
-from . import cuda_kernels as k
-from .cpu import CpuBackend, check_size
-from .cuda_draw import draw_kernel
+from . import cuda_kernels as kernels
+from . import cuda_layout as k
+from .cpu import check_size
+from .cuda_machine import Machine, check_memory
 from .matrix_elements import Elements
 
-CELL_BYTES = 2 * 8 + 3 * 8 + 2 * 8 + 4 + 8 + 2 * 4 + 8 + 4 * 8
-"""Of every cell: states, changes, logarithms, sampling tables, final state, limits."""
-NODE_BYTES = 8 + 4 + 4
-LEAST_EVENTS = 2**26
-"""Bytes for events below which no run starts."""
+cuda = engine.toolkit()
+
 LONGEST_BATCH = 0.25
 """Seconds of work to launch before the host looks again."""
-NO_LIMITS = np.empty(0)
-
-
-def event_bytes(precision: str) -> int:
-    """Of one kept event: four cells, weight, split."""
-    return 4 * 4 + (4 if precision == "float32" else 8) + 8
-
-
-def bytes_needed(nodes: int, species: int) -> int:
-    """Memory of a state and everything beside it, without events."""
-    buckets = 1 << max(0, (nodes - 1).bit_length())
-    return nodes * (species * CELL_BYTES + NODE_BYTES) + 4 * species * buckets
-
-
-def check_memory(grid: PhaseSpace, model: Model, free: int) -> None:
-    """Refuse grids that do not fit the GPU, and say which would."""
-    species = len(model.species)
-    room = 0.9 * free - LEAST_EVENTS
-    needed = bytes_needed(grid.size, species)
-    if needed <= room:
-        return
-    fits = 1
-    while bytes_needed((fits + 1) ** 3, species) <= room:
-        fits += 1
-    raise InputError(
-        f"grid.momentum_cells = {list(grid.momentum_cells)}: {species} species need "
-        f"{(needed + LEAST_EVENTS) / 2**30:.1f} GiB, and the GPU has {free / 2**30:.1f} GiB free; "
-        f"[{fits}, {fits}, {fits}] would fit, or use run.backend = 'cpu'"
-    )
 
 
 class CudaBackend:
@@ -83,14 +47,17 @@ class CudaBackend:
     def __init__(self, grid: PhaseSpace, model: Model, sampling: Sampling, precision: str):
         check_size(grid, model, sampling)
         self.grid, self.model, self.sampling, self.precision = grid, model, sampling, precision
-        self.channels = channels(model, sampling.symmetrical)
         check_memory(grid, model, engine.free_memory())
         self.elements = Elements(model)
         self.interrupt: object = False
         """Once it is true, a flight is broken off and Halted raised."""
-        self.clamped = 0
+        self.machine = Machine(grid, model, sampling, precision, self.elements)
+        self.channels = self.machine.channels
+
+    @property
+    def clamped(self) -> int:
         """Matrix elements that rounding had made negative and that were taken as 0."""
-        self.machine = Machine(self)
+        return self.machine.clamped
 
     @property
     def words(self) -> str:
@@ -100,417 +67,6 @@ class CudaBackend:
     def estimate(self, f: NDArray[np.float64], draw: Draw) -> Estimate:
         """C[f] from one set of events; f (species, nodes)."""
         return self.machine.estimate(f, draw)
-
-
-class Machine:
-    """Arrays and kernels of one model on one grid."""
-
-    def __init__(self, backend: CudaBackend):
-        grid, model, sampling = backend.grid, backend.model, backend.sampling
-        self.backend, self.grid, self.model, self.sampling = backend, grid, model, sampling
-        self.channels = backend.channels
-        self.species, self.nodes = len(model.species), grid.size
-        self.cells = self.species * self.nodes
-        self.tiles = -(-self.nodes // k.THREADS)
-        self.over_cells = ((self.tiles, self.species), k.THREADS)
-        self.roots = 1 if sampling.sampling == "cm" else 2
-        self.conserving = int(sampling.projection == "conserving")
-        self.stream: Any = 0 if engine.SIMULATED else k.cuda.stream()
-        self.draw_kernel, kinds, parameters = draw_kernel(
-            model.processes, sampling.projection, sampling.sampling
-        )
-        self._upload_constants(kinds, parameters)
-        self._allocate_cells()
-        self._allocate_events()
-        self._limits: tuple[Any, ...] | None = None
-        self._graph: Callable[[], None] | None = None
-        self._compiled = False
-
-    # -- memory ----------------------------------------------------------------------------------
-
-    def _to(self, values: Any, kind: Any) -> Any:
-        return k.cuda.to_device(np.ascontiguousarray(values, dtype=kind))
-
-    def _new(self, shape: Any, kind: Any) -> Any:
-        return self._to(np.zeros(shape), kind)
-
-    def _upload_constants(self, kinds: list[int], parameters: list[list[float]]) -> None:
-        grid, model = self.grid, self.model
-        self.p2 = self._to(grid.momentum_squared, np.float64)
-        self.packed = self._to(grid.packed, np.int32)
-        self.geometry = self._to([*grid.momentum_cells, *grid.spacing], np.float64)
-        rows = np.stack([model.degeneracy, model.statistics.astype(float)], axis=1)
-        self.species_numbers = self._to(rows, np.float64)
-        integers, floats, blocks = self._plan(kinds, parameters)
-        self.channel_integers = self._to(integers, np.int64)
-        self.channel_floats = self._to(floats, np.float64)
-        self.block_table = self._to(blocks, np.int64)
-        self.blocks = len(blocks)
-        self.first_blocks = integers[:, k.FIRST_BLOCK]
-        screening = model.screening.coupling or (0.0,) * self.species
-        coupling = model.mass_coupling
-        numbers = [*coupling.ravel(), *model.constant_mass_squared, *screening]
-        self.mass_model = self._to(numbers, np.float64)
-        groups: dict[tuple, int] = {}
-        of_species = []
-        for a in range(self.species):
-            key = (*coupling[a], model.constant_mass_squared[a], screening[a])
-            couples = coupling[a].any() or screening[a] != 0
-            of_species.append(groups.setdefault(key, len(groups)) if couples else -1)
-        self.groups = self._to(of_species, np.int64)
-
-    def _plan(
-        self, kinds: list[int], parameters: list[list[float]]
-    ) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.int64]]:
-        """Whole and other numbers of every channel, and channel, first sample, count of blocks."""
-        model, grid = self.model, self.grid
-        most = max((len(own) for own in parameters), default=0)
-        integers = np.zeros((len(self.channels), k.LAST_BLOCK + 1), np.int64)
-        floats = np.zeros((len(self.channels), k.OWN + most))
-        blocks: list[tuple[int, int, int]] = []
-        for c, channel in enumerate(self.channels):
-            process = model.processes[channel.process]
-            samples = self.sampling.samples_of(channel, grid.size)
-            first_block = len(blocks)
-            for first in range(0, samples, k.SPAN):
-                blocks.append((c, first, min(k.SPAN, samples - first)))
-            legs = [model.index(leg) for leg in process.legs]
-            integers[c] = (
-                *channel.pair, *channel.nodes, channel.only_p, kinds[channel.process], samples,
-                *legs, first_block, len(blocks),
-            )  # fmt: skip
-            folds = self.backend.elements.folds[channel.process]
-            factor = channel.factor * grid.cell_volume / ((2 * np.pi) ** 3 * 4 * samples * HBARC)
-            own = parameters[channel.process]
-            floats[c, : k.OWN + len(own)] = (
-                float(process.peak == "t"), 1.0 if folds else 2.0, factor, *own,
-            )  # fmt: skip
-        return integers, floats, np.array(blocks, np.int64).reshape(-1, 3)
-
-    def _allocate_cells(self) -> None:
-        s, n = self.species, self.nodes
-        bits = max(0, (n - 1).bit_length())
-        self.shift = 32 - bits
-        self.number = self._new((2, self.cells), np.int64)
-        self.change = self._new((3, self.cells), np.int64)
-        self.table = self._new((self.cells, 2), np.float64)
-        self.prefix = self._new((s, n), np.int32)
-        self.tile_sums = self._new((s, self.tiles), np.int64)
-        self.cumulative = self._new((s, n + 1), np.int64)
-        self.guide = self._new((s, 1 << bits), np.int32)
-        self.highest = self._new((2, s), np.int64)
-        self.spread = self._new((s * self.tiles, 5), np.float64)
-        self.sums = self._new((max(1, self.blocks), k.SUMS), np.float64)
-        self.sums_2 = self._new((max(1, self.blocks), k.SUMS), np.float64)
-        self.flows = self._new((max(1, len(self.channels)), 2), np.float64)
-        self.totals = self._new(k.SUMS + 2, np.float64)
-        self.work = self._new(7 * (s + 1) + 1 + s * s, np.float64)
-        self.control = self._new(k.CONTROLS, np.int64)
-        self.scalars = self._new(k.ROWS + 5 * (s + 1), np.float64)
-        self.capacity = self._new(s, np.int64)
-        self.nothing = self._to(np.empty(0), np.float64)
-
-    def _allocate_events(self) -> None:
-        """Room for as many blocks of events as are needed, or as fit: then they are redrawn."""
-        per_block = event_bytes(self.backend.precision) * k.SPAN * self.roots
-        fit = int(0.9 * engine.free_memory() / per_block)
-        self.slab = max(1, min(self.blocks, fit))
-        events = self.slab * k.SPAN * self.roots
-        weight = np.float32 if self.backend.precision == "float32" else np.float64
-        self.event_nodes = k.cuda.device_array((4, events), np.int32)
-        self.event_weights = self._new(events, weight)
-        self.event_ratios = k.cuda.device_array(events, np.float64)
-
-    @property
-    def samples_drawn(self) -> int:
-        """Samples of a step, all channels together."""
-        return sum(self.sampling.samples_of(channel, self.nodes) for channel in self.channels)
-
-    @property
-    def allocated(self) -> int:
-        """Bytes of all arrays on the GPU."""
-        return sum(int(v.nbytes) for v in vars(self).values() if hasattr(v, "copy_to_host"))
-
-    # -- settings --------------------------------------------------------------------------------
-
-    def fresh_control(self, unit: float) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Control and scalars of a state that has not moved yet."""
-        control, scalars = np.zeros(k.CONTROLS, np.int64), np.zeros(len(self.scalars))
-        sampling, model, grid = self.sampling, self.model, self.grid
-        control[k.FAULT] = -1
-        control[k.SYMMETRICAL] = sampling.symmetrical
-        control[k.THERMAL] = model.thermal
-        control[k.SINGLE] = self.backend.precision == "float32"
-        control[k.SEED] = sampling.seed
-        control[k.IMPORTANCE] = sampling.pairs == "importance"
-        control[k.NODES] = grid.size
-        control[k.CELLS_X], control[k.CELLS_Y] = grid.momentum_cells[:2]
-        scalars[k.UNIT] = unit
-        scalars[k.NOISE] = np.nan
-        scalars[k.P2_MIN] = grid.momentum_squared.min()
-        scalars[k.AT_REST] = grid.rest_inverse_energy
-        scalars[k.SCREENING] = model.screening.constant
-        scalars[k.CELL] = grid.cell_volume / (2 * np.pi) ** 3
-        scalars[k.EKT] = self.backend.elements.ekt
-        return control, scalars
-
-    def row(self, which: int) -> slice:
-        """Where a row of squared masses and the screening mass stands among the scalars."""
-        width = self.species + 1
-        return slice(k.ROWS + which * width, k.ROWS + (which + 1) * width)
-
-    # -- launches --------------------------------------------------------------------------------
-
-    def prepare(self, given: Any = None) -> None:
-        """Logarithms and sampling tables of the state, or of a given f."""
-        grid, threads = self.over_cells
-        f = self.nothing if given is None else given
-        k.prepare[grid, threads, self.stream](
-            self.control, self.scalars, f, self.number, self.species_numbers, self.highest,
-            self.p2, self.table, self.change, self.prefix, self.tile_sums,
-        )  # fmt: skip
-        k.cumulate[grid, threads, self.stream](
-            self.control, self.prefix, self.tile_sums, self.shift, self.cumulative, self.guide
-        )
-
-    def slabs(self) -> Iterator[tuple[int, int]]:
-        """First block and number of blocks whose events fit into memory together."""
-        for first in range(0, self.blocks, self.slab):
-            yield first, min(self.slab, self.blocks - first)
-
-    def draw(self, first: int, count: int, sums: Any, use: bool, land: bool = True) -> None:
-        """Draw and keep the events of some blocks; use: apply them as well."""
-        self.draw_kernel[count, k.THREADS, self.stream](
-            self.control, self.scalars, self.geometry, self.channel_integers, self.channel_floats,
-            self.block_table, self.cumulative, self.guide, self.table,
-            self.event_nodes, self.event_weights, self.event_ratios, self.change, sums,
-            first, self.shift, int(land), int(land), int(use),
-        )  # fmt: skip
-
-    def draw_all(self, use: bool) -> None:
-        """All events of a step; what does not fit into memory is drawn again when needed."""
-        for first, count in self.slabs():
-            self.draw(first, count, self.sums, use)
-
-    def with_events(self, action: Callable[[int, int], None]) -> None:
-        """Do something with the events of all blocks, drawn again if they were not kept."""
-        for first, count in self.slabs():
-            if self.slab < self.blocks:
-                self.draw(first, count, self.sums_2, False)
-            action(first, count)
-
-    def _events(self) -> tuple[Any, ...]:
-        return (
-            self.control, self.scalars, self.channel_integers, self.block_table,
-            self.event_nodes, self.event_weights, self.event_ratios, self.table,
-        )  # fmt: skip
-
-    def apply(self, stage: int, limits: tuple[Any, Any] | None = None) -> None:
-        """The kept events as a stage of a step."""
-        low, high = limits or (self.nothing, self.nothing)
-
-        def action(first: int, count: int) -> None:
-            k.apply[count, k.THREADS, self.stream](
-                *self._events(), self.change, low, high, self.sums_2,
-                first, self.roots, self.conserving, stage,
-            )  # fmt: skip
-
-        self.with_events(action)
-
-    def middle(self) -> None:
-        """Logarithms after the first stage."""
-        grid, threads = self.over_cells
-        k.middle[grid, threads, self.stream](
-            self.control, self.scalars, self.number, self.species_numbers, self.capacity,
-            self.table, self.change,
-        )  # fmt: skip
-
-    def conclude(self) -> None:
-        """The new state, its masses, and the verdict on the step."""
-        grid, threads = self.over_cells
-        k.update[grid, threads, self.stream](
-            self.control, self.scalars, self.number, self.species_numbers, self.p2, self.capacity,
-            self.change, self.highest, self.spread,
-        )  # fmt: skip
-        k.conclude[1, k.WIDE, self.stream](
-            self.control, self.scalars, self.sums, self.sums_2, self.spread, self.block_table,
-            self.channel_integers, self.channel_floats, self.number, self.groups,
-            self.species_numbers, self.p2, self.mass_model, self.work, self.highest, self.flows,
-            self.totals,
-        )  # fmt: skip
-
-    def steps(self, count: int) -> None:
-        """Launch attempts at steps: the first one as it is, the others as a recorded graph."""
-        if engine.SIMULATED or not self._compiled:
-            self.step()
-            self._compiled, count = True, count - 1
-        if count > 0 and not engine.SIMULATED:
-            if self._graph is None:
-                self._graph = engine.recorded(self.stream, self.step)
-            for _ in range(count):
-                self._graph()
-
-    def step(self) -> None:
-        """One attempt at a step; nothing of it is waited for."""
-        self.prepare()
-        self.draw_all(True)
-        self.middle()
-        self.apply(2)
-        self.conclude()
-
-    # -- with the host looking on ----------------------------------------------------------------
-
-    def limited_step(self) -> None:
-        """The same step with limits that keep every cell legal; the host waits for each stage."""
-        control = self.control.copy_to_host()
-        control[k.STATUS], control[k.MANUAL] = k.GO, 1
-        self.control.copy_to_device(control)
-        self.prepare()
-        self.draw_all(False)
-        limited = self._stage(1)
-        k.merge[-(-self.blocks // k.THREADS), k.THREADS, self.stream](self.sums, self.sums_2)
-        self.middle()
-        limited = max(limited, self._stage(2))
-        scalars = self.scalars.copy_to_host()
-        scalars[k.LIMITED] = limited
-        self.scalars.copy_to_device(scalars)
-        self.conclude()
-
-    def _stage(self, stage: int) -> float:
-        """A stage, limited only if a cell asks for it; returns the part that limits refused."""
-        self.apply(stage)
-        scale = float(self.scalars.copy_to_host()[k.SCALE])
-        wanted = scale * float(self.sums_2.copy_to_host()[:, k.MOVES].sum())
-        fits = not wanted >= k.LARGEST_SUM
-        if not self.sampling.symmetrical and not fits:
-            raise RunError("the step is far too long: what it moves does not fit 64-bit numbers")
-        if not self.sampling.symmetrical or (fits and self._legal(stage)):
-            return 0.0
-        coarser = 1.0 if fits else 2.0 ** math.ceil(math.log2(wanted / k.LARGEST_SUM))
-        loss, gain, low, high = self._room_for_limits()
-
-        def demand(first: int, count: int) -> None:
-            k.demands[count, k.THREADS, self.stream](
-                *self._events(), loss, gain, first, self.roots, self.conserving, coarser
-            )
-
-        self.with_events(demand)
-        allowance = 0.5
-        grid, threads = self.over_cells
-        for _ in range(20):
-            k.limits[grid, threads, self.stream](
-                self.control, self.number, self.change, self.species_numbers, self.capacity, loss,
-                gain, low, high, stage, allowance / coarser,
-            )  # fmt: skip
-            self.apply(stage, (low, high))
-            if self._legal(stage):
-                sums = self.sums_2.copy_to_host()
-                moves = float(sums[:, k.MOVES].sum())
-                return float(sums[:, k.NEGATIVE].sum()) / moves if moves > 0 else 0.0
-            allowance *= 0.25
-        raise RunError("the limiter found no legal step; shorten time.step")
-
-    def _room_for_limits(self) -> tuple[Any, ...]:
-        if self._limits is None:
-            kinds = (np.int64, np.int64, np.float64, np.float64)
-            self._limits = tuple(k.cuda.device_array(self.cells, kind) for kind in kinds)
-        for demand in self._limits[:2]:
-            demand.copy_to_device(np.zeros(self.cells, np.int64))
-        return self._limits
-
-    def _legal(self, stage: int) -> bool:
-        grid, threads = self.over_cells
-        k.check[grid, threads, self.stream](
-            self.control, self.number, self.capacity, self.change, stage
-        )
-        control = self.control.copy_to_host()
-        legal = control[k.ILLEGAL] == 0
-        control[k.ILLEGAL] = 0
-        self.control.copy_to_device(control)
-        return bool(legal)
-
-    def flows_of(self, channel_flows: NDArray[np.float64]) -> Flows:
-        """Forward and backward flows of processes from those of channels."""
-        totals = np.zeros((2, len(self.model.processes)))
-        for channel, (ahead, back) in zip(self.channels, channel_flows, strict=False):
-            share = 0.25 if channel.only_p else 1.0
-            rows = (0, 1) if channel.forward else (1, 0)
-            totals[rows[0], channel.process] += share * ahead
-            totals[rows[1], channel.process] += share * back
-        return Flows(totals[0], totals[1], 0.0, 0.0)
-
-    def _look(self) -> tuple[Flows, float]:
-        """Flows and lost part from the sums of the events just drawn."""
-        sums = self.sums.copy_to_host()[: self.blocks]
-        by_channel = np.add.reduceat(sums, self.first_blocks, axis=0) if len(sums) else sums
-        ahead, net = by_channel[:, k.FORWARD], by_channel[:, k.NET]
-        flows = self.flows_of(np.stack([ahead, np.maximum(ahead - net, 0.0)], axis=1))
-        total, lost = sums[:, k.EVERYTHING].sum(), sums[:, k.LOST].sum()
-        return flows, float(lost / total) if total > 0 else 0.0
-
-    def evaluate(self) -> tuple[Flows, float]:
-        """Flows and lost part of the state as it is; nothing moves."""
-        control, scalars = self.control.copy_to_host(), self.scalars.copy_to_host()
-        trial, numbers = control.copy(), scalars.copy()
-        trial[k.STATUS] = k.GO
-        numbers[k.SCALE] = 0.0
-        numbers[self.row(k.USED)] = numbers[self.row(k.NOW)]
-        self.control.copy_to_device(trial)
-        self.scalars.copy_to_device(numbers)
-        self.prepare()
-        self.draw_all(True)
-        result = self._look()
-        self.control.copy_to_device(control)
-        self.scalars.copy_to_device(scalars)
-        return result
-
-    def estimate(self, f: NDArray[np.float64], draw: Draw) -> Estimate:
-        """C[f] from one set of events; f (species, nodes)."""
-        control, scalars = self.fresh_control(2.0**-MOST_BITS)
-        control[k.STEP] = draw.step
-        scalars[self.row(k.USED)] = [*draw.mass_squared, draw.screening2]
-        top = np.rint(f.max(axis=1) * self.model.degeneracy * 2.0**MOST_BITS)
-        self.highest.copy_to_device(np.stack([top, top]).astype(np.int64))
-        self.control.copy_to_device(control)
-        self.scalars.copy_to_device(scalars)
-        self.prepare(self._to(f.ravel(), np.float64))
-        self.draw_all(True)
-        flows, null = self._look()
-        scale = finest_scale(flows)
-        scalars[k.SCALE] = scale
-        self.scalars.copy_to_device(scalars)
-        gain, loss = (self._new(self.cells, np.int64) for _ in range(2))
-
-        def gross(first: int, count: int) -> None:
-            k.gross[count, k.THREADS, self.stream](
-                *self._events(), gain, loss, first, self.roots, self.conserving
-            )
-
-        self.with_events(gross)
-        self.apply(2)
-        parts = [self.change.copy_to_host()[2], gain.copy_to_host(), loss.copy_to_host()]
-        net, into, out = (part / scale for part in parts)
-        self._fault(self.sums.copy_to_host()[: self.blocks], draw)
-        return Estimate(net, into, out, flows, null)
-
-    def _fault(self, sums: NDArray[np.float64], draw: Draw) -> None:
-        """Raise if a matrix element was negative or not a number; the CPU finds out where."""
-        bad = ~(sums[:, k.NEGATIVE] <= 1e-9 * sums[:, k.POSITIVE])
-        self.backend.clamped += int(np.nan_to_num(sums[:, k.BELOW]).sum())
-        if bad.any():
-            self.report_fault(int(np.argmax(bad)), draw)
-
-    def report_fault(self, block: int, draw: Draw) -> None:
-        """The error for an illegal matrix element: the same events, drawn by the CPU, name it."""
-        channel = self.channels[int(np.searchsorted(self.first_blocks, block, side="right")) - 1]
-        name = self.model.processes[channel.process].name
-        host = CpuBackend(self.grid, self.model, replace(self.sampling, pairs="uniform"))
-        _, occupancy = host.tables(np.ones(self.cells, np.int64), 1.0)
-        host.draw(draw, occupancy)
-        raise InputError(
-            f"process {name}: the matrix element is negative or not a number; |M|^2 must be a "
-            "number >= 0 everywhere it is reached"
-        )
 
 
 class CudaFlight:
@@ -584,7 +140,7 @@ class CudaFlight:
         watch.noise, watch.scatter, watch.moved = x[k.NOISE], x[k.SCATTER], x[k.SIZE]
         watch.null_max, watch.limited_sum = x[k.NULL_MAX], x[k.LIMITED_SUM]
         watch.limited_max = x[k.LIMITED_MAX]
-        self.backend.clamped = int(i[k.CLAMPED])
+        self.machine.clamped = int(i[k.CLAMPED])
         if self.first is None and watch.steps:
             masses = x[self.machine.row(k.START)][:-1].copy()
             self.first = masses, float(x[k.START_LENGTH])
@@ -601,7 +157,7 @@ class CudaFlight:
     def advance(self, stop: float) -> Iterator[Leg]:
         """Step until the stop [fm]."""
         machine = self.machine
-        k.set_course[1, 1, machine.stream](machine.control, machine.scalars, stop)
+        kernels.set_course[1, 1, machine.stream](machine.control, machine.scalars, stop)
         rates_known = False
         while True:
             began, batch, before = time.perf_counter(), self._batch(stop), self.watch.steps
@@ -633,7 +189,7 @@ class CudaFlight:
         if status == k.FAULTY:
             values = self._scalars[self.machine.row(k.USED)]
             draw = Draw(state.step, values[:-1], float(values[-1]))
-            self.machine.report_fault(int(self._integers[k.FAULT]), draw)
+            self.machine.report_fault(int(self._integers[k.FAULT]), draw, self.occupation())
         if status == k.NOT_FINITE:
             raise RunError(
                 f"rates or masses are not finite at t = {state.time:.6g} fm: "
@@ -657,9 +213,9 @@ class CudaFlight:
         cells = self.backend.grid.momentum_cells
         planes = machine._new((machine.species, sum(cells)), np.int64)
         shells = machine._new((machine.species, len(self._shells.p)), np.int64)
-        parts = k.cuda.device_array((machine.species * machine.tiles, k.MOMENTS), np.float64)
+        parts = cuda.device_array((machine.species * machine.tiles, k.MOMENTS), np.float64)
         grid, threads = machine.over_cells
-        k.measure[grid, threads, machine.stream](
+        kernels.measure[grid, threads, machine.stream](
             machine.control, machine.scalars, machine.number, machine.species_numbers, machine.p2,
             machine.packed, self._momentum, self._shell, self._final, planes, shells, parts,
         )  # fmt: skip

@@ -22,13 +22,16 @@ import numpy as np
 from numba import float64, int64
 
 from relboltz.backends.cuda_engine import device_function, kernel
-from relboltz.backends.cuda_kernels import (
+from relboltz.backends.cuda_events import (
+    both_occupied, event_flow, independent, move, partner_shift, stratified,
+)
+from relboltz.backends.cuda_layout import (
     ANGLE_SPAN, AT_REST, BELOW, CHANGE, EACH, EKT, ELEMENT, EVERYTHING, FACTOR, FORWARD, GO,
     IMPORTANCE, K1, K2, K3, LEG_A, LEG_B, LEG_C, LEG_D, LOST, MOVES, NEGATIVE, NET, NODES,
     ONLY_P, OWN, P, PEAK, POSITIVE, ROWS, SAMPLES, SCALE, SEED, SHARED_SUMS, SINGLE, STATUS,
-    STEP, SUMS, THREADS, WORD, add, block_sums, both_occupied, cuda, event_flow, independent,
-    move, partner_shift, physics, stratified,
+    STEP, SUMS, THREADS,
 )
+from relboltz.backends.cuda_physics import WORD, add, block_sums, cuda, physics
 from relboltz.collisions import MORE_WORDS
 {imports}
 landing = physics.landing

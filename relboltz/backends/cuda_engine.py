@@ -9,6 +9,7 @@ import ctypes
 import importlib.metadata
 import importlib.util
 import os
+import weakref
 from collections.abc import Callable
 from functools import cache
 from typing import Any
@@ -220,10 +221,12 @@ def recorded(stream: Any, work: Callable[[], None]) -> Callable[[], None]:
     finally:
         graph = check(driver.cuStreamEndCapture(handle))
     executable = check(driver.cuGraphInstantiate(graph, 0))
+    check(driver.cuGraphDestroy(graph))
 
     def launch() -> None:
         check(driver.cuGraphLaunch(executable, handle))
 
+    weakref.finalize(launch, driver.cuGraphExecDestroy, executable)
     return launch
 
 

@@ -1,0 +1,292 @@
+"""Kernels over cells: before, between and after the stages of a step, and what is measured.
+
+Cells are added up in whole numbers; sums of floating-point numbers are taken in a fixed order.
+"""
+
+from __future__ import annotations
+
+import math
+
+from numba import float64, int64
+
+from .cuda_engine import kernel
+from .cuda_layout import (
+    AT_REST,
+    CELLS_X,
+    CELLS_Y,
+    CHANGE,
+    CURRENT,
+    DIFFERENCE,
+    ENERGY,
+    ENTROPY,
+    GO,
+    HAVE_RATE,
+    ILLEGAL,
+    IMPORTANCE,
+    INVERSE,
+    LAST_LENGTH,
+    LENGTH,
+    MOMENTS,
+    MOVED,
+    NODES,
+    NOW,
+    P2_MIN,
+    ROWS,
+    STATUS,
+    SYMMETRICAL,
+    THERMAL,
+    THREADS,
+    TOTAL,
+    UNIT,
+    XX,
+    XY,
+    XZ,
+    YY,
+    YZ,
+    ZZ,
+)
+from .cuda_physics import (
+    block_sum,
+    cuda,
+    cumulated,
+    expected,
+    inverse_energy,
+    logarithms,
+    node_weight,
+    whole_weight,
+)
+
+
+@kernel
+def prepare(control, scalars, given, number, species, highest, p2, table, change, prefix, tiles):
+    """Logarithms and importance of every cell; clears what the step will add up.
+
+    given : f of every cell, to be used instead of the state if it has entries
+    species : degeneracy, statistics of each; prefix : whole weights of the nodes before, in a tile
+    """
+    shared = cuda.shared.array(THREADS, int64)
+    if control[STATUS] != GO:
+        return
+    t, tile, a = cuda.threadIdx.x, cuda.blockIdx.x, cuda.blockIdx.y
+    n = p2.size
+    i = tile * THREADS + t
+    whole = 0
+    scale = scalars[UNIT] / species[a, 0]
+    if i < n:
+        cell = a * n + i
+        f = given[cell] if given.size > 0 else number[control[CURRENT], cell] * scale
+        table[cell, 0], table[cell, 1] = logarithms(f, species[a, 1])
+        change[control[CHANGE], cell] = 0
+        change[2, cell] = 0
+        if control[IMPORTANCE] != 0:
+            m2 = scalars[ROWS + a]
+            top = highest[control[CURRENT], a] * scale
+            largest = node_weight(top, top, inverse_energy(scalars[P2_MIN], m2, scalars[AT_REST]))
+            weight = node_weight(f, top, inverse_energy(p2[i], m2, scalars[AT_REST]))
+            whole = whole_weight(weight, largest)
+    if control[IMPORTANCE] == 0:
+        return
+    shared[t] = whole
+    cuda.syncthreads()
+    reach = 1
+    while reach < THREADS:  # inclusive sums of the tile
+        more = shared[t - reach] if t >= reach else 0
+        cuda.syncthreads()
+        shared[t] += more
+        cuda.syncthreads()
+        reach *= 2
+    if i < n:
+        prefix[a, i] = shared[t] - whole
+    if t == THREADS - 1:
+        tiles[a, tile] = shared[t]
+
+
+@kernel
+def cumulate(control, prefix, tiles, shift, cumulative, guide):
+    """First random word of every node, and the node of every bucket's first word."""
+    shared = cuda.shared.array(THREADS, int64)
+    if control[STATUS] != GO or control[IMPORTANCE] == 0:
+        return
+    t, tile, a = cuda.threadIdx.x, cuda.blockIdx.x, cuda.blockIdx.y
+    n = prefix.shape[1]
+    before = 0
+    everything = 0
+    for other in range(t, tiles.shape[1], THREADS):
+        everything += tiles[a, other]
+        if other < tile:
+            before += tiles[a, other]
+    before = block_sum(shared, before)
+    everything = block_sum(shared, everything)
+    i = tile * THREADS + t
+    if i < n:
+        scale = (4294967296.0 - n) / everything
+        first = cumulated(i, before + prefix[a, i], n, scale)
+        here = prefix[a, i + 1] if t + 1 < THREADS and i + 1 < n else tiles[a, tile]
+        last = cumulated(i + 1, before + here, n, scale)
+        cumulative[a, i] = first
+        if i == n - 1:
+            cumulative[a, n] = last
+        for bucket in range(((first - 1) >> shift) + 1, ((last - 1) >> shift) + 1):
+            guide[a, bucket] = i
+
+
+@kernel
+def middle(control, scalars, number, species, capacity, table, change):
+    """Logarithms after the first stage; says if a cell left its bounds."""
+    if control[STATUS] != GO:
+        return
+    i, a = cuda.grid(1), cuda.blockIdx.y
+    n = control[NODES]
+    if i < n:
+        cell = a * n + i
+        new = number[control[CURRENT], cell] + 2 * change[control[CHANGE], cell]
+        if new < 0 or new > capacity[a]:
+            control[ILLEGAL] = 1
+        f = new * (scalars[UNIT] / species[a, 0])
+        table[cell, 0], table[cell, 1] = logarithms(f, species[a, 1])
+
+
+@kernel
+def update(control, scalars, number, species, p2, capacity, change, highest, spread):
+    """The new state beside the old one; how far the stages are apart, and the last two steps.
+
+    spread : sums of the blocks of |C - C before|, of |C| + |C before|, and of N f/E, N f/E^3,
+        N f/E^5 with the masses that are expected of the new state
+    """
+    shared = cuda.shared.array(THREADS, int64)
+    shared_floats = cuda.shared.array(THREADS, float64)
+    if control[STATUS] != GO:
+        return
+    t, a = cuda.threadIdx.x, cuda.blockIdx.y
+    i = cuda.blockIdx.x * THREADS + t
+    n = control[NODES]
+    current, mine = control[CURRENT], control[CHANGE]
+    moved = 0
+    difference = 0
+    new = 0
+    apart = 0.0
+    size = 0.0
+    first = 0.0
+    third = 0.0
+    fifth = 0.0
+    if i < n:
+        cell = a * n + i
+        d1 = change[mine, cell]
+        d2 = change[2, cell]
+        new = number[current, cell] + d1 + d2
+        if control[SYMMETRICAL] == 0:
+            new = min(max(new, 0), capacity[a])
+        elif new < 0 or new > capacity[a]:
+            control[ILLEGAL] = 1
+        number[1 - current, cell] = new
+        moved = abs(d1)
+        difference = abs(d2 - d1)
+        if control[HAVE_RATE] != 0:
+            rate = d1 * (2.0 / scalars[LENGTH])
+            old = change[1 - mine, cell] * (2.0 / scalars[LAST_LENGTH])
+            apart = abs(rate - old)
+            size = abs(rate) + abs(old)
+        if control[THERMAL] != 0:
+            inverse = inverse_energy(p2[i], expected(scalars, a), scalars[AT_REST])
+            first = new * inverse
+            third = first * inverse * inverse
+            fifth = third * inverse * inverse
+    moved = block_sum(shared, moved)
+    difference = block_sum(shared, difference)
+    total = block_sum(shared, new)
+    apart = block_sum(shared_floats, apart)
+    size = block_sum(shared_floats, size)
+    first = block_sum(shared_floats, first)
+    third = block_sum(shared_floats, third)
+    fifth = block_sum(shared_floats, fifth)
+    block = a * cuda.gridDim.x + cuda.blockIdx.x
+    if t == 0:
+        spread[block, 0] = apart
+        spread[block, 1] = size
+        spread[block, 2] = first
+        spread[block, 3] = third
+        spread[block, 4] = fifth
+        cuda.atomic.add(control, MOVED, moved)
+        cuda.atomic.add(control, DIFFERENCE, difference)
+        cuda.atomic.add(control, TOTAL, total)
+    shared[t] = new
+    cuda.syncthreads()
+    half = THREADS // 2
+    while half > 0:
+        if t < half:
+            shared[t] = max(shared[t], shared[t + half])
+        cuda.syncthreads()
+        half //= 2
+    if t == 0:
+        cuda.atomic.max(highest, (1 - current, a), shared[0])
+
+
+# --- what is measured of a state ----------------------------------------------------------------
+
+
+@kernel
+def measure(control, scalars, number, species, p2, packed, momentum, shell, final, planes, shells,
+            moments):  # fmt: skip
+    """Sums of a state over planes and shells in whole numbers, and of its moments.
+
+    momentum : nodes along the three axes, one after the other, and planes in the same order
+    moments : per block: Sum f E, f/E, f p p/E, entropy, |f - f_final|
+    """
+    shared = cuda.shared.array(THREADS, float64)
+    t, a = cuda.threadIdx.x, cuda.blockIdx.y
+    i = cuda.blockIdx.x * THREADS + t
+    n, nx, ny = control[NODES], control[CELLS_X], control[CELLS_Y]
+    f = 0.0
+    e = 0.0
+    inverse = 0.0
+    x = 0.0
+    y = 0.0
+    z = 0.0
+    entropy = 0.0
+    distance = 0.0
+    if i < n:
+        held = number[control[CURRENT], a * n + i]
+        ix = packed[i] & 1023
+        iy = nx + ((packed[i] >> 10) & 1023)
+        iz = nx + ny + ((packed[i] >> 20) & 1023)
+        cuda.atomic.add(planes, (a, ix), held)
+        cuda.atomic.add(planes, (a, iy), held)
+        cuda.atomic.add(planes, (a, iz), held)
+        cuda.atomic.add(shells, (a, shell[i]), held)
+        x, y, z = momentum[ix], momentum[iy], momentum[iz]
+        eta = species[a, 1]
+        f = held * (scalars[UNIT] / species[a, 0])
+        m2 = scalars[ROWS + NOW * (species.shape[0] + 1) + a]
+        e = math.sqrt(p2[i] + m2)
+        inverse = inverse_energy(p2[i], m2, scalars[AT_REST])
+        if f > 0.0:
+            entropy = -f * math.log(f)
+            full = max(1.0 + eta * f, 1e-300)
+            entropy += eta * full * math.log(full) if eta != 0.0 else f
+        distance = abs(f - final[a * n + i])
+    block = a * cuda.gridDim.x + cuda.blockIdx.x
+    for which in range(MOMENTS):
+        value = 0.0
+        if which == ENERGY:
+            value = f * e
+        elif which == INVERSE:
+            value = f * inverse
+        elif which == XX:
+            value = f * x * x * inverse
+        elif which == YY:
+            value = f * y * y * inverse
+        elif which == ZZ:
+            value = f * z * z * inverse
+        elif which == XY:
+            value = f * x * y * inverse
+        elif which == XZ:
+            value = f * x * z * inverse
+        elif which == YZ:
+            value = f * y * z * inverse
+        elif which == ENTROPY:
+            value = entropy
+        else:
+            value = distance
+        value = block_sum(shared, value)
+        if t == 0:
+            moments[block, which] = value

@@ -1,0 +1,435 @@
+"""The end of a step: masses of the new state; it replaces the old one, or the step is done again.
+
+A step is planned and judged by single threads; everything they decide stays in ``control`` and
+``scalars``, so that the host launches steps without looking.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+
+from numba import float64, int64
+
+from .cuda_engine import kernel
+from .cuda_layout import (
+    ACCEPTED,
+    ARRIVED,
+    AT_REST,
+    AUTOMATIC,
+    BEFORE,
+    BELOW,
+    CELL,
+    CHANGE,
+    CLAMPED,
+    CURRENT,
+    DIFFERENCE,
+    ERROR,
+    EVERYTHING,
+    FAULT,
+    FAULTY,
+    FIRST,
+    FIRST_BLOCK,
+    FORWARD,
+    GO,
+    HAVE_RATE,
+    ILLEGAL,
+    LANES,
+    LARGEST_SUM,
+    LAST_BLOCK,
+    LAST_LENGTH,
+    LENGTH,
+    LIMIT,
+    LIMITED,
+    LIMITED_MAX,
+    LIMITED_SUM,
+    LOST,
+    MANUAL,
+    MOVED,
+    MOVES,
+    NEAR,
+    NEAR_BY,
+    NEGATIVE,
+    NET,
+    NO_MASSES,
+    NODES,
+    NOISE,
+    NOT_FINITE,
+    NOW,
+    NULL,
+    NULL_MAX,
+    PAST,
+    PAST_1,
+    PAST_2,
+    PHASE,
+    POSITIVE,
+    RATES_NULL,
+    RATIO,
+    REAL,
+    REJECTED,
+    ROWS,
+    SCALE,
+    SCATTER,
+    SCREENING,
+    SIZE,
+    START,
+    START_LENGTH,
+    STATUS,
+    STEP,
+    STOP,
+    SUMS,
+    SYMMETRICAL,
+    THERMAL,
+    TIME,
+    TOLERANCE,
+    TOTAL,
+    TRIAL,
+    UNIT,
+    USED,
+    WANT_RATES,
+    WANTED,
+    WIDE,
+)
+from .cuda_physics import (
+    adapted,
+    block_sum,
+    cuda,
+    eliminate,
+    expected,
+    inverse_energy,
+    mean_ahead,
+    piece,
+    step_length,
+)
+
+
+@kernel
+def set_course(control, scalars, stop):
+    """Go on to a stop [fm]; the rates of the state as it is now are wanted."""
+    width = (scalars.size - ROWS) // 5
+    scalars[STOP] = stop
+    scalars[LIMITED_MAX] = 0.0
+    control[WANT_RATES] = 1
+    control[STATUS] = GO
+    plan(control, scalars, width)
+
+
+@piece
+def plan(control, scalars, width):
+    """Length of the next attempt and the masses it takes."""
+    room = scalars[STOP] - scalars[TIME]
+    length = step_length(scalars[WANTED], room, control[AUTOMATIC] != 0)
+    scalars[LENGTH] = length
+    scalars[SCALE] = 0.5 * length / scalars[UNIT]
+    for a in range(width):
+        now = scalars[ROWS + NOW * width + a]
+        if control[THERMAL] != 0 and control[PAST] > 0:
+            earlier = scalars[PAST_2] if control[PAST] > 1 else 0.0
+            now = mean_ahead(
+                now, scalars[ROWS + BEFORE * width + a], scalars[PAST_1],
+                scalars[ROWS + FIRST * width + a], earlier, length,
+            )  # fmt: skip
+        scalars[ROWS + USED * width + a] = now
+    control[PHASE] = TRIAL if control[THERMAL] != 0 and control[PAST] == 0 else REAL
+
+
+@piece
+def judge(control, scalars, totals):
+    """Whether the attempt stands (1), was a first trial (2), or neither (0); sets the status."""
+    control[CLAMPED] += int64(totals[BELOW])
+    lost = totals[LOST] / totals[EVERYTHING] if totals[EVERYTHING] > 0.0 else 0.0
+    moved = float(control[MOVED])
+    scalars[NULL] = lost
+    scalars[ERROR] = control[DIFFERENCE] / max(float(control[TOTAL]), 1.0)
+    scalars[RATIO] = control[DIFFERENCE] / moved if moved > 0.0 else 0.0
+    wanted = scalars[SCALE] * totals[MOVES]
+    if control[FAULT] >= 0:
+        control[STATUS] = FAULTY
+        return 0
+    if not math.isfinite(wanted):
+        control[STATUS] = NOT_FINITE
+        return 0
+    if control[MANUAL] == 0:
+        scalars[LIMITED] = 0.0
+        if wanted >= LARGEST_SUM or (control[SYMMETRICAL] != 0 and control[ILLEGAL] != 0):
+            control[STATUS] = LIMIT
+            return 0
+    if control[PHASE] == TRIAL:
+        return 2
+    if control[AUTOMATIC] != 0:
+        stands, wanted = adapted(
+            scalars[LENGTH], scalars[ERROR], scalars[RATIO], scalars[WANTED], scalars[TOLERANCE]
+        )
+        scalars[WANTED] = wanted
+        if not stands:
+            control[REJECTED] += 1
+            return 0
+    return 1
+
+
+@piece
+def commit(control, scalars, totals, width):
+    """The new state becomes the state; what the step showed of the accuracy is added up."""
+    control[ACCEPTED] += 1
+    control[STEP] += 1
+    control[CURRENT] = 1 - control[CURRENT]
+    if control[HAVE_RATE] != 0:
+        apart, size = totals[SUMS], totals[SUMS + 1]
+        scalars[NOISE] = apart / size if size > 0.0 else math.nan
+        scalars[SCATTER] += apart * scalars[LENGTH]
+        scalars[SIZE] += size * scalars[LENGTH]
+    control[HAVE_RATE] = 1
+    control[CHANGE] = 1 - control[CHANGE]
+    scalars[LAST_LENGTH] = scalars[LENGTH]
+    scalars[NULL_MAX] = max(scalars[NULL_MAX], scalars[NULL])
+    scalars[LIMITED_SUM] += scalars[LIMITED]
+    scalars[LIMITED_MAX] = max(scalars[LIMITED_MAX], scalars[LIMITED])
+    for a in range(width):
+        scalars[ROWS + FIRST * width + a] = scalars[ROWS + BEFORE * width + a]
+        scalars[ROWS + BEFORE * width + a] = scalars[ROWS + NOW * width + a]
+    scalars[PAST_2] = scalars[PAST_1]
+    scalars[PAST_1] = scalars[LENGTH]
+    control[PAST] = min(control[PAST] + 1, 2)
+    time = scalars[TIME] + scalars[LENGTH]
+    if abs(scalars[STOP] - time) <= scalars[NEAR]:
+        time = scalars[STOP]
+        control[STATUS] = ARRIVED
+    scalars[TIME] = time
+
+
+@piece
+def quick_masses(scalars, group, model, work, width):
+    """The same masses from Y and its derivatives at the expected masses; one thread.
+
+    work[4 width + 1:] holds Sum f/E, Sum f/E^3, Sum f/E^5 of every species. Returns whether the
+    masses are so near to the expected ones that what is left out is below rounding.
+    """
+    s = width - 1
+    sums = 4 * width + 1
+    matrix = work[sums + 3 * width :]
+    for a in range(s):
+        work[a] = expected(scalars, a)
+    for _ in range(2):  # errors of 1e-5, 1e-10, 1e-20
+        for a in range(s):
+            d = work[a] - expected(scalars, a)
+            one, three, five = work[sums + a], work[sums + width + a], work[sums + 2 * width + a]
+            couples = scalars[CELL] * scalars[UNIT] if group[a] >= 0 else 0.0
+            work[width + a] = couples * (one + d * (-0.5 * three + d * 0.375 * five))
+            work[2 * width + a] = couples * (-0.5 * three + d * 0.75 * five)
+        for a in range(s):
+            wanted = model[s * s + a]
+            for b in range(s):
+                wanted += model[a * s + b] * work[width + b]
+                matrix[a * s + b] = -model[a * s + b] * work[2 * width + b]
+            matrix[a * s + a] += 1.0
+            work[3 * width + a] = wanted - work[a]
+        eliminate(matrix, work[3 * width :], s)
+        for a in range(s):
+            work[a] += work[3 * width + a]
+    near = True
+    screening = scalars[SCREENING]
+    for a in range(s):
+        d = work[a] - expected(scalars, a)
+        near = near and abs(d) <= 1e-5 * work[a] and abs(work[3 * width + a]) <= 1e-8 * work[a]
+        screening += model[s * s + s + a] * work[width + a]
+    work[s] = screening
+    return near
+
+
+@piece
+def node_sums(shared, number, row, group, g, n, species, unit, p2, m2, at_rest):
+    """Sum N f/E and Sum N f/E^3 over the nodes of the species of a group, in a fixed order."""
+    first = 0.0
+    third = 0.0
+    for i in range(cuda.threadIdx.x, n, cuda.blockDim.x):
+        held = 0
+        for a in range(group.size):
+            if group[a] == g:
+                held += number[row, a * n + i]
+        r = inverse_energy(p2[i], m2, at_rest)
+        first += held * r
+        third += held * r * r * r
+    return block_sum(shared, first) * unit, block_sum(shared, third) * unit
+
+
+@piece
+def solve_masses(shared, control, scalars, number, row, group, species, p2, model, work, width):
+    """Newton's iteration for m_a^2 = m_a,0^2 + Sum_b K_ab Y_b of a row of the state.
+
+    model : K, constant m^2, screening coupling. work : m^2, Y, slope, residual, matrix; the
+    result is left in the first entries of work, the squared screening mass after m^2.
+    """
+    t = cuda.threadIdx.x
+    s = width - 1
+    n = control[NODES]
+    if t == 0:
+        for a in range(width):
+            work[a] = scalars[ROWS + NOW * width + a]
+        work[4 * width] = 0.0  # passes that changed next to nothing
+    cuda.syncthreads()
+    for _ in range(100):
+        for a in range(s):
+            leader = group[a]
+            for b in range(a):
+                if group[b] == group[a]:
+                    leader = -1  # another species speaks for this one
+            if leader >= 0:
+                y, third = node_sums(
+                    shared, number, row, group, leader, n, species, scalars[UNIT], p2, work[a],
+                    scalars[AT_REST],
+                )  # fmt: skip
+            if t == 0:
+                work[width + a] = y * scalars[CELL] if leader >= 0 else 0.0
+                work[2 * width + a] = -0.5 * third * scalars[CELL] if leader >= 0 else 0.0
+        if t == 0:
+            if work[4 * width] > 0.0:  # Y of the converged masses: the screening mass follows
+                screening = scalars[SCREENING]
+                for a in range(s):
+                    screening += model[s * s + s + a] * work[width + a]
+                work[s] = screening
+                work[4 * width] = 2.0
+            else:
+                matrix = work[4 * width + 1 + 3 * width :]
+                largest = 0.0
+                for a in range(s):
+                    wanted = model[s * s + a]
+                    for b in range(s):
+                        wanted += model[a * s + b] * work[width + b]
+                        matrix[a * s + b] = -model[a * s + b] * work[2 * width + b]
+                    matrix[a * s + a] += 1.0
+                    work[3 * width + a] = wanted - work[a]
+                eliminate(matrix, work[3 * width :], s)
+                moved = 0.0
+                for a in range(s):
+                    new = max(work[a] + work[3 * width + a], 0.1 * work[a])
+                    moved = max(moved, abs(new - work[a]))
+                    largest = max(largest, new)
+                    work[a] = new
+                if moved <= 1e-9 * largest or not math.isfinite(moved):
+                    work[4 * width] = 1.0
+        cuda.syncthreads()
+        done = work[4 * width]
+        cuda.syncthreads()
+        if done == 2.0:
+            break
+    if t == 0:
+        for a in range(width):
+            if not math.isfinite(work[a]):
+                control[STATUS] = NOT_FINITE
+        if work[4 * width] != 2.0:
+            control[STATUS] = NO_MASSES
+
+
+@partial(kernel, max_registers=64)  # of 1024 threads
+def conclude(
+    control, scalars, sums, sums_2, spread, blocks, channels, channel_scalars, number, group,
+    species, p2, model, work, highest, flows, totals,
+):  # fmt: skip
+    """Judge the attempt; keep the new state or plan another attempt. One block of threads."""
+    shared = cuda.shared.array(WIDE, float64)
+    near_by = cuda.shared.array(NEAR_BY, float64)
+    verdict = cuda.shared.array(1, int64)
+    if control[STATUS] != GO:
+        return
+    t = cuda.threadIdx.x
+    width = (scalars.size - ROWS) // 5
+    if work.size <= NEAR_BY:
+        work = near_by
+    everything = 0.0
+    lost = 0.0
+    moves = 0.0
+    below = 0.0
+    for block in range(t, sums.shape[0], WIDE):
+        everything += sums[block, EVERYTHING]
+        lost += sums[block, LOST]
+        moves += sums[block, MOVES] + sums_2[block, MOVES]  # of both stages
+        below += sums[block, BELOW]
+        if not sums[block, NEGATIVE] <= 1e-9 * sums[block, POSITIVE]:
+            cuda.atomic.max(control, FAULT, block)
+    everything = block_sum(shared, everything)
+    lost = block_sum(shared, lost)
+    moves = block_sum(shared, moves)
+    below = block_sum(shared, below)
+    if t == 0:
+        totals[EVERYTHING] = everything
+        totals[LOST] = lost
+        totals[MOVES] = moves
+        totals[BELOW] = below
+        totals[SUMS] = 0.0
+        totals[SUMS + 1] = 0.0
+    tiles = spread.shape[0] // (width - 1)
+    for base in range(0, 5 * (width - 1), WIDE // LANES):  # five sums of every species
+        which = base + t // LANES
+        a, column = which // 5, which % 5
+        part = 0.0
+        if a < width - 1:
+            for tile in range(t % LANES, tiles, LANES):
+                part += spread[a * tiles + tile, column]
+        shared[t] = part
+        cuda.syncthreads()
+        if t % LANES == 0 and a < width - 1:
+            for lane in range(1, LANES):
+                part += shared[t + lane]
+            shared[t] = part
+        cuda.syncthreads()
+        if t == 0:
+            for group_of_sums in range(min(WIDE // LANES, 5 * (width - 1) - base)):
+                which = base + group_of_sums
+                a, column = which // 5, which % 5
+                if column < 2:
+                    totals[SUMS + column] += shared[group_of_sums * LANES]
+                else:
+                    work[4 * width + 1 + (column - 2) * width + a] = shared[group_of_sums * LANES]
+        cuda.syncthreads()
+    cuda.syncthreads()
+    if t == 0:
+        verdict[0] = judge(control, scalars, totals)
+    cuda.syncthreads()
+    outcome = verdict[0]
+    if outcome == 1 and control[WANT_RATES] != 0:
+        for channel in range(t, channels.shape[0], WIDE):
+            forward = 0.0
+            net = 0.0
+            for block in range(channels[channel, FIRST_BLOCK], channels[channel, LAST_BLOCK]):
+                forward += sums[block, FORWARD]
+                net += sums[block, NET]
+            flows[channel, 0] = forward
+            flows[channel, 1] = max(forward - net, 0.0)
+        if t == 0:
+            scalars[RATES_NULL] = scalars[NULL]
+    if t == 0:
+        verdict[0] = 0
+        if outcome != 0 and control[THERMAL] != 0:
+            verdict[0] = 0 if quick_masses(scalars, group, model, work, width) else 1
+    cuda.syncthreads()
+    if verdict[0] != 0:
+        solve_masses(
+            shared, control, scalars, number, 1 - control[CURRENT], group, species, p2, model,
+            work, width,
+        )  # fmt: skip
+    cuda.syncthreads()
+    if t == 0 and control[STATUS] == GO:
+        if outcome == 2:  # the first step: done again with the mean masses
+            for a in range(width):
+                now = scalars[ROWS + NOW * width + a]
+                scalars[ROWS + USED * width + a] = 0.5 * (now + work[a])
+            control[PHASE] = REAL
+        else:
+            if outcome == 1:
+                commit(control, scalars, totals, width)
+                control[WANT_RATES] = 0
+                if control[THERMAL] != 0:
+                    for a in range(width):
+                        scalars[ROWS + NOW * width + a] = work[a]
+                if control[STEP] == 1:
+                    scalars[START_LENGTH] = scalars[LENGTH]
+                    for a in range(width):
+                        scalars[ROWS + START * width + a] = scalars[ROWS + NOW * width + a]
+            if control[STATUS] == GO:
+                plan(control, scalars, width)
+    cuda.syncthreads()
+    if t == 0:
+        for index in (MOVED, DIFFERENCE, TOTAL, ILLEGAL, MANUAL):
+            control[index] = 0
+        for a in range(species.shape[0]):
+            highest[1 - control[CURRENT], a] = 0
