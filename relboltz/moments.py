@@ -7,6 +7,7 @@ sums over the nodes in floating point.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,19 +61,19 @@ class Moments:
     distance: Array
     """Sum |f - f_final|."""
 
-    @property
+    @cached_property
     def totals(self) -> list[int]:
         """N f of every species in quanta."""
-        return [sum(int(n) for n in row) for row in self.planes[0]]
+        return [int(n) for n in self.planes[0].sum(axis=1)]  # a state's total fits 61 bits
 
-    @property
+    @cached_property
     def momentum_quanta(self) -> list[int]:
         """Momentum in quanta times half a spacing per axis, exactly."""
         result = []
         for planes in self.planes:
-            n = planes.shape[1]
-            row = [sum(int(v) for v in column) for column in planes.T]
-            result.append(sum((2 * j - (n - 1)) * v for j, v in enumerate(row)))
+            last = planes.shape[1] - 1
+            row = planes.sum(axis=0).tolist()  # what is left of exactness is for Python's integers
+            result.append(sum((2 * j - last) * v for j, v in enumerate(row)))
         return result
 
 

@@ -26,8 +26,6 @@ from .cpu import check_size
 from .cuda_machine import Machine, check_memory
 from .matrix_elements import Elements
 
-cuda = engine.toolkit()
-
 LONGEST_BATCH = 0.25
 """Seconds of work to launch before the host looks again."""
 
@@ -108,6 +106,11 @@ class CudaFlight:
         self._shell = machine._to(shells.index, np.int32)
         axes = [backend.grid.axis(i) for i in range(3)]
         self._momentum = machine._to(np.concatenate(axes), np.float64)
+        self._sums = (
+            machine._new((machine.species, sum(backend.grid.momentum_cells)), np.int64),
+            machine._new((machine.species, len(shells.p)), np.int64),
+            machine._new((machine.species * machine.tiles, k.MOMENTS), np.float64),
+        )
 
     @property
     def state(self) -> State:
@@ -211,9 +214,9 @@ class CudaFlight:
         """Sums over the state."""
         machine = self.machine
         cells = self.backend.grid.momentum_cells
-        planes = machine._new((machine.species, sum(cells)), np.int64)
-        shells = machine._new((machine.species, len(self._shells.p)), np.int64)
-        parts = cuda.device_array((machine.species * machine.tiles, k.MOMENTS), np.float64)
+        planes, shells, parts = self._sums
+        for sums in (planes, shells):
+            sums.copy_to_device(np.zeros(sums.shape, np.int64))
         grid, threads = machine.over_cells
         kernels.measure[grid, threads, machine.stream](
             machine.control, machine.scalars, machine.number, machine.species_numbers, machine.p2,
