@@ -19,6 +19,7 @@ import numpy as np
 
 import relboltz as rb
 from relboltz import equilibrium
+from relboltz.backends.cuda_engine import trouble
 
 BOX = 2.0
 FIGURES: dict = {}
@@ -236,6 +237,8 @@ def main() -> None:
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
     warnings.simplefilter("ignore", rb.AccuracyWarning)
+    if trouble() is not None:
+        parser.error(str(trouble()))
     for part in arguments.parts:
         began = time.perf_counter()
         PARTS[part]()

@@ -7,7 +7,14 @@
 __version__ = "0.1.0"
 
 from . import equilibrium, initial
-from .errors import AccuracyWarning, InputError, Interrupted, RelboltzError, RunError
+from .errors import (
+    AccuracyWarning,
+    BackendNotice,
+    InputError,
+    Interrupted,
+    RelboltzError,
+    RunError,
+)
 from .grid import PhaseSpace
 from .model import Model, Process, Screening, Species
 from .output import load
@@ -17,6 +24,7 @@ from .terms import collision_term
 
 __all__ = [
     "AccuracyWarning",
+    "BackendNotice",
     "InputError",
     "Interrupted",
     "Model",

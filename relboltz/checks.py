@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import math
-import sys
 import warnings
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +12,7 @@ from numpy.typing import NDArray
 from . import equilibrium, initial
 from .backends.matrix_elements import Elements
 from .equilibrium import Equilibrium
-from .errors import AccuracyWarning, InputError, negative_element
+from .errors import AccuracyWarning, InputError, depth_of_user, negative_element
 from .grid import PhaseSpace
 from .initial import FromFile, Shape
 from .kinematics import breakup_momentum2
@@ -123,16 +121,7 @@ def warn(text: str, said: list[str]) -> None:
     """Say it once, as a warning, and keep it for the output file."""
     if text not in said:
         said.append(text)
-        warnings.warn(text, AccuracyWarning, stacklevel=_depth_of_user())
-
-
-def _depth_of_user() -> int:
-    """How many frames up the first caller outside this package stands."""
-    frame, depth = sys._getframe(1), 1
-    package = str(Path(__file__).parent)
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(package):
-        frame, depth = frame.f_back, depth + 1
-    return depth
+        warnings.warn(text, AccuracyWarning, stacklevel=depth_of_user())
 
 
 def warn_of_setup(

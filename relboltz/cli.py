@@ -81,7 +81,7 @@ def run(
     path = out if out is not None else Path(settings.output.file)
     if path.resolve() == file.resolve():
         raise InputError(f"output.file = {str(path)!r} is the configuration itself; choose another")
-    with _plain_warnings(), nullcontext() if quiet else progress.bar(console) as report:
+    with _plain_warnings(quiet), nullcontext() if quiet else progress.bar(console) as report:
         try:
             ds = simulation.run_config(settings, path, report, None if quiet else _announce)
         except Interrupted as error:
@@ -136,6 +136,7 @@ def info(
         return
     ds = output.load(file)
     console.print(_escape(f"{ds.attrs['title']}   ({ds.attrs['status']})"), soft_wrap=True)
+    console.print(f"backend: {ds.attrs.get('device', ds.attrs['backend'])}", soft_wrap=True)
     console.print(summary(ds))
     sizes = ", ".join(f"{name} {n}" for name, n in ds.sizes.items())
     console.print(f"dimensions: {sizes}", soft_wrap=True)
@@ -218,9 +219,10 @@ def _announce(run: object) -> None:
     cells = " x ".join(str(n) for n in grid.momentum_cells)
     widths = ", ".join(f"{w:g}" for w in grid.momentum_max)
     console.print(
-        f"{model.name}: {len(model.species)} species, {len(model.processes)} processes, "
-        f"{cells} nodes to ({widths}) GeV, {run.backend.words}"  # type: ignore[attr-defined]
+        f"{model.name}: {len(model.species)} species, {_count(len(model.processes), 'process')}, "
+        f"{cells} nodes to ({widths}) GeV"
     )
+    console.print(f"backend: {run.backend.words}")  # type: ignore[attr-defined]
     if predicted.found:
         mu = ", ".join(
             f"{value:.4f} ({name})"
@@ -232,9 +234,15 @@ def _announce(run: object) -> None:
         )
 
 
+def _count(number: int, word: str) -> str:
+    """1 process, 34 processes, 2 threads."""
+    plural = word + ("es" if word.endswith("s") else "s")
+    return f"{number} {word if number == 1 else plural}"
+
+
 def summary(ds: xr.Dataset) -> Table:
     """The short table at the end of a run: drifts, and the final state against the predicted."""
-    table = Table(title=f"t = {float(ds.time[-1]):g} fm, {ds.attrs['steps']} steps, "
+    table = Table(title=f"t = {float(ds.time[-1]):g} fm, {_count(ds.attrs['steps'], 'step')}, "
                   f"{ds.attrs['wall_seconds']:.1f} s", show_header=True)  # fmt: skip
     for name, side in (("", "left"), ("value", "right"), ("predicted", "right")):
         table.add_column(name, justify=side)  # type: ignore[arg-type]
@@ -311,6 +319,8 @@ def _installation() -> Table:
     table.add_row("cores", str(available_cores()))
     for name, version in cuda_engine.parts().items():
         table.add_row(name, version)
+    if cuda_engine.parts()["numba-cuda"] == "missing":
+        table.add_row("for a GPU", _escape(f"pip install 'relboltz[{cuda_engine.extra()}]'"))
     problem = cuda_engine.trouble()
     if problem is None:
         unit = cuda_engine.device()
@@ -328,15 +338,15 @@ def _installation() -> Table:
 
 
 @contextmanager
-def _plain_warnings() -> Iterator[None]:
-    """Accuracy warnings as one line each, on standard error."""
+def _plain_warnings(quiet: bool = False) -> Iterator[None]:
+    """Accuracy warnings and notes as one line each, on standard error; quiet: no notes."""
     with warnings.catch_warnings():
         warnings.simplefilter("always", AccuracyWarning)
-        warnings.simplefilter("always", BackendNotice)
+        warnings.simplefilter("ignore" if quiet else "always", BackendNotice)
 
         def show(message, category, filename, lineno, file=None, line=None) -> None:
             label = "note" if issubclass(category, BackendNotice) else "warning"
-            errors.print(f"[yellow]{label}:[/] {_escape(str(message))}", soft_wrap=True)
+            print(f"{label}: {message}", file=sys.stderr)  # a running bar makes room for it
 
         warnings.showwarning = show
         yield

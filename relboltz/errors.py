@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
 from typing import Any
 
 
@@ -53,3 +55,12 @@ def negative_element(name: str, value: float, s: float, t: float, u: float) -> I
 def raising_element(name: str, error: Exception) -> InputError:
     """The error for a matrix element that raises one itself."""
     return InputError(f"process {name}: the matrix element raised {type(error).__name__}: {error}")
+
+
+def depth_of_user() -> int:
+    """How many frames up the first caller outside this package stands."""
+    frame, depth = sys._getframe(1), 1
+    package = str(Path(__file__).parent)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(package):
+        frame, depth = frame.f_back, depth + 1
+    return depth

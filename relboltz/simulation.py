@@ -96,6 +96,7 @@ def _description(
 ) -> str:
     """What was given to solve(), as TOML."""
     data = settings.settings_dict()
+    data["run"] |= run_dict(settings)
     data["output"]["file"] = "" if file is None else str(file)
     return tomli_w.dumps(
         {
@@ -113,6 +114,12 @@ def grid_dict(grid: PhaseSpace) -> dict[str, Any]:
         "momentum_cells": list(grid.momentum_cells),
         "momentum_max": list(grid.momentum_max),
     }
+
+
+def run_dict(settings: Settings) -> dict[str, str]:
+    """Backend and precision as keys of [run]: what "auto" came to on this machine."""
+    backend, precision = resolve(settings.run.backend, settings.run.precision)
+    return {"backend": backend, "precision": precision}
 
 
 def run_config(
@@ -144,6 +151,7 @@ def run_config(
     f = initial.evaluate(shapes, grid, model)
     data = config.to_dict()
     data["grid"] |= grid_dict(grid)  # what "auto" and defaults came to
+    data["run"] |= run_dict(config)
     data["output"]["file"] = str(path)
     run = Run(model, grid, f, config, path, config.title, tomli_w.dumps(data))
     if announce is not None:

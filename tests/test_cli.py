@@ -121,7 +121,7 @@ def test_set_takes_toml_values_and_bare_words_and_repeats(call):
 
 def test_threads_reach_the_backend(call):
     code, out, _ = call("run", "small.toml", "--threads", "1")
-    assert code == 0 and "1 threads" in out
+    assert code == 0 and "cpu, 1 thread, float64" in out
     assert tomllib.loads(rb.load("run.nc").attrs["configuration"])["run"]["threads"] == 1
 
 

@@ -6,7 +6,7 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 from ..collisions import Sampling
-from ..errors import BackendNotice, InputError
+from ..errors import BackendNotice, InputError, depth_of_user
 from ..grid import PhaseSpace
 from ..model import Model
 
@@ -22,6 +22,7 @@ def resolve(backend: str, precision: str = "auto") -> tuple[str, str]:
 
     Without a GPU that can be used, "auto" is the CPU; "cuda" is an error that says what to do.
     """
+    problem = None
     if backend != "cpu":
         from .cuda_engine import trouble
 
@@ -30,9 +31,9 @@ def resolve(backend: str, precision: str = "auto") -> tuple[str, str]:
             raise InputError(f"run.backend = 'cuda': {problem}")
         backend = "cpu" if problem is not None else "cuda"
     if backend == "cpu" and precision == "float32":
+        reason = f"no GPU is in use ({problem})" if problem else "run.backend is 'cpu'"
         raise InputError(
-            "run.precision = 'float32': the CPU works in float64; leave it out, or use "
-            "run.backend = 'cuda'"
+            f"run.precision = 'float32': {reason} and the CPU works in float64; leave it out"
         )
     usual = "float32" if backend == "cuda" else "float64"
     return backend, usual if precision == "auto" else precision
@@ -44,12 +45,7 @@ def choose(
     """The backend that [run] asks for; an "auto" that found no GPU says so once."""
     name, precision = resolve(run.backend, run.precision)
     if name == "cpu" and run.backend == "auto":
-        from .cuda_engine import trouble
-
-        problem = trouble() or ""
-        if problem not in _said:
-            _said.add(problem)
-            warnings.warn(f"running on the CPU: {problem}", BackendNotice, stacklevel=2)
+        _say_why()
     if name == "cuda":
         from .cuda import CudaBackend
 
@@ -57,3 +53,17 @@ def choose(
     from .cpu import CpuBackend
 
     return CpuBackend(grid, model, sampling, run.threads)
+
+
+def _say_why() -> None:
+    """Why "auto" came to the CPU, once in a process."""
+    from .cuda_engine import driver, trouble
+
+    reason = trouble() if isinstance(driver(), tuple) else "no NVIDIA GPU was found"
+    if reason not in _said:
+        _said.add(str(reason))
+        warnings.warn(
+            f"running on the CPU: {reason} (run.backend = 'cpu' silences this)",
+            BackendNotice,
+            stacklevel=depth_of_user(),
+        )

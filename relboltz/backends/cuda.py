@@ -60,7 +60,7 @@ class CudaBackend:
     @property
     def words(self) -> str:
         """Where the work is done, in words."""
-        return f"{engine.device()['name']}, {self.precision}"
+        return f"cuda, {engine.device()['name']}, {self.precision}"
 
     def estimate(self, f: NDArray[np.float64], draw: Draw) -> Estimate:
         """C[f] from one set of events; f (species, nodes)."""

@@ -43,6 +43,14 @@ def parts() -> dict[str, str]:
     return found
 
 
+def _no_device() -> str:
+    """What to do about a driver without a GPU."""
+    hidden = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if hidden is not None:
+        return f"CUDA_VISIBLE_DEVICES is {hidden!r}: unset it, or ask the batch system for a GPU"
+    return "nvidia-smi shows what it sees; in a batch job ask for a GPU (Slurm: --gres=gpu:1)"
+
+
 @cache
 def driver() -> tuple[int, int] | str:
     """CUDA version of the driver, e.g. (13, 0); or why there is no usable one."""
@@ -53,15 +61,15 @@ def driver() -> tuple[int, int] | str:
         except OSError:
             continue
     else:
-        return "no NVIDIA driver is installed"
+        return "no NVIDIA driver is installed; install one if there is an NVIDIA GPU"
     code = library.cuInit(0)
     if code != 0:
-        return f"the NVIDIA driver does not start (cuInit: error {code})"
+        return f"the NVIDIA driver does not start (cuInit: error {code}); {_no_device()}"
     count, version = ctypes.c_int(), ctypes.c_int()
     library.cuDriverGetVersion(ctypes.byref(version))
     library.cuDeviceGetCount(ctypes.byref(count))
     if count.value == 0:
-        return "the NVIDIA driver sees no GPU"
+        return f"the NVIDIA driver sees no GPU; {_no_device()}"
     return version.value // 1000, version.value % 1000 // 10
 
 
@@ -78,15 +86,11 @@ def trouble() -> str | None:
         return None
     version = driver()
     if isinstance(version, str):
-        hint = " (CUDA_VISIBLE_DEVICES is set)" if "CUDA_VISIBLE_DEVICES" in os.environ else ""
-        return (
-            f"{version}{hint}; install or update it (nvidia-smi shows what it sees), or use "
-            "backend = 'cpu'"
-        )
+        return f"{version}; or use run.backend = 'cpu'"
     if version < (12, 0):
         return (
             f"the NVIDIA driver is too old (CUDA {version[0]}.{version[1]}, 12.0 or later is "
-            "needed); update it, or use backend = 'cpu'"
+            "needed); update it, or use run.backend = 'cpu'"
         )
     if importlib.util.find_spec("numba_cuda") is None:
         return f"numba-cuda is not installed; pip install 'relboltz[{extra()}]'"
@@ -112,17 +116,20 @@ def _import_trouble() -> str | None:
                 "numba.cuda is not the one of numba-cuda (a folder on PYTHONPATH hides it); "
                 f"install it with pip install 'relboltz[{extra()}]'"
             )
+        from numba.cuda.cudadrv import nvvm
+
+        nvvm.NVVM()  # says so if the compiler is missing
         major, minor = cuda.get_current_device().compute_capability
         if (major, minor) < OLDEST:
             return (
                 f"the GPU has compute capability {major}.{minor}; {OLDEST[0]}.{OLDEST[1]} or "
-                "later is needed; use backend = 'cpu'"
+                "later is needed; use run.backend = 'cpu'"
             )
     except Exception as error:
         text = str(error).strip().splitlines() or [type(error).__name__]
         return (
             f"CUDA does not work here: {text[0]}; reinstall it with pip install "
-            f"'relboltz[{extra()}]', or use backend = 'cpu'"
+            f"'relboltz[{extra()}]', or use run.backend = 'cpu'"
         )
     return None
 
