@@ -233,13 +233,16 @@ PARTS = {
 def main() -> None:
     """Run the parts that are named, or all."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("parts", nargs="*", choices=[*PARTS, []], default=list(PARTS))
+    parser.add_argument("parts", nargs="*", metavar="PART", help=", ".join(PARTS))
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
     warnings.simplefilter("ignore", rb.AccuracyWarning)
     if trouble() is not None:
         parser.error(str(trouble()))
-    for part in arguments.parts:
+    unknown = set(arguments.parts) - set(PARTS)
+    if unknown:
+        parser.error(f"unknown part {min(unknown)}; known: {', '.join(PARTS)}")
+    for part in arguments.parts or PARTS:
         began = time.perf_counter()
         PARTS[part]()
         print(f"-- {part}: {time.perf_counter() - began:.0f} s", flush=True)

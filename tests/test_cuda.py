@@ -22,6 +22,8 @@ from relboltz.stepping import initial_state
 HERE = Path(__file__).parent
 GPU = cuda_engine.trouble() is None
 PARTS = importlib.util.find_spec("numba_cuda") is not None
+PATHS = [str(HERE.parent), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
+ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in PATHS if path)}
 NEEDS_PARTS = pytest.mark.skipif(not PARTS, reason="numba-cuda is not installed (Linux only)")
 
 
@@ -29,7 +31,7 @@ def program(name, *arguments, **environment):
     """A test program in a process of its own; what it prints, as JSON."""
     done = subprocess.run(
         [sys.executable, "-W", "ignore", str(HERE / name), *arguments],
-        env={**os.environ, "PYTHONPATH": str(HERE.parent), **environment},
+        env={**ENVIRONMENT, **environment},
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]
@@ -153,7 +155,7 @@ print(n, text)
 """
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, check=True,
-        env={**os.environ, "NUMBA_ENABLE_CUDASIM": "1", "PYTHONPATH": str(HERE.parent)},
+        env={**ENVIRONMENT, "NUMBA_ENABLE_CUDASIM": "1"},
     )  # fmt: skip
     n, text = done.stdout.split(" ", 1)
     assert 30 < int(n) < 200
