@@ -18,6 +18,10 @@ from .model import Model
 
 MORE_WORDS = 1 << 20
 """Marks the channel number when a sample needs more than four random words."""
+LARGEST_ELEMENT = 1e300
+"""A matrix element at or beyond this is not a number."""
+ACCEPTED_FLAW = 1e-9
+"""Negative matrix elements that are rounding: smaller than this part of the positive ones."""
 FLOOR = -690.0
 """Lowest logarithm: f = 0 is taken as e^-690."""
 
@@ -48,6 +52,13 @@ def flow(x, y):
     larger = exp(max(x, y))
     change = larger * expm1(-abs(d))
     return (-change, larger) if d > 0.0 else (change, larger + change)
+
+
+def element_flaw(value):
+    """How far a matrix element is from legal: 0 if it is; -value below 0; huge if undefined."""
+    if not abs(value) < LARGEST_ELEMENT:
+        return LARGEST_ELEMENT
+    return -value if value < 0.0 else 0.0
 
 
 def nearest_integer(x):

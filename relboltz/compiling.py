@@ -11,6 +11,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import hashlib
+import importlib.metadata
 import os
 import platform
 import shutil
@@ -39,6 +40,9 @@ def cache_folder() -> Path:
         digest.update(source.read_bytes())
     for version in (numba.__version__, llvmlite.__version__, np.__version__, sys.version):
         digest.update(version.encode())
+    for part in ("numba-cuda", "nvidia-nvvm", "nvidia-nvjitlink"):
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            digest.update(importlib.metadata.version(part).encode())
     try:
         base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
         folder = base / "relboltz" / f"{platform.machine()}-{digest.hexdigest()[:16]}"

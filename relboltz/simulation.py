@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext, suppress
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -178,10 +178,10 @@ class Run:
         self.model, self.grid, self.settings = model, grid, settings
         self.said: list[str] = []
         self.start = initial_state(grid, model, f)
-        self.predicted = checks.predict_from(grid, model, self.start.occupation(model))
         self.backend = choose(
             grid, model, Sampling(**settings.collisions.model_dump()), settings.run
         )
+        self.predicted = checks.predict_from(grid, model, self.start.occupation(model))
         elements = self.backend.elements
         checks.check_model(elements, grid, self.start.mass_squared, self.start.screening2)
         if self.predicted.found and model.thermal:  # masses move: check where they will end, too
@@ -298,8 +298,10 @@ class Run:
     def _finish(self, status: str, began: float) -> xr.Dataset:
         """The whole result; a run that ended early also keeps the last good state."""
         if status != "done":
-            with suppress(Exception):  # a GPU that failed cannot be asked; the records are here
+            try:
                 self._keep_last_state()
+            except Exception as error:  # a GPU that failed cannot be asked; the records are here
+                status += f"; the last state is lost: {error}"
         self._warn()
         self.attributes["wall_seconds"] = time.perf_counter() - began
         self.attributes["steps"] = self.flight.watch.steps

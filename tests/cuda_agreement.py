@@ -19,6 +19,7 @@ import relboltz as rb
 STEP = {"g": rb.initial.step(0.5, 1.5)}
 GAUSSIAN = {"g": rb.initial.gaussian(0.5, [0.8, 0.8, 0.5])}
 SMALL = rb.PhaseSpace([4, 3, 3], 2.0)
+FLAT = rb.PhaseSpace(3, [2.0, 2.0, 0.2])
 
 
 def scalar_exchange(s, t, u, ma2, mb2, mc2, md2, coupling, screening2):
@@ -44,6 +45,13 @@ RUNS = {
         rb.gluons(0.3, masses={"g": 0.7}), SMALL, {"g": rb.initial.random(0.05, 1.0, seed=3)},
         dict(end=0.5, step=0.5, samples=1),
     ),
+    "events in parts": (
+        rb.gluons(0.3), SMALL, GAUSSIAN, dict(end=0.002, step=0.002, samples=1),
+    ),
+    "a snapshot between records": (
+        rb.gluons(0.3, masses={"g": 0.7}), SMALL, {"g": rb.initial.random(0.05, 1.0, seed=3)},
+        dict(end=0.2, step=0.1, every=0.2, snapshots=[0.1, 0.2], samples=1),
+    ),
     "a user's model": (
         two_species(), rb.PhaseSpace([4, 3, 3], [1.5, 1.4, 1.2]),
         {"a": rb.initial.thermal(0.2), "b": rb.initial.thermal(0.4)},
@@ -54,6 +62,8 @@ RUNS = {
 
 TERMS = {
     "conserving": dict(),
+    "another amplitude": dict(height=0.11),
+    "massless, flat cells": dict(massless=True),
     "nearest": dict(projection="nearest"),
     "k2": dict(projection="nearest", sampling="k2"),
     "k3, without symmetry": dict(projection="nearest", sampling="k3", symmetrical=False),
@@ -66,6 +76,10 @@ def run(name: str) -> dict:
     """A run on both: differences relative to the largest f, and what must not change."""
     model, grid, start, options = RUNS[name]
     options = {"every": options["end"], "progress": False, **options}
+    if name == "events in parts":
+        from relboltz.backends import cuda_machine
+
+        cuda_machine.event_bytes = lambda precision: 2**50  # one block at a time
     cpu = rb.solve(model, grid, start, backend="cpu", **options)
     gpu = rb.solve(model, grid, start, backend="cuda", precision="float64", **options)
     f, g = cpu.f.values, gpu.f.values
@@ -92,11 +106,13 @@ def run(name: str) -> dict:
 def term(name: str) -> dict:
     """C[f] from the same events on both, relative to the largest."""
     options = dict(TERMS[name])
-    screening = options.pop("screening", None)
-    model = rb.gluons(0.3, masses={"g": 0.7}, screening=screening or "thermal")
-    f = {"g": rb.initial.gaussian(0.6, [0.9, 0.8, 0.5])}
+    screening, height = options.pop("screening", "thermal"), options.pop("height", 0.6)
+    model, grid = rb.gluons(0.3, masses={"g": 0.7}, screening=screening), SMALL
+    if options.pop("massless", False):
+        model, grid = rb.gluons(0.3, masses="massless", screening=0.5), FLAT
+    f = {"g": rb.initial.gaussian(height, [0.9, 0.8, 0.5])}
     cpu, gpu = (
-        rb.collision_term(model, SMALL, f, samples=1, batches=2, **kind, **options)
+        rb.collision_term(model, grid, f, samples=1, batches=2, **kind, **options)
         for kind in (dict(backend="cpu"), dict(backend="cuda", precision="float64"))
     )
     names = ("collision_term", "gain", "loss", "rate", "null_weight")
@@ -106,7 +122,42 @@ def term(name: str) -> dict:
     }
 
 
+def nowhere_defined(s, t):
+    """Infinite for half of all s."""
+    return 1.0 / (s - s) if s > 6.0 else 1.0
+
+
+def unphysical(s):
+    """Negative for small s; uses NumPy."""
+    return np.sqrt(s) * np.abs(1.0) - 2.0
+
+
+FAULTS = {"infinite": nowhere_defined, "negative": unphysical}
+
+
+def fault(name: str) -> dict:
+    """What is said of a matrix element that is legal where it is checked, but not everywhere."""
+    from relboltz.backends import choose
+    from relboltz.collisions import Draw, Sampling
+    from relboltz.config import Settings
+
+    model = rb.Model(
+        [rb.Species("a", 1, 1)], [rb.Process("a a -> a a", FAULTS[name])], masses={"a": 0.5}
+    )
+    run = Settings.from_options(end=1.0, backend="cuda").run
+    backend = choose(SMALL, model, Sampling(samples=1), run)
+    try:
+        backend.estimate(np.full((1, SMALL.size), 0.3), Draw(0, np.array([0.25]), 0.0))
+    except rb.InputError as error:
+        return {"message": str(error)}
+    return {"message": ""}
+
+
+def measure(name: str) -> dict:
+    """One of the systems above."""
+    return run(name) if name in RUNS else term(name) if name in TERMS else fault(name)
+
+
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
-    results = {name: run(name) if name in RUNS else term(name) for name in sys.argv[1:]}
-    print(json.dumps(results))
+    print(json.dumps({name: measure(name) for name in sys.argv[1:]}))

@@ -102,9 +102,10 @@ def record_launches(model, sampling, precision):
     return seen
 
 
-def own_element(s, t, u, strength):
-    """A user's matrix element."""
-    return strength * (s * s + t * u) / (s * s)
+def own_element(s, t, u, strength, a=1.0, b=1.0, c=1.0, d=1.0, e=1.0, f=1.0, g=1.0, h=1.0, i=1.0,
+                j=1.0):  # fmt: skip
+    """A user's matrix element, with NumPy and more parameters than fingers."""
+    return strength * np.sqrt(s * s + t * u) / (s * a * b * c * d * e * f * g * h * i * j)
 
 
 CASES = {

@@ -41,12 +41,9 @@ def program(name, *arguments, **environment):
 @pytest.fixture(scope="module")
 def agreements():
     """Differences between CPU and CUDA backend of all systems; in the simulator without a GPU."""
-    names = [*cuda_agreement.RUNS, *cuda_agreement.TERMS]
+    names = [*cuda_agreement.RUNS, *cuda_agreement.TERMS, *cuda_agreement.FAULTS]
     if GPU:
-        return {
-            n: cuda_agreement.run(n) if n in cuda_agreement.RUNS else cuda_agreement.term(n)
-            for n in names
-        }
+        return {name: cuda_agreement.measure(name) for name in names}
     return program("cuda_agreement.py", *names, NUMBA_ENABLE_CUDASIM="1")
 
 
@@ -58,7 +55,9 @@ def test_a_run_is_the_same_on_both(name, agreements):
     assert found["steps"][0] == found["steps"][1] > 0
     assert found["f"] < 1e-11
     assert found["moved"] > 1e-5 and found["drift"] == 0 and found["lowest"] >= 0
-    assert (found["limited"] > 0) == ("limited" in name)
+    assert (found["limited"] > 0) == (
+        name in ("long steps are limited", "a snapshot between records")
+    )
     single = ("null_weight",)  # weighed in single precision on a GPU
     for key, apart in found["apart"].items():
         assert apart < (1e-6 if key in single else 1e-9), key
@@ -70,6 +69,16 @@ def test_collision_terms_are_the_same_on_both(name, agreements):
     """Every projection and sampling: net, gain, loss and rates from the same events."""
     for key, apart in agreements[name].items():
         assert apart < (1e-6 if key == "null_weight" else 1e-11), key
+
+
+@NEEDS_PARTS
+@pytest.mark.parametrize("name", cuda_agreement.FAULTS)
+def test_illegal_matrix_elements_are_named(name, agreements):
+    """With the process, the value and where: the CPU draws the same events again."""
+    value = "inf" if name == "infinite" else "-"
+    message = agreements[name]["message"]
+    assert message.startswith(f"process a a -> a a: the matrix element is {value}")
+    assert "at s = " in message
 
 
 @NEEDS_PARTS

@@ -59,7 +59,8 @@ def _say_why() -> None:
     """Why "auto" came to the CPU, once in a process."""
     from .cuda_engine import driver, trouble
 
-    reason = trouble() if isinstance(driver(), tuple) else "no NVIDIA GPU was found"
+    nothing = str(driver()).startswith("no NVIDIA driver")
+    reason = "no NVIDIA GPU was found" if nothing else trouble()
     if reason not in _said:
         _said.add(str(reason))
         warnings.warn(

@@ -18,6 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..collisions import (
+    ACCEPTED_FLAW,
+    LARGEST_ELEMENT,
     MORE_WORDS,
     Channel,
     Draw,
@@ -495,7 +497,7 @@ def draw_roots(
             evaluate(count, *element, w)
             worst, value, largest, negative = k.inspect_elements(count, w)
             clamped += negative
-            if worst >= 0 and not -1e-9 * largest <= value < 1e300:
+            if worst >= 0 and not -ACCEPTED_FLAW * largest <= value < LARGEST_ELEMENT:
                 fault[:] = value, w[k.S + worst], w[k.T + worst]
                 return -1
             part = slice(2 * done + counts[chunk], 2 * (done + k.CHUNK))

@@ -13,6 +13,7 @@ from functools import partial
 import numpy as np
 from numba import types
 
+from ..collisions import ACCEPTED_FLAW, LARGEST_ELEMENT
 from ..compiling import kernel
 from ..drawing import WORDS
 from .physics import compiled as physics
@@ -228,7 +229,7 @@ def inspect_elements(count, w):
     for i in range(count):
         if w[WEIGHT + i] > 0.0:
             value = w[M2 + i]
-            if not abs(value) < 1e300:
+            if not abs(value) < LARGEST_ELEMENT:
                 return i, value, largest, negative
             if value < lowest:
                 worst = i
@@ -540,7 +541,7 @@ def draw_group(
         evaluate(count, element_m2, screening2, ekt, parameters, w)
         worst, value, largest, negative = inspect_elements(count, w)
         clamped += negative
-        if worst >= 0 and not (-1e-9 * largest <= value and value < 1e300):
+        if worst >= 0 and not (-ACCEPTED_FLAW * largest <= value and value < LARGEST_ELEMENT):
             fault[0] = value
             fault[1] = w[S + worst]
             fault[2] = w[T + worst]

@@ -8,11 +8,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
-from numba.core.errors import NumbaError
 from numpy.typing import NDArray
 
 from ..collisions import Draw, Estimate, Flows, Sampling
-from ..errors import Halted, InputError, RunError
+from ..errors import Halted, RunError
 from ..flight import Leg
 from ..grid import PhaseSpace
 from ..model import Model
@@ -101,15 +100,15 @@ class CudaFlight:
         machine.control.copy_to_device(integers)
         machine.scalars.copy_to_device(scalars)
         self._integers, self._scalars = integers, scalars
-        self._final = machine._to(np.nan_to_num(final).ravel(), np.float64)
+        machine.final.copy_to_device(np.nan_to_num(final).ravel())
         self._known = bool(np.isfinite(final).all())
-        self._shell = machine._to(shells.index, np.int32)
+        self._shell = machine.to(shells.index, np.int32)
         axes = [backend.grid.axis(i) for i in range(3)]
-        self._momentum = machine._to(np.concatenate(axes), np.float64)
+        self._momentum = machine.to(np.concatenate(axes), np.float64)
         self._sums = (
-            machine._new((machine.species, sum(backend.grid.momentum_cells)), np.int64),
-            machine._new((machine.species, len(shells.p)), np.int64),
-            machine._new((machine.species * machine.tiles, k.MOMENTS), np.float64),
+            machine.new((machine.species, sum(backend.grid.momentum_cells)), np.int64),
+            machine.new((machine.species, len(shells.p)), np.int64),
+            machine.new((machine.species * machine.tiles, k.MOMENTS), np.float64),
         )
 
     @property
@@ -142,7 +141,7 @@ class CudaFlight:
         watch.steps, watch.length = int(i[k.ACCEPTED]), float(x[k.LAST_LENGTH])
         watch.noise, watch.scatter, watch.moved = x[k.NOISE], x[k.SCATTER], x[k.SIZE]
         watch.null_max, watch.limited_sum = x[k.NULL_MAX], x[k.LIMITED_SUM]
-        watch.limited_max = x[k.LIMITED_MAX]
+        watch.limited_max = max(watch.limited_max, x[k.LIMITED_MAX])
         self.machine.clamped = int(i[k.CLAMPED])
         if self.first is None and watch.steps:
             masses = x[self.machine.row(k.START)][:-1].copy()
@@ -164,10 +163,7 @@ class CudaFlight:
         rates_known = False
         while True:
             began, batch, before = time.perf_counter(), self._batch(stop), self.watch.steps
-            try:
-                machine.steps(batch)
-            except NumbaError as error:
-                raise _compile_error(error) from None
+            machine.steps(batch)
             status = self._read()
             if status == k.LIMIT:
                 machine.limited_step()
@@ -175,13 +171,13 @@ class CudaFlight:
             done = self.watch.steps - before
             if before and done:
                 self._step_seconds = (time.perf_counter() - began) / done
-            self._raise_trouble(status)
             flows = None
             if not rates_known and self._integers[k.WANT_RATES] == 0:
                 flows = machine.flows_of(machine.flows.copy_to_host())
                 rates_known = True
             if done:
                 yield Leg(self.watch.length, flows, float(self._scalars[k.RATES_NULL]))
+            self._raise_trouble(status)
             if self.backend.interrupt:
                 raise Halted
             if status == k.ARRIVED:
@@ -220,7 +216,7 @@ class CudaFlight:
         grid, threads = machine.over_cells
         kernels.measure[grid, threads, machine.stream](
             machine.control, machine.scalars, machine.number, machine.species_numbers, machine.p2,
-            machine.packed, self._momentum, self._shell, self._final, planes, shells, parts,
+            machine.packed, self._momentum, self._shell, machine.final, planes, shells, parts,
         )  # fmt: skip
         if machine.stream:
             machine.stream.synchronize()
@@ -234,14 +230,4 @@ class CudaFlight:
 
     def occupation(self) -> NDArray[np.float64]:
         """f of every species at every node."""
-        number = self.machine.number.copy_to_host()[int(self._integers[k.CURRENT])]
-        return replace(self._start, number=number).occupation(self.backend.model)
-
-
-def _compile_error(error: Exception) -> InputError:
-    """What the compiler says about a kernel that did not compile: a user's matrix element."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return InputError(
-        f"a matrix element does not compile for the GPU: {lines[0] if lines else error}. Use plain "
-        "arithmetic and functions of the math module, or run.backend = 'cpu'"
-    )
+        return self.machine.occupation(int(self._integers[k.CURRENT]), self._start.unit)

@@ -30,7 +30,6 @@ from .cuda_layout import (
     MOVED,
     NODES,
     NOW,
-    P2_MIN,
     ROWS,
     STATUS,
     SYMMETRICAL,
@@ -51,6 +50,7 @@ from .cuda_physics import (
     cumulated,
     expected,
     inverse_energy,
+    largest_inverse,
     logarithms,
     node_weight,
     whole_weight,
@@ -61,7 +61,8 @@ from .cuda_physics import (
 def prepare(control, scalars, given, number, species, highest, p2, table, change, prefix, tiles):
     """Logarithms and importance of every cell; clears what the step will add up.
 
-    given : f of every cell, to be used instead of the state if it has entries
+    given : f of every cell, and the largest of every species, to be used instead of the state
+        if it has entries
     species : degeneracy, statistics of each; prefix : whole weights of the nodes before, in a tile
     """
     shared = cuda.shared.array(THREADS, int64)
@@ -81,7 +82,9 @@ def prepare(control, scalars, given, number, species, highest, p2, table, change
         if control[IMPORTANCE] != 0:
             m2 = scalars[ROWS + a]
             top = highest[control[CURRENT], a] * scale
-            largest = node_weight(top, top, inverse_energy(scalars[P2_MIN], m2, scalars[AT_REST]))
+            if given.size > 0:
+                top = given[species.shape[0] * n + a]
+            largest = node_weight(top, top, largest_inverse(scalars, m2))
             weight = node_weight(f, top, inverse_energy(p2[i], m2, scalars[AT_REST]))
             whole = whole_weight(weight, largest)
     if control[IMPORTANCE] == 0:
@@ -163,6 +166,7 @@ def update(control, scalars, number, species, p2, capacity, change, highest, spr
     current, mine = control[CURRENT], control[CHANGE]
     moved = 0
     difference = 0
+    held = 0
     new = 0
     apart = 0.0
     size = 0.0
@@ -173,7 +177,8 @@ def update(control, scalars, number, species, p2, capacity, change, highest, spr
         cell = a * n + i
         d1 = change[mine, cell]
         d2 = change[2, cell]
-        new = number[current, cell] + d1 + d2
+        held = number[current, cell]
+        new = held + d1 + d2
         if control[SYMMETRICAL] == 0:
             new = min(max(new, 0), capacity[a])
         elif new < 0 or new > capacity[a]:
@@ -193,7 +198,7 @@ def update(control, scalars, number, species, p2, capacity, change, highest, spr
             fifth = third * inverse * inverse
     moved = block_sum(shared, moved)
     difference = block_sum(shared, difference)
-    total = block_sum(shared, new)
+    total = block_sum(shared, held)
     apart = block_sum(shared_floats, apart)
     size = block_sum(shared_floats, size)
     first = block_sum(shared_floats, first)

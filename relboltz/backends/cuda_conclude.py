@@ -11,9 +11,11 @@ from functools import partial
 
 from numba import float64, int64
 
+from ..collisions import ACCEPTED_FLAW
 from .cuda_engine import kernel
 from .cuda_layout import (
     ACCEPTED,
+    AGAIN,
     ARRIVED,
     AT_REST,
     AUTOMATIC,
@@ -45,6 +47,7 @@ from .cuda_layout import (
     LIMITED_SUM,
     LOST,
     MANUAL,
+    MASS_ROWS,
     MOVED,
     MOVES,
     NEAR,
@@ -66,12 +69,12 @@ from .cuda_layout import (
     RATES_NULL,
     RATIO,
     REAL,
-    REJECTED,
     ROWS,
     SCALE,
     SCATTER,
     SCREENING,
     SIZE,
+    STANDS,
     START,
     START_LENGTH,
     STATUS,
@@ -84,6 +87,7 @@ from .cuda_layout import (
     TOLERANCE,
     TOTAL,
     TRIAL,
+    TRIED,
     UNIT,
     USED,
     WANT_RATES,
@@ -106,7 +110,7 @@ from .cuda_physics import (
 @kernel
 def set_course(control, scalars, stop):
     """Go on to a stop [fm]; the rates of the state as it is now are wanted."""
-    width = (scalars.size - ROWS) // 5
+    width = (scalars.size - ROWS) // MASS_ROWS
     scalars[STOP] = stop
     scalars[LIMITED_MAX] = 0.0
     control[WANT_RATES] = 1
@@ -135,36 +139,34 @@ def plan(control, scalars, width):
 
 @piece
 def judge(control, scalars, totals):
-    """Whether the attempt stands (1), was a first trial (2), or neither (0); sets the status."""
+    """Whether the attempt stands, was a first trial, or has to be done again; sets the status."""
     control[CLAMPED] += int64(totals[BELOW])
     lost = totals[LOST] / totals[EVERYTHING] if totals[EVERYTHING] > 0.0 else 0.0
     moved = float(control[MOVED])
     scalars[NULL] = lost
     scalars[ERROR] = control[DIFFERENCE] / max(float(control[TOTAL]), 1.0)
     scalars[RATIO] = control[DIFFERENCE] / moved if moved > 0.0 else 0.0
-    wanted = scalars[SCALE] * totals[MOVES]
+    quanta = scalars[SCALE] * totals[MOVES]
     if control[FAULT] >= 0:
         control[STATUS] = FAULTY
-        return 0
-    if not math.isfinite(wanted):
+        return AGAIN
+    if not math.isfinite(quanta):
         control[STATUS] = NOT_FINITE
-        return 0
+        return AGAIN
     if control[MANUAL] == 0:
         scalars[LIMITED] = 0.0
-        if wanted >= LARGEST_SUM or (control[SYMMETRICAL] != 0 and control[ILLEGAL] != 0):
+        if quanta >= LARGEST_SUM or (control[SYMMETRICAL] != 0 and control[ILLEGAL] != 0):
             control[STATUS] = LIMIT
-            return 0
+            return AGAIN
     if control[PHASE] == TRIAL:
-        return 2
+        return TRIED
     if control[AUTOMATIC] != 0:
-        stands, wanted = adapted(
+        stands, scalars[WANTED] = adapted(
             scalars[LENGTH], scalars[ERROR], scalars[RATIO], scalars[WANTED], scalars[TOLERANCE]
         )
-        scalars[WANTED] = wanted
         if not stands:
-            control[REJECTED] += 1
-            return 0
-    return 1
+            return AGAIN
+    return STANDS
 
 
 @piece
@@ -230,6 +232,9 @@ def quick_masses(scalars, group, model, work, width):
     screening = scalars[SCREENING]
     for a in range(s):
         d = work[a] - expected(scalars, a)
+        one, three, five = work[sums + a], work[sums + width + a], work[sums + 2 * width + a]
+        couples = scalars[CELL] * scalars[UNIT] if group[a] >= 0 else 0.0
+        work[width + a] = couples * (one + d * (-0.5 * three + d * 0.375 * five))
         near = near and abs(d) <= 1e-5 * work[a] and abs(work[3 * width + a]) <= 1e-8 * work[a]
         screening += model[s * s + s + a] * work[width + a]
     work[s] = screening
@@ -237,7 +242,7 @@ def quick_masses(scalars, group, model, work, width):
 
 
 @piece
-def node_sums(shared, number, row, group, g, n, species, unit, p2, m2, at_rest):
+def node_sums(shared, number, row, group, g, n, unit, p2, m2, at_rest):
     """Sum N f/E and Sum N f/E^3 over the nodes of the species of a group, in a fixed order."""
     first = 0.0
     third = 0.0
@@ -253,7 +258,7 @@ def node_sums(shared, number, row, group, g, n, species, unit, p2, m2, at_rest):
 
 
 @piece
-def solve_masses(shared, control, scalars, number, row, group, species, p2, model, work, width):
+def solve_masses(shared, control, scalars, number, row, group, p2, model, work, width):
     """Newton's iteration for m_a^2 = m_a,0^2 + Sum_b K_ab Y_b of a row of the state.
 
     model : K, constant m^2, screening coupling. work : m^2, Y, slope, residual, matrix; the
@@ -275,7 +280,7 @@ def solve_masses(shared, control, scalars, number, row, group, species, p2, mode
                     leader = -1  # another species speaks for this one
             if leader >= 0:
                 y, third = node_sums(
-                    shared, number, row, group, leader, n, species, scalars[UNIT], p2, work[a],
+                    shared, number, row, group, leader, n, scalars[UNIT], p2, work[a],
                     scalars[AT_REST],
                 )  # fmt: skip
             if t == 0:
@@ -320,21 +325,10 @@ def solve_masses(shared, control, scalars, number, row, group, species, p2, mode
             control[STATUS] = NO_MASSES
 
 
-@partial(kernel, max_registers=64)  # of 1024 threads
-def conclude(
-    control, scalars, sums, sums_2, spread, blocks, channels, channel_scalars, number, group,
-    species, p2, model, work, highest, flows, totals,
-):  # fmt: skip
-    """Judge the attempt; keep the new state or plan another attempt. One block of threads."""
-    shared = cuda.shared.array(WIDE, float64)
-    near_by = cuda.shared.array(NEAR_BY, float64)
-    verdict = cuda.shared.array(1, int64)
-    if control[STATUS] != GO:
-        return
+@piece
+def add_up_events(shared, control, sums, sums_2, totals):
+    """Totals over the blocks that drew events; notes a block with an illegal matrix element."""
     t = cuda.threadIdx.x
-    width = (scalars.size - ROWS) // 5
-    if work.size <= NEAR_BY:
-        work = near_by
     everything = 0.0
     lost = 0.0
     moves = 0.0
@@ -344,7 +338,7 @@ def conclude(
         lost += sums[block, LOST]
         moves += sums[block, MOVES] + sums_2[block, MOVES]  # of both stages
         below += sums[block, BELOW]
-        if not sums[block, NEGATIVE] <= 1e-9 * sums[block, POSITIVE]:
+        if not sums[block, NEGATIVE] <= ACCEPTED_FLAW * sums[block, POSITIVE]:
             cuda.atomic.max(control, FAULT, block)
     everything = block_sum(shared, everything)
     lost = block_sum(shared, lost)
@@ -355,80 +349,109 @@ def conclude(
         totals[LOST] = lost
         totals[MOVES] = moves
         totals[BELOW] = below
+
+
+@piece
+def add_up_cells(shared, spread, totals, work, width):
+    """Totals over the tiles of every species: spread of C for totals, sums of N f/E^n for work."""
+    t = cuda.threadIdx.x
+    if t == 0:
         totals[SUMS] = 0.0
         totals[SUMS + 1] = 0.0
+    many = 5 * (width - 1)
     tiles = spread.shape[0] // (width - 1)
-    for base in range(0, 5 * (width - 1), WIDE // LANES):  # five sums of every species
+    for base in range(0, many, WIDE // LANES):
         which = base + t // LANES
-        a, column = which // 5, which % 5
         part = 0.0
-        if a < width - 1:
+        if which < many:
             for tile in range(t % LANES, tiles, LANES):
-                part += spread[a * tiles + tile, column]
+                part += spread[which // 5 * tiles + tile, which % 5]
         shared[t] = part
         cuda.syncthreads()
-        if t % LANES == 0 and a < width - 1:
-            for lane in range(1, LANES):
-                part += shared[t + lane]
-            shared[t] = part
-        cuda.syncthreads()
         if t == 0:
-            for group_of_sums in range(min(WIDE // LANES, 5 * (width - 1) - base)):
-                which = base + group_of_sums
-                a, column = which // 5, which % 5
+            for row in range(min(WIDE // LANES, many - base)):
+                part = 0.0
+                for lane in range(LANES):
+                    part += shared[row * LANES + lane]
+                a, column = (base + row) // 5, (base + row) % 5
                 if column < 2:
-                    totals[SUMS + column] += shared[group_of_sums * LANES]
+                    totals[SUMS + column] += part
                 else:
-                    work[4 * width + 1 + (column - 2) * width + a] = shared[group_of_sums * LANES]
+                    work[4 * width + 1 + (column - 2) * width + a] = part
         cuda.syncthreads()
-    cuda.syncthreads()
+
+
+@piece
+def keep_rates(scalars, channels, sums, flows):
+    """Forward and backward flows of every channel, of the state that the step started from."""
+    for channel in range(cuda.threadIdx.x, channels.shape[0], WIDE):
+        forward = 0.0
+        net = 0.0
+        for block in range(channels[channel, FIRST_BLOCK], channels[channel, LAST_BLOCK]):
+            forward += sums[block, FORWARD]
+            net += sums[block, NET]
+        flows[channel, 0] = forward
+        flows[channel, 1] = max(forward - net, 0.0)
+    if cuda.threadIdx.x == 0:
+        scalars[RATES_NULL] = scalars[NULL]
+
+
+@piece
+def settle(control, scalars, totals, work, width, outcome):
+    """What follows from the verdict: another attempt, or the new state; one thread."""
+    if outcome == TRIED:  # the first step: done again with the mean masses
+        for a in range(width):
+            now = scalars[ROWS + NOW * width + a]
+            scalars[ROWS + USED * width + a] = 0.5 * (now + work[a])
+        control[PHASE] = REAL
+        return
+    if outcome == STANDS:
+        commit(control, scalars, totals, width)
+        control[WANT_RATES] = 0
+        if control[THERMAL] != 0:
+            for a in range(width):
+                scalars[ROWS + NOW * width + a] = work[a]
+        if control[STEP] == 1:
+            scalars[START_LENGTH] = scalars[LENGTH]
+            for a in range(width):
+                scalars[ROWS + START * width + a] = scalars[ROWS + NOW * width + a]
+    if control[STATUS] == GO:
+        plan(control, scalars, width)
+
+
+@partial(kernel, max_registers=64)  # of 1024 threads
+def conclude(
+    control, scalars, sums, sums_2, spread, channels, number, group, species, p2, model, work,
+    highest, flows, totals,
+):  # fmt: skip
+    """Judge the attempt; keep the new state or plan another attempt. One block of threads."""
+    shared = cuda.shared.array(WIDE, float64)
+    near_by = cuda.shared.array(NEAR_BY, float64)
+    verdict = cuda.shared.array(2, int64)
+    if control[STATUS] != GO:
+        return
+    t = cuda.threadIdx.x
+    width = (scalars.size - ROWS) // MASS_ROWS
+    if work.size <= NEAR_BY:
+        work = near_by
+    add_up_events(shared, control, sums, sums_2, totals)
+    add_up_cells(shared, spread, totals, work, width)
     if t == 0:
         verdict[0] = judge(control, scalars, totals)
+        verdict[1] = 0
+        if verdict[0] != AGAIN and control[THERMAL] != 0:
+            verdict[1] = 0 if quick_masses(scalars, group, model, work, width) else 1
     cuda.syncthreads()
-    outcome = verdict[0]
-    if outcome == 1 and control[WANT_RATES] != 0:
-        for channel in range(t, channels.shape[0], WIDE):
-            forward = 0.0
-            net = 0.0
-            for block in range(channels[channel, FIRST_BLOCK], channels[channel, LAST_BLOCK]):
-                forward += sums[block, FORWARD]
-                net += sums[block, NET]
-            flows[channel, 0] = forward
-            flows[channel, 1] = max(forward - net, 0.0)
-        if t == 0:
-            scalars[RATES_NULL] = scalars[NULL]
-    if t == 0:
-        verdict[0] = 0
-        if outcome != 0 and control[THERMAL] != 0:
-            verdict[0] = 0 if quick_masses(scalars, group, model, work, width) else 1
-    cuda.syncthreads()
-    if verdict[0] != 0:
+    if verdict[0] == STANDS and control[WANT_RATES] != 0:
+        keep_rates(scalars, channels, sums, flows)
+    if verdict[1] != 0:
         solve_masses(
-            shared, control, scalars, number, 1 - control[CURRENT], group, species, p2, model,
-            work, width,
-        )  # fmt: skip
-    cuda.syncthreads()
-    if t == 0 and control[STATUS] == GO:
-        if outcome == 2:  # the first step: done again with the mean masses
-            for a in range(width):
-                now = scalars[ROWS + NOW * width + a]
-                scalars[ROWS + USED * width + a] = 0.5 * (now + work[a])
-            control[PHASE] = REAL
-        else:
-            if outcome == 1:
-                commit(control, scalars, totals, width)
-                control[WANT_RATES] = 0
-                if control[THERMAL] != 0:
-                    for a in range(width):
-                        scalars[ROWS + NOW * width + a] = work[a]
-                if control[STEP] == 1:
-                    scalars[START_LENGTH] = scalars[LENGTH]
-                    for a in range(width):
-                        scalars[ROWS + START * width + a] = scalars[ROWS + NOW * width + a]
-            if control[STATUS] == GO:
-                plan(control, scalars, width)
+            shared, control, scalars, number, 1 - control[CURRENT], group, p2, model, work, width
+        )
     cuda.syncthreads()
     if t == 0:
+        if control[STATUS] == GO:
+            settle(control, scalars, totals, work, width, verdict[0])
         for index in (MOVED, DIFFERENCE, TOTAL, ILLEGAL, MANUAL):
             control[index] = 0
         for a in range(species.shape[0]):

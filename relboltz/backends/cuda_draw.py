@@ -6,10 +6,16 @@ matrix elements is the same for all its threads.
 
 from __future__ import annotations
 
+import dis
 import inspect
+import math
+import types
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy
+
+from ..errors import InputError
 from ..model import Process
 from .matrix_elements import arguments_of, load
 
@@ -27,11 +33,13 @@ from relboltz.backends.cuda_events import (
 )
 from relboltz.backends.cuda_layout import (
     ANGLE_SPAN, AT_REST, BELOW, CHANGE, EACH, EKT, ELEMENT, EVERYTHING, FACTOR, FORWARD, GO,
-    IMPORTANCE, K1, K2, K3, LEG_A, LEG_B, LEG_C, LEG_D, LOST, MOVES, NEGATIVE, NET, NODES,
+    IMPORTANCE, K1, K2, K3, LEG_A, LOST, MOVES, NEGATIVE, NET, NODES,
     ONLY_P, OWN, P, PEAK, POSITIVE, ROWS, SAMPLES, SCALE, SEED, SHARED_SUMS, SINGLE, STATUS,
     STEP, SUMS, THREADS,
 )
-from relboltz.backends.cuda_physics import WORD, add, block_sums, cuda, physics
+from relboltz.backends.cuda_physics import (
+    WORD, add, block_sums, cuda, element_flaw, physics,
+)
 from relboltz.collisions import MORE_WORDS
 {imports}
 landing = physics.landing
@@ -72,9 +80,9 @@ matrix_element = device_function(matrix_element)
 
 def draw(
     control, scalars, geometry, channels, channel_scalars, blocks, cumulative, guide, table,
-    nodes, weights, ratios, change, sums, first_block, shift, land, keep, use,
+    nodes, weights, ratios, change, sums, first_block, shift, land, use,
 ):
-    """Draw the samples of a block; land them, keep the events, and use them, if asked to."""
+    """Draw the samples of a block; land and keep them, and use them, if asked to."""
     shared = cuda.shared.array(SHARED, float64)
     if control[STATUS] != GO:
         return
@@ -187,11 +195,12 @@ WEIGH = """        value = matrix_element(
             shared[EFFECTIVE], channel_scalars, channel,
         )
         if weight > 0.0:
-            shared[POSITIVE * THREADS + thread] += abs(value)
-            if value < 0.0:
-                shared[NEGATIVE * THREADS + thread] -= value
+            flaw = element_flaw(value)
+            if flaw > 0.0:
+                shared[NEGATIVE * THREADS + thread] += flaw
                 shared[BELOW * THREADS + thread] += 1.0
                 value = 0.0
+            shared[POSITIVE * THREADS + thread] += value
         weight *= shared[WEIGHED] * value * inverse_q"""
 
 FINISH = """        found = low >= 0.0 and high >= 0.0
@@ -201,9 +210,11 @@ FINISH = """        found = low >= 0.0 and high >= 0.0
             if not found:
                 shared[LOST * THREADS + thread] += physical
         weight = weight if found else 0.0
+        if single != 0:  # the same weight in both stages
+            weight = float64(np.float32(weight))
         l0 = np.uint32(kind_1 * n + int64(max(low, 0.0)))
         l1 = {other}
-        if keep != 0:
+        if land != 0:
             nodes[0, slot] = cell_p
             nodes[1, slot] = cell_3
             nodes[2, slot] = l0
@@ -288,6 +299,33 @@ def body(projection: str, sampling: str) -> str:
     )  # fmt: skip
 
 
+NUMPY = types.ModuleType("numpy", "What matrix elements may use of NumPy on a GPU: scalars only.")
+vars(NUMPY).update(
+    {name: getattr(math, name) for name in (
+        "sqrt", "exp", "expm1", "log", "log1p", "log2", "log10", "sin", "cos", "tan", "sinh",
+        "cosh", "tanh", "hypot", "pi", "e",
+    )},
+    abs=abs, absolute=abs, fabs=abs, power=pow, maximum=max, minimum=min, arctan=math.atan,
+    arctan2=math.atan2, arcsin=math.asin, arccos=math.acos,
+)  # fmt: skip
+
+
+def for_gpu(function: Callable) -> Callable:
+    """A user's function as a GPU can compile it: NumPy's scalar functions are those of math."""
+    plain = inspect.unwrap(getattr(function, "py_func", function))
+    if any(step.opname == "RAISE_VARARGS" for step in dis.get_instructions(plain)):
+        raise InputError(
+            f"the matrix element {plain.__name__} may raise an error, which a GPU cannot: return "
+            "-1.0 there (a negative |M|^2 stops the run), or use run.backend = 'cpu'"
+        )
+    space = {k: NUMPY if v is numpy else v for k, v in plain.__globals__.items()}
+    copy = types.FunctionType(
+        plain.__code__, space, plain.__name__, plain.__defaults__, plain.__closure__
+    )
+    copy.__module__ = plain.__module__
+    return copy
+
+
 def draw_kernel(
     processes: Sequence[Process], projection: str, sampling: str
 ) -> tuple[Any, list[int], list[list[float]]]:
@@ -304,12 +342,13 @@ def draw_kernel(
     for (function, arguments), i in kinds.items():
         if ours:
             imports.append(f"from relboltz.qcd import {function.__name__} as function_{i}")
-        functions[f"function_{i}"] = inspect.unwrap(getattr(function, "py_func", function))
+        functions[f"function_{i}"] = for_gpu(function)
         elements.append(f"element_{i} = device_function(function_{i})")
-        call = arguments
-        for k in range(arguments.count("own_")):
-            call = call.replace(f"own_{k}", f"own[channel, OWN + {k}]")
-        choice.append(f"    if kind == {i}:\n        return float64(element_{i}({call}))")
+        lines = [f"    if kind == {i}:"]
+        lines += [
+            f"        own_{k} = own[channel, OWN + {k}]" for k in range(arguments.count("own_"))
+        ]
+        choice.append("\n".join([*lines, f"        return float64(element_{i}({arguments}))"]))
     text = TEMPLATE.format(
         imports="\n".join(imports),
         elements="\n".join(elements),

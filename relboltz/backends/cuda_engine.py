@@ -1,6 +1,6 @@
-"""numba-cuda: the only module that imports it, and only when a GPU is asked for.
+"""numba-cuda: imported here alone, and only when a GPU is asked for.
 
-``trouble()`` says, without importing anything heavy, why no GPU can be used and what to do.
+``trouble()`` says why no GPU can be used and what to do; without a driver it imports nothing.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from ..compiling import caching
 
 SIMULATED = os.environ.get("NUMBA_ENABLE_CUDASIM", "0") not in ("", "0")
 """Whether kernels run in Numba's simulator: no GPU, plain Python, for tests of tiny systems."""
-OLDEST = (7, 0)
-"""Compute capability that the kernels need (V100; with CUDA 13: 7.5)."""
+OLDEST, OLDEST_13 = (7, 0), (7, 5)
+"""Compute capability that the kernels need (V100), and that CUDA 13 needs."""
 
 
 def _installed(name: str) -> str | None:
@@ -119,11 +119,13 @@ def _import_trouble() -> str | None:
         from numba.cuda.cudadrv import nvvm
 
         nvvm.NVVM()  # says so if the compiler is missing
-        major, minor = cuda.get_current_device().compute_capability
-        if (major, minor) < OLDEST:
+        capability = tuple(cuda.get_current_device().compute_capability)
+        oldest = OLDEST_13 if parts()["nvidia-nvvm"].startswith("13") else OLDEST
+        if capability < oldest:
+            older = "pip install 'relboltz[cuda12]', or " if capability >= OLDEST else ""
             return (
-                f"the GPU has compute capability {major}.{minor}; {OLDEST[0]}.{OLDEST[1]} or "
-                "later is needed; use run.backend = 'cpu'"
+                f"the GPU has compute capability {capability[0]}.{capability[1]}, and the CUDA "
+                f"parts installed need {oldest[0]}.{oldest[1]}; {older}use run.backend = 'cpu'"
             )
     except Exception as error:
         text = str(error).strip().splitlines() or [type(error).__name__]
@@ -239,9 +241,9 @@ def recorded(stream: Any, work: Callable[[], None]) -> Callable[[], None]:
 
 @cache
 def device() -> dict[str, Any]:
-    """Name, memory [bytes], compute capability, multiprocessors, driver of the GPU in use."""
+    """Name, memory [bytes] and compute capability of the GPU in use."""
     if SIMULATED:
-        return {"name": "simulator", "memory": 2**34, "capability": (9, 0), "processors": 1}
+        return {"name": "simulator", "memory": 2**34, "capability": (9, 0)}
     cuda = toolkit()
     unit = cuda.get_current_device()
     name = unit.name.decode() if isinstance(unit.name, bytes) else str(unit.name)
@@ -250,7 +252,6 @@ def device() -> dict[str, Any]:
         "name": name,
         "memory": int(total),
         "capability": tuple(unit.compute_capability),
-        "processors": int(unit.MULTIPROCESSOR_COUNT),
     }
 
 
@@ -258,4 +259,6 @@ def free_memory() -> int:
     """Bytes of the GPU's memory that are free now."""
     if SIMULATED:
         return 2**33
-    return int(toolkit().current_context().get_memory_info()[0])
+    context = toolkit().current_context()
+    context.memory_manager.deallocations.clear()  # given up, but not yet given back
+    return int(context.get_memory_info()[0])

@@ -6,6 +6,7 @@ here are positions in them, in the table of channels and in the sums of a block.
 
 from __future__ import annotations
 
+from ..stepping import SUM_BITS
 from .cuda_engine import SIMULATED
 
 THREADS = 8 if SIMULATED else 256
@@ -21,23 +22,25 @@ SPAN = EACH * THREADS
 
 # --- control: whole numbers ---------------------------------------------------------------------
 
-(STATUS, STEP, CURRENT, CHANGE, PHASE, PAST, ACCEPTED, REJECTED, WANT_RATES, ILLEGAL, MOVED,
+(STATUS, STEP, CURRENT, CHANGE, PHASE, PAST, ACCEPTED, WANT_RATES, ILLEGAL, MOVED,
  DIFFERENCE, TOTAL, CLAMPED, FAULT, HAVE_RATE, MANUAL, SYMMETRICAL, THERMAL, AUTOMATIC, SINGLE,
- SEED, IMPORTANCE, NODES, CELLS_X, CELLS_Y) = range(26)  # fmt: skip
+ SEED, IMPORTANCE, NODES, CELLS_X, CELLS_Y) = range(25)  # fmt: skip
 CONTROLS = 32
 GO, ARRIVED, LIMIT, FAULTY, NOT_FINITE, NO_MASSES = range(6)
 TRIAL, REAL = 0, 1
+AGAIN, STANDS, TRIED = 0, 1, 2
 
 # --- scalars: floating-point numbers, then rows of squared masses and the screening mass --------
 
 (TIME, STOP, NEAR, LENGTH, WANTED, TOLERANCE, UNIT, LAST_LENGTH, NULL, LIMITED, ERROR, RATIO,
  NOISE, SCATTER, SIZE, NULL_MAX, LIMITED_SUM, LIMITED_MAX, P2_MIN, AT_REST, SCALE, SCREENING,
  PAST_1, PAST_2, CELL, EKT, RATES_NULL,
- START_LENGTH) = range(28)  # fmt: skip
+ START_LENGTH, P2_NEXT) = range(29)  # fmt: skip
 ROWS = 32
 """Where the rows begin: used in this step, of the state, before the last step, before that,
 after the very first step."""
 USED, NOW, BEFORE, FIRST, START = range(5)
+MASS_ROWS = 5
 
 # --- channels -----------------------------------------------------------------------------------
 
@@ -51,8 +54,8 @@ EVERYTHING, LOST, FORWARD, NET, MOVES, POSITIVE, NEGATIVE, BELOW = range(8)
 SUMS = 8
 SHARED_SUMS = SUMS * THREADS
 NEAR_BY = 512
-"""Numbers of the mass equations that fit into shared memory: up to 18 species."""
-LARGEST_SUM = 2.0**59
+"""Numbers of the mass equations that fit into shared memory: up to 19 species."""
+LARGEST_SUM = 2.0**SUM_BITS
 """Quanta that all events together may move: sums over cells then fit 64 bits."""
 
 # --- moments: what is summed over a state -------------------------------------------------------

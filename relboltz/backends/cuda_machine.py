@@ -9,7 +9,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..collisions import Draw, Estimate, Flows, Sampling, channels, finest_scale
+from ..collisions import (
+    ACCEPTED_FLAW,
+    Draw,
+    Estimate,
+    Flows,
+    Sampling,
+    channels,
+    finest_scale,
+)
 from ..errors import InputError, RunError
 from ..grid import PhaseSpace
 from ..model import Model
@@ -26,6 +34,8 @@ cuda = engine.toolkit()
 
 CELL_BYTES = 2 * 8 + 3 * 8 + 2 * 8 + 4 + 8 + 2 * 4 + 8 + 4 * 8
 """Of every cell: states, changes, logarithms, sampling tables, final state, limits."""
+ESTIMATE_BYTES = 3 * 8
+"""Of every cell while C[f] is taken apart: f, gain, loss."""
 NODE_BYTES = 8 + 4 + 4
 LEAST_EVENTS = 2**26
 """Bytes for events below which no run starts."""
@@ -39,7 +49,7 @@ def event_bytes(precision: str) -> int:
 def bytes_needed(nodes: int, species: int) -> int:
     """Memory of a state and everything beside it, without events."""
     buckets = 1 << max(0, (nodes - 1).bit_length())
-    return nodes * (species * CELL_BYTES + NODE_BYTES) + 4 * species * buckets
+    return nodes * (species * (CELL_BYTES + ESTIMATE_BYTES) + NODE_BYTES) + 4 * species * buckets
 
 
 def check_memory(grid: PhaseSpace, model: Model, free: int) -> None:
@@ -52,10 +62,11 @@ def check_memory(grid: PhaseSpace, model: Model, free: int) -> None:
     fits = 1
     while bytes_needed((fits + 1) ** 3, species) <= room:
         fits += 1
+    remedy = f"[{fits}, {fits}, {fits}] would fit" if fits > 2 else "free some of it"
     raise InputError(
         f"grid.momentum_cells = {list(grid.momentum_cells)}: {species} species need "
         f"{(needed + LEAST_EVENTS) / 2**30:.1f} GiB, and the GPU has {free / 2**30:.1f} GiB free; "
-        f"[{fits}, {fits}, {fits}] would fit, or use run.backend = 'cpu'"
+        f"{remedy}, or use run.backend = 'cpu'"
     )
 
 
@@ -87,42 +98,44 @@ class Machine:
         self._upload_constants(kinds, parameters)
         self._allocate_cells()
         self._allocate_events()
-        self._limits: tuple[Any, ...] | None = None
         self._graph: Callable[[], None] | None = None
         self._compiled = False
+        self._compile_draw()
 
     # -- memory ----------------------------------------------------------------------------------
 
-    def _to(self, values: Any, kind: Any) -> Any:
+    def to(self, values: Any, kind: Any) -> Any:
+        """A copy on the GPU."""
         return cuda.to_device(np.ascontiguousarray(values, dtype=kind))
 
-    def _new(self, shape: Any, kind: Any) -> Any:
-        return self._to(np.zeros(shape), kind)
+    def new(self, shape: Any, kind: Any) -> Any:
+        """Zeros on the GPU."""
+        return self.to(np.zeros(shape), kind)
 
     def _upload_constants(self, kinds: list[int], parameters: list[list[float]]) -> None:
         grid, model = self.grid, self.model
-        self.p2 = self._to(grid.momentum_squared, np.float64)
-        self.packed = self._to(grid.packed, np.int32)
-        self.geometry = self._to([*grid.momentum_cells, *grid.spacing], np.float64)
+        self.p2 = self.to(grid.momentum_squared, np.float64)
+        self.packed = self.to(grid.packed, np.int32)
+        self.geometry = self.to([*grid.momentum_cells, *grid.spacing], np.float64)
         rows = np.stack([model.degeneracy, model.statistics.astype(float)], axis=1)
-        self.species_numbers = self._to(rows, np.float64)
+        self.species_numbers = self.to(rows, np.float64)
         integers, floats, blocks = self._plan(kinds, parameters)
-        self.channel_integers = self._to(integers, np.int64)
-        self.channel_floats = self._to(floats, np.float64)
-        self.block_table = self._to(blocks, np.int64)
+        self.channel_integers = self.to(integers, np.int64)
+        self.channel_floats = self.to(floats, np.float64)
+        self.block_table = self.to(blocks, np.int64)
         self.blocks = len(blocks)
         self.first_blocks = integers[:, k.FIRST_BLOCK]
         screening = model.screening.coupling or (0.0,) * self.species
         coupling = model.mass_coupling
         numbers = [*coupling.ravel(), *model.constant_mass_squared, *screening]
-        self.mass_model = self._to(numbers, np.float64)
+        self.mass_model = self.to(numbers, np.float64)
         groups: dict[tuple, int] = {}
         of_species = []
         for a in range(self.species):
             key = (*coupling[a], model.constant_mass_squared[a], screening[a])
             couples = coupling[a].any() or screening[a] != 0
             of_species.append(groups.setdefault(key, len(groups)) if couples else -1)
-        self.groups = self._to(of_species, np.int64)
+        self.groups = self.to(of_species, np.int64)
 
     def _plan(
         self, kinds: list[int], parameters: list[list[float]]
@@ -156,34 +169,40 @@ class Machine:
         s, n = self.species, self.nodes
         bits = max(0, (n - 1).bit_length())
         self.shift = 32 - bits
-        self.number = self._new((2, self.cells), np.int64)
-        self.change = self._new((3, self.cells), np.int64)
-        self.table = self._new((self.cells, 2), np.float64)
-        self.prefix = self._new((s, n), np.int32)
-        self.tile_sums = self._new((s, self.tiles), np.int64)
-        self.cumulative = self._new((s, n + 1), np.int64)
-        self.guide = self._new((s, 1 << bits), np.int32)
-        self.highest = self._new((2, s), np.int64)
-        self.spread = self._new((s * self.tiles, 5), np.float64)
-        self.sums = self._new((max(1, self.blocks), k.SUMS), np.float64)
-        self.sums_2 = self._new((max(1, self.blocks), k.SUMS), np.float64)
-        self.flows = self._new((max(1, len(self.channels)), 2), np.float64)
-        self.totals = self._new(k.SUMS + 2, np.float64)
-        self.work = self._new(7 * (s + 1) + 1 + s * s, np.float64)
-        self.control = self._new(k.CONTROLS, np.int64)
-        self.scalars = self._new(k.ROWS + 5 * (s + 1), np.float64)
-        self.capacity = self._new(s, np.int64)
-        self.nothing = self._to(np.empty(0), np.float64)
+        self.number = self.new((2, self.cells), np.int64)
+        self.change = self.new((3, self.cells), np.int64)
+        self.table = self.new((self.cells, 2), np.float64)
+        self.prefix = self.new((s, n), np.int32)
+        self.tile_sums = self.new((s, self.tiles), np.int64)
+        self.cumulative = self.new((s, n + 1), np.int64)
+        self.guide = self.new((s, 1 << bits), np.int32)
+        self.highest = self.new((2, s), np.int64)
+        self.spread = self.new((s * self.tiles, 5), np.float64)
+        self.sums = self.new((max(1, self.blocks), k.SUMS), np.float64)
+        self.sums_2 = self.new((max(1, self.blocks), k.SUMS), np.float64)
+        self.flows = self.new((max(1, len(self.channels)), 2), np.float64)
+        self.totals = self.new(k.SUMS + 2, np.float64)
+        self.work = self.new(7 * (s + 1) + 1 + s * s, np.float64)
+        self.control = self.new(k.CONTROLS, np.int64)
+        self.scalars = self.new(k.ROWS + k.MASS_ROWS * (s + 1), np.float64)
+        self.capacity = self.new(s, np.int64)
+        self.nothing = self.to(np.empty(0), np.float64)
+        self.final = self.new(self.cells, np.float64)
+        self.limits = (
+            *(self.new(self.cells, np.int64) for _ in range(2)),
+            *(self.new(self.cells, np.float64) for _ in range(2)),
+        )
 
     def _allocate_events(self) -> None:
         """Room for as many blocks of events as are needed, or as fit: then they are redrawn."""
         per_block = event_bytes(self.precision) * k.SPAN * self.roots
-        fit = int(0.9 * engine.free_memory() / per_block)
-        self.slab = max(1, min(self.blocks, fit))
+        room = 0.9 * engine.free_memory() - ESTIMATE_BYTES * self.cells
+        countable = (2**32 - 1) // (k.SPAN * self.roots)  # slots are counted in 32 bits
+        self.slab = max(1, min(self.blocks, int(room / per_block), countable))
         events = self.slab * k.SPAN * self.roots
         weight = np.float32 if self.precision == "float32" else np.float64
         self.event_nodes = cuda.device_array((4, events), np.int32)
-        self.event_weights = self._new(events, weight)
+        self.event_weights = cuda.device_array(events, weight)
         self.event_ratios = cuda.device_array(events, np.float64)
 
     @property
@@ -194,7 +213,27 @@ class Machine:
     @property
     def allocated(self) -> int:
         """Bytes of all arrays on the GPU."""
-        return sum(int(v.nbytes) for v in vars(self).values() if hasattr(v, "copy_to_host"))
+        arrays = [*vars(self).values(), *self.limits]
+        return sum(int(v.nbytes) for v in arrays if hasattr(v, "copy_to_host"))
+
+    def _compile_draw(self) -> None:
+        """Compile the model's matrix elements now: what is wrong with them is said before a run."""
+        control = np.zeros(k.CONTROLS, np.int64)
+        control[k.STATUS] = k.ARRIVED  # nothing is done
+        self.control.copy_to_device(control)
+        names = {getattr(p.matrix_element, "__name__", "?") for p in self.model.processes}
+        try:
+            if self.blocks:
+                self.draw(0, 1, self.sums, False)
+        except InputError:
+            raise
+        except Exception as error:  # compilers complain in many ways
+            lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+            raise InputError(
+                f"the matrix elements ({', '.join(sorted(names))}) do not compile for the GPU: "
+                f"{lines[0] if lines else type(error).__name__}. Use plain arithmetic and "
+                "functions of the math module, or run.backend = 'cpu'"
+            ) from error
 
     # -- settings --------------------------------------------------------------------------------
 
@@ -213,6 +252,8 @@ class Machine:
         scalars[k.UNIT] = unit
         scalars[k.NOISE] = np.nan
         scalars[k.P2_MIN] = grid.momentum_squared.min()
+        moving = grid.momentum_squared[grid.momentum_squared > 0]
+        scalars[k.P2_NEXT] = moving.min() if len(moving) else 1.0
         scalars[k.AT_REST] = grid.rest_inverse_energy
         scalars[k.SCREENING] = model.screening.constant
         scalars[k.CELL] = grid.cell_volume / (2 * np.pi) ** 3
@@ -249,7 +290,7 @@ class Machine:
             self.control, self.scalars, self.geometry, self.channel_integers, self.channel_floats,
             self.block_table, self.cumulative, self.guide, self.table,
             self.event_nodes, self.event_weights, self.event_ratios, self.change, sums,
-            first, self.shift, int(land), int(land), int(use),
+            first, self.shift, int(land), int(use),
         )  # fmt: skip
 
     def draw_all(self, use: bool) -> None:
@@ -298,9 +339,9 @@ class Machine:
             self.change, self.highest, self.spread,
         )  # fmt: skip
         kernels.conclude[1, k.WIDE, self.stream](
-            self.control, self.scalars, self.sums, self.sums_2, self.spread, self.block_table,
-            self.channel_integers, self.channel_floats, self.number, self.groups,
-            self.species_numbers, self.p2, self.mass_model, self.work, self.highest, self.flows,
+            self.control, self.scalars, self.sums, self.sums_2, self.spread,
+            self.channel_integers, self.number, self.groups, self.species_numbers, self.p2,
+            self.mass_model, self.work, self.highest, self.flows,
             self.totals,
         )  # fmt: skip
 
@@ -352,14 +393,16 @@ class Machine:
         if not self.sampling.symmetrical or (fits and self._legal(stage)):
             return 0.0
         coarser = 1.0 if fits else 2.0 ** math.ceil(math.log2(wanted / k.LARGEST_SUM))
-        loss, gain, low, high = self._room_for_limits()
+        loss, gain, low, high = self.limits
+        for demand in (loss, gain):
+            demand.copy_to_device(np.zeros(self.cells, np.int64))
 
-        def demand(first: int, count: int) -> None:
+        def add_demands(first: int, count: int) -> None:
             kernels.demands[count, k.THREADS, self.stream](
                 *self._events(), loss, gain, first, self.roots, self.conserving, coarser
             )
 
-        self.with_events(demand)
+        self.with_events(add_demands)
         allowance = 0.5
         grid, threads = self.over_cells
         for _ in range(20):
@@ -374,14 +417,6 @@ class Machine:
                 return float(sums[:, k.NEGATIVE].sum()) / moves if moves > 0 else 0.0
             allowance *= 0.25
         raise RunError("the limiter found no legal step; shorten time.step")
-
-    def _room_for_limits(self) -> tuple[Any, ...]:
-        if self._limits is None:
-            kinds = (np.int64, np.int64, np.float64, np.float64)
-            self._limits = tuple(cuda.device_array(self.cells, kind) for kind in kinds)
-        for demand in self._limits[:2]:
-            demand.copy_to_device(np.zeros(self.cells, np.int64))
-        return self._limits
 
     def _legal(self, stage: int) -> bool:
         grid, threads = self.over_cells
@@ -424,27 +459,34 @@ class Machine:
         self.scalars.copy_to_device(numbers)
         self.prepare()
         self.draw_all(True)
+        used = numbers[self.row(k.USED)]
+        draw = Draw(int(control[k.STEP]), used[:-1], float(used[-1]))
+        self._fault(draw, lambda: self.occupation(int(control[k.CURRENT]), float(scalars[k.UNIT])))
         result = self._look()
         self.control.copy_to_device(control)
         self.scalars.copy_to_device(scalars)
         return result
+
+    def occupation(self, row: int, unit: float) -> NDArray[np.float64]:
+        """f of every species at every node, from a row of the state."""
+        number = self.number.copy_to_host()[row].reshape(self.species, -1)
+        return number * (unit / self.model.degeneracy[:, None])
 
     def estimate(self, f: NDArray[np.float64], draw: Draw) -> Estimate:
         """C[f] from one set of events; f (species, nodes)."""
         control, scalars = self.fresh_control(2.0**-MOST_BITS)
         control[k.STEP] = draw.step
         scalars[self.row(k.USED)] = [*draw.mass_squared, draw.screening2]
-        top = np.rint(f.max(axis=1) * self.model.degeneracy * 2.0**MOST_BITS)
-        self.highest.copy_to_device(np.stack([top, top]).astype(np.int64))
         self.control.copy_to_device(control)
         self.scalars.copy_to_device(scalars)
-        self.prepare(self._to(f.ravel(), np.float64))
+        self.prepare(self.to(np.append(f.ravel(), f.max(axis=1)), np.float64))
         self.draw_all(True)
+        self._fault(draw, lambda: f)
         flows, null = self._look()
         scale = finest_scale(flows)
         scalars[k.SCALE] = scale
         self.scalars.copy_to_device(scalars)
-        gain, loss = (self._new(self.cells, np.int64) for _ in range(2))
+        gain, loss = (self.new(self.cells, np.int64) for _ in range(2))
 
         def gross(first: int, count: int) -> None:
             kernels.gross[count, k.THREADS, self.stream](
@@ -455,15 +497,15 @@ class Machine:
         self.apply(2)
         parts = [self.change.copy_to_host()[2], gain.copy_to_host(), loss.copy_to_host()]
         net, into, out = (part / scale for part in parts)
-        self._fault(self.sums.copy_to_host()[: self.blocks], draw, f)
         return Estimate(net, into, out, flows, null)
 
-    def _fault(self, sums: NDArray[np.float64], draw: Draw, f: NDArray[np.float64]) -> None:
+    def _fault(self, draw: Draw, f: Callable[[], NDArray[np.float64]]) -> None:
         """Raise if a matrix element was negative or not a number; the CPU finds out where."""
-        bad = ~(sums[:, k.NEGATIVE] <= 1e-9 * sums[:, k.POSITIVE])
-        self.clamped += int(np.nan_to_num(sums[:, k.BELOW]).sum())
+        sums = self.sums.copy_to_host()[: self.blocks]
+        bad = ~(sums[:, k.NEGATIVE] <= ACCEPTED_FLAW * sums[:, k.POSITIVE])
         if bad.any():
-            self.report_fault(int(np.argmax(bad)), draw, f)
+            self.report_fault(int(np.argmax(bad)), draw, f())
+        self.clamped += int(sums[:, k.BELOW].sum())
 
     def report_fault(self, block: int, draw: Draw, f: NDArray[np.float64]) -> None:
         """The error for an illegal matrix element: the CPU draws the same events and names it."""

@@ -14,7 +14,17 @@ from .. import collisions, control, elementary, masses
 from ..compiling import build
 from ..philox import HALF, M0, M1, W0, W1
 from .cuda_engine import SIMULATED, adder, device_function, instruction, toolkit
-from .cuda_layout import NOW, ROWS, SUMS, THREADS, USED
+from .cuda_layout import (
+    AT_REST,
+    MASS_ROWS,
+    NOW,
+    P2_MIN,
+    P2_NEXT,
+    ROWS,
+    SUMS,
+    THREADS,
+    USED,
+)
 from .physics import FUNCTIONS
 
 cuda = toolkit()
@@ -104,6 +114,8 @@ node_weight = physics.node_weight
 whole_weight = physics.whole_weight
 cumulated = physics.cumulated
 even_word = physics.even_word
+element_flaw = physics.element_flaw
+inverse_of = physics.inverse_energy
 step_length = control_functions.step_length
 adapted = control_functions.adapted
 mean_ahead = control_functions.mean_ahead
@@ -166,14 +178,21 @@ def block_sums(shared, row):
 
 @piece
 def inverse_energy(p2, m2, at_rest):
-    """1/E; a massless node at rest takes its cell average."""
-    e2 = p2 + m2
-    return 1.0 / math.sqrt(e2) if e2 > 0.0 else at_rest
+    """1/E at a node; a massless one at rest takes its cell average."""
+    return inverse_of(math.sqrt(p2 + m2), at_rest)
+
+
+@piece
+def largest_inverse(scalars, m2):
+    """The largest 1/E of all nodes: of the slowest one, or of a massless one at rest."""
+    if scalars[P2_MIN] + m2 > 0.0:
+        return inverse_energy(scalars[P2_MIN], m2, 0.0)
+    return max(scalars[AT_REST], inverse_energy(scalars[P2_NEXT], m2, 0.0))
 
 
 @piece
 def expected(scalars, a):
     """Squared mass that the end of a step should have: a step takes the mean of now and then."""
-    width = (scalars.size - ROWS) // 5
+    width = (scalars.size - ROWS) // MASS_ROWS
     now = scalars[ROWS + NOW * width + a]
     return max(2.0 * scalars[ROWS + USED * width + a] - now, 0.5 * now)

@@ -56,6 +56,7 @@ FUNCTIONS: list[Callable] = [
     drawing.even_word,
     drawing.node_indices,
     drawing.packed_index,
+    collisions.element_flaw,
     collisions.nearest_integer,
     collisions.logarithms,
     collisions.exponents,
