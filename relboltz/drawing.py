@@ -1,8 +1,8 @@
 """Which pairs of nodes are drawn: importance as whole numbers, probabilities in units of 2^-32.
 
-Node i of n is drawn for random words from ``cumulated(i)`` to ``cumulated(i + 1)``. Weights are
-rounded to powers of two on purpose: a draw then depends on a state, not on the last bits of it,
-so that machines which round differently draw the same events. That costs 4 % in variance.
+Node i of n is drawn for random words from ``cumulated(i)`` to ``cumulated(i + 1)``. f enters
+rounded to a power of two, on purpose: a draw then depends on a state, not on the last bits of it,
+so that machines which round differently draw the same events.
 """
 
 from __future__ import annotations
@@ -15,23 +15,31 @@ from .elementary import floor, reciprocal
 
 BACKGROUND = 0.02
 """Part of the largest f that is added to every f."""
-LARGEST = 1024
-"""Largest whole weight."""
+FINEST = 1023.0
+"""Largest whole weight, less one."""
 WORDS = 4294967296.0
 """Number of different random words."""
 
 
+def level(ratio):
+    """The power of two at or above a number from 0 to 1; not below 2^-10."""
+    found = 1.0
+    while found > 1e-3 and ratio <= 0.5 * found * (1.0 + 1e-9):
+        found *= 0.5
+    return found
+
+
 def node_weight(f, highest, inverse_e):
-    """Importance of a node: sqrt(f + 0.02 f_max)/E, or 1/E if the species is absent."""
-    return (sqrt(f + BACKGROUND * highest) if highest > 0.0 else 1.0) * inverse_e
+    """Importance of a node: sqrt(f + 0.02 f_max)/E, f in powers of two; 1/E if all f are 0."""
+    if not highest > 0.0:
+        return inverse_e
+    ratio = (f + BACKGROUND * highest) / ((1.0 + BACKGROUND) * highest)
+    return sqrt(level(ratio)) * inverse_e
 
 
 def whole_weight(weight, largest):
-    """A weight as a power of two, from 1 to 1024 for the largest."""
-    whole = LARGEST
-    while whole > 1 and weight * LARGEST < largest * whole:
-        whole //= 2
-    return whole
+    """A weight as a whole number from 1 to 1024 for the largest."""
+    return np.int64(1.5 + FINEST * (weight / largest))
 
 
 def cumulated(i, before, n, scale):

@@ -50,6 +50,7 @@ FUNCTIONS: list[Callable] = [
     projection.nearest_node,
     projection.energy_split,
     projection.landing,
+    drawing.level,
     drawing.node_weight,
     drawing.whole_weight,
     drawing.cumulated,
