@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from .elementary import floor
 from .model import Model
+from .units import HBARC
 
 MORE_WORDS = 1 << 20
 """Marks the channel number when a sample needs more than four random words."""
@@ -124,14 +125,14 @@ class Estimate:
     null_weight: float
 
 
-SUM_BITS = 60
+GROSS_BITS = 60
 """Binary digits that a sum of gross rates over all events may have."""
 
 
 def finest_scale(flows: Flows) -> float:
     """Quanta per unit of N f: as fine as 64-bit sums of these gross rates allow."""
     legs = 4.0 * float(flows.forward.sum() + flows.backward.sum())
-    return 2.0 ** (SUM_BITS - ceil(log2(legs))) if legs > 0 else 1.0
+    return 2.0 ** (GROSS_BITS - ceil(log2(legs))) if legs > 0 else 1.0
 
 
 @dataclass(frozen=True)
@@ -154,6 +155,10 @@ class Channel:
     """Whether (k3, p) are the products of the reaction as written."""
     only_p: bool = False
     """Deposit on the leg p alone: sampling without symmetry."""
+
+    def weight(self, cell_volume: float, samples: int) -> float:
+        """Common weight of its events: w d^3p / ((2 pi)^3 4 samples hbar c)."""
+        return self.factor * cell_volume / ((2 * np.pi) ** 3 * 4 * samples * HBARC)
 
 
 def channels(model: Model, symmetrical: bool = True) -> list[Channel]:

@@ -32,7 +32,6 @@ from ..collisions import (
 from ..errors import Halted, InputError, negative_element, raising_element
 from ..grid import PhaseSpace
 from ..model import Model
-from ..units import HBARC
 from . import cpu_kernels as k
 from .matrix_elements import Elements
 
@@ -348,7 +347,7 @@ class CpuBackend:
             1.0 if process.peak == "t" else 0.0,
             1.0 if self.elements.folds[channel.process] else 2.0,
             self.grid.rest_inverse_energy,
-            channel.factor * self.grid.cell_volume / ((2 * np.pi) ** 3 * 4 * samples * HBARC),
+            channel.weight(self.grid.cell_volume, samples),
             1.0 if self.sampling.projection == "nearest" else 0.0,
         )
         element_m2 = (*(float(mass[a]) for a in legs),)

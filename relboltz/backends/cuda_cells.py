@@ -53,6 +53,7 @@ from .cuda_physics import (
     largest_inverse,
     logarithms,
     node_weight,
+    packed_index,
     whole_weight,
 )
 
@@ -251,9 +252,9 @@ def measure(control, scalars, number, species, p2, packed, momentum, shell, fina
     distance = 0.0
     if i < n:
         held = number[control[CURRENT], a * n + i]
-        ix = packed[i] & 1023
-        iy = nx + ((packed[i] >> 10) & 1023)
-        iz = nx + ny + ((packed[i] >> 20) & 1023)
+        ix = packed_index(packed[i], 0)
+        iy = nx + packed_index(packed[i], 1)
+        iz = nx + ny + packed_index(packed[i], 2)
         cuda.atomic.add(planes, (a, ix), held)
         cuda.atomic.add(planes, (a, iy), held)
         cuda.atomic.add(planes, (a, iz), held)

@@ -22,7 +22,6 @@ from ..errors import InputError, RunError
 from ..grid import PhaseSpace
 from ..model import Model
 from ..stepping import MOST_BITS
-from ..units import HBARC
 from . import cuda_engine as engine
 from . import cuda_kernels as kernels
 from . import cuda_layout as k
@@ -158,7 +157,7 @@ class Machine:
                 *legs, first_block, len(blocks),
             )  # fmt: skip
             folds = self.elements.folds[channel.process]
-            factor = channel.factor * grid.cell_volume / ((2 * np.pi) ** 3 * 4 * samples * HBARC)
+            factor = channel.weight(grid.cell_volume, samples)
             own = parameters[channel.process]
             floats[c, : k.OWN + len(own)] = (
                 float(process.peak == "t"), 1.0 if folds else 2.0, factor, *own,

@@ -116,6 +116,7 @@ cumulated = physics.cumulated
 even_word = physics.even_word
 element_flaw = physics.element_flaw
 inverse_of = physics.inverse_energy
+packed_index = physics.packed_index
 step_length = control_functions.step_length
 adapted = control_functions.adapted
 mean_ahead = control_functions.mean_ahead
