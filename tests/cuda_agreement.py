@@ -98,9 +98,16 @@ def run(name: str) -> dict:
         "moved": float(np.abs(g[-1] - g[0]).max()),
         "drift": int(np.abs(gpu.charge_drift).max() + np.abs(gpu.momentum_drift).max()),
         "limited": float(gpu.limited_weight.max()),
+        "same bits": name != "a user's model" or _repeats(gpu, model, grid, start, options),
         "lowest": float(g.min()),
         "apart": apart,
     }
+
+
+def _repeats(first, model, grid, start, options) -> bool:
+    """Whether another run gives the same bits."""
+    again = rb.solve(model, grid, start, backend="cuda", precision="float64", **options)
+    return all(np.array_equal(first[key], again[key]) for key in ("f", "rate", "energy_total"))
 
 
 def term(name: str) -> dict:

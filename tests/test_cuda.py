@@ -53,7 +53,7 @@ def test_a_run_is_the_same_on_both(name, agreements):
     """The same events, masses, limits, steps and records, to rounding."""
     found = agreements[name]
     assert found["steps"][0] == found["steps"][1] > 0
-    assert found["f"] < 1e-11
+    assert found["f"] < 1e-11 and found["same bits"]
     assert found["moved"] > 1e-5 and found["drift"] == 0 and found["lowest"] >= 0
     assert (found["limited"] > 0) == (
         name in ("long steps are limited", "a snapshot between records")

@@ -200,44 +200,63 @@ def commit(control, scalars, totals, width):
 
 
 @piece
+def newton_step(model, work, width):
+    """Newton's step for m_a^2 = m_a,0^2 + Sum_b K_ab Y_b, from m^2, Y and its slope in work."""
+    s = width - 1
+    matrix = work[7 * width + 1 :]
+    for a in range(s):
+        wanted = model[s * s + a]
+        for b in range(s):
+            wanted += model[a * s + b] * work[width + b]
+            matrix[a * s + b] = -model[a * s + b] * work[2 * width + b]
+        matrix[a * s + a] += 1.0
+        work[3 * width + a] = wanted - work[a]
+    eliminate(matrix, work[3 * width :], s)
+
+
+@piece
+def screening_of(scalars, model, work, width):
+    """Squared screening mass that follows from Y in work."""
+    s = width - 1
+    screening = scalars[SCREENING]
+    for a in range(s):
+        screening += model[s * s + s + a] * work[width + a]
+    return screening
+
+
+@piece
+def expand(scalars, group, work, width):
+    """Y and its slope at the masses in work, by their Taylor series about the expected ones."""
+    sums = 4 * width + 1
+    for a in range(width - 1):
+        d = work[a] - expected(scalars, a)
+        one, three, five = work[sums + a], work[sums + width + a], work[sums + 2 * width + a]
+        couples = scalars[CELL] * scalars[UNIT] if group[a] >= 0 else 0.0
+        work[width + a] = couples * (one + d * (-0.5 * three + d * 0.375 * five))
+        work[2 * width + a] = couples * (-0.5 * three + d * 0.75 * five)
+
+
+@piece
 def quick_masses(scalars, group, model, work, width):
-    """The same masses from Y and its derivatives at the expected masses; one thread.
+    """The masses from Y and its derivatives at the expected masses; one thread.
 
     work[4 width + 1:] holds Sum f/E, Sum f/E^3, Sum f/E^5 of every species. Returns whether the
     masses are so near to the expected ones that what is left out is below rounding.
     """
     s = width - 1
-    sums = 4 * width + 1
-    matrix = work[sums + 3 * width :]
     for a in range(s):
         work[a] = expected(scalars, a)
     for _ in range(2):  # errors of 1e-5, 1e-10, 1e-20
-        for a in range(s):
-            d = work[a] - expected(scalars, a)
-            one, three, five = work[sums + a], work[sums + width + a], work[sums + 2 * width + a]
-            couples = scalars[CELL] * scalars[UNIT] if group[a] >= 0 else 0.0
-            work[width + a] = couples * (one + d * (-0.5 * three + d * 0.375 * five))
-            work[2 * width + a] = couples * (-0.5 * three + d * 0.75 * five)
-        for a in range(s):
-            wanted = model[s * s + a]
-            for b in range(s):
-                wanted += model[a * s + b] * work[width + b]
-                matrix[a * s + b] = -model[a * s + b] * work[2 * width + b]
-            matrix[a * s + a] += 1.0
-            work[3 * width + a] = wanted - work[a]
-        eliminate(matrix, work[3 * width :], s)
+        expand(scalars, group, work, width)
+        newton_step(model, work, width)
         for a in range(s):
             work[a] += work[3 * width + a]
+    expand(scalars, group, work, width)
+    work[s] = screening_of(scalars, model, work, width)
     near = True
-    screening = scalars[SCREENING]
     for a in range(s):
         d = work[a] - expected(scalars, a)
-        one, three, five = work[sums + a], work[sums + width + a], work[sums + 2 * width + a]
-        couples = scalars[CELL] * scalars[UNIT] if group[a] >= 0 else 0.0
-        work[width + a] = couples * (one + d * (-0.5 * three + d * 0.375 * five))
         near = near and abs(d) <= 1e-5 * work[a] and abs(work[3 * width + a]) <= 1e-8 * work[a]
-        screening += model[s * s + s + a] * work[width + a]
-    work[s] = screening
     return near
 
 
@@ -259,10 +278,10 @@ def node_sums(shared, number, row, group, g, n, unit, p2, m2, at_rest):
 
 @piece
 def solve_masses(shared, control, scalars, number, row, group, p2, model, work, width):
-    """Newton's iteration for m_a^2 = m_a,0^2 + Sum_b K_ab Y_b of a row of the state.
+    """The masses by Newton's iteration over all nodes of a row of the state.
 
-    model : K, constant m^2, screening coupling. work : m^2, Y, slope, residual, matrix; the
-    result is left in the first entries of work, the squared screening mass after m^2.
+    model : K, constant m^2, screening coupling. work : m^2 and the squared screening mass, Y,
+    slope, step; how far the iteration is; three sums of every species; the matrix.
     """
     t = cuda.threadIdx.x
     s = width - 1
@@ -288,22 +307,11 @@ def solve_masses(shared, control, scalars, number, row, group, p2, model, work, 
                 work[2 * width + a] = -0.5 * third * scalars[CELL] if leader >= 0 else 0.0
         if t == 0:
             if work[4 * width] > 0.0:  # Y of the converged masses: the screening mass follows
-                screening = scalars[SCREENING]
-                for a in range(s):
-                    screening += model[s * s + s + a] * work[width + a]
-                work[s] = screening
+                work[s] = screening_of(scalars, model, work, width)
                 work[4 * width] = 2.0
             else:
-                matrix = work[4 * width + 1 + 3 * width :]
+                newton_step(model, work, width)
                 largest = 0.0
-                for a in range(s):
-                    wanted = model[s * s + a]
-                    for b in range(s):
-                        wanted += model[a * s + b] * work[width + b]
-                        matrix[a * s + b] = -model[a * s + b] * work[2 * width + b]
-                    matrix[a * s + a] += 1.0
-                    work[3 * width + a] = wanted - work[a]
-                eliminate(matrix, work[3 * width :], s)
                 moved = 0.0
                 for a in range(s):
                     new = max(work[a] + work[3 * width + a], 0.1 * work[a])
