@@ -37,7 +37,7 @@ def two_species():
 
 
 RUNS = {
-    "thermal masses": (rb.gluons(0.3), SMALL, STEP, dict(end=0.004, step=0.002, samples=1)),
+    "thermal masses": (rb.gluons(0.3), SMALL, STEP, dict(end=0.0004, step=0.0002, samples=1)),
     "automatic steps": (
         rb.gluons(0.3), SMALL, GAUSSIAN, dict(end=0.001, samples=1, pairs="uniform"),
     ),
