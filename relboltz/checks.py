@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,8 +17,11 @@ from .errors import AccuracyWarning, InputError, depth_of_user, negative_element
 from .grid import PhaseSpace
 from .initial import FromFile, Shape
 from .kinematics import breakup_momentum2
-from .model import Model, Process
+from .model import Model, Process, Species
+from .moments import SiteMoments, momentum_total
 from .qcd import EKT_OVER_GLUON
+from .stepping import State
+from .units import HBARC
 
 ACCEPTED_LOSS = 0.01
 """Part of the final state that may lie outside the box before a warning."""
@@ -246,9 +250,17 @@ def warn_of_run(noise: float, limited: float, null: float, said: list[str]) -> N
 
 
 def automatic_grid(
-    cells: int | Sequence[int] | None, model: Model, states: Mapping[str, Shape]
+    cells: int | Sequence[int] | None,
+    model: Model,
+    states: Mapping[str, Shape],
+    space: PhaseSpace | None = None,
 ) -> PhaseSpace:
-    """A cubic box that holds the initial state and all but 1 % of the predicted final one."""
+    """A cubic box that holds the initial state and all but 1 % of the predicted final one.
+
+    space : a grid whose space the state lives in; up to four places along each axis are looked at
+    """
+    if space is not None and space.sites > 1:
+        states = _sampled_in_space(states, space)
     for shape in states.values():
         if isinstance(shape, FromFile):
             grid = initial.file_grid(shape.path)
@@ -319,6 +331,64 @@ def _loss(half_width: float, extent: float, model: Model, states: Mapping[str, S
     f = initial.evaluate(states, trial, model)
     predicted = predict_from(trial, model, f)
     return 1.0 if not predicted.found else equilibrium.edge_loss(trial, model, predicted)
+
+
+def _sampled_in_space(states: Mapping[str, Shape], space: PhaseSpace) -> dict[str, Shape]:
+    """The states with their mean over a few places in place of what depends on the place."""
+    cells = [min(n, 4) for n in space.space_cells]
+    return {name: _MeanOverPlaces(state, tuple(cells), space) for name, state in states.items()}
+
+
+@dataclass(frozen=True)
+class _MeanOverPlaces(Shape):
+    """A state averaged over places, for choosing a momentum box."""
+
+    state: Shape
+    cells: tuple[int, ...]
+    space: PhaseSpace
+
+    def values(self, grid: PhaseSpace, species: Species, mass_squared: float) -> NDArray:
+        local = PhaseSpace(grid.momentum_cells, grid.momentum_max, self.cells, self.space.space_max)
+        if not self.state.is_local(local):
+            return self.state.values(grid, species, mass_squared)
+        places = range(local.sites)
+        values = [self.state.values_at(local, species, mass_squared, i) for i in places]
+        return np.mean(values, axis=0)
+
+    def extent(self) -> float:
+        return self.state.extent()
+
+
+def predict_in_space(
+    grid: PhaseSpace, model: Model, start: State, moments: SiteMoments
+) -> tuple[Equilibrium, float]:
+    """The uniform final state, and the total energy density at the start [GeV fm^-3].
+
+    Walls that reflect take up momentum; a box that leaks has no final state.
+    """
+    one, density = grid.at_a_site, start.unit * grid.measure / grid.sites
+    numbers = moments.totals.sum(axis=0, dtype=float) * density
+    half = [0.5 * h * density for h in grid.spacing]
+    momentum = np.array(
+        [h * quanta for h, quanta in zip(half, momentum_total(moments.planes), strict=True)]
+    )
+    kinetic = moments.sums[:, :, 0] @ model.degeneracy * grid.measure
+    y = model.degeneracy * moments.sums[:, :, 1] * (grid.cell_volume / (2 * np.pi) ** 3)
+    field = 0.25 * ((start.mass_squared - model.constant_mass_squared) * y).sum(axis=1) / HBARC**3
+    energy = float((kinetic - field).mean())
+    for axis in grid.moving_axes:
+        if grid.boundary[axis] != "periodic":
+            momentum[axis] = 0.0
+    if any(grid.boundary[axis] == "open" for axis in grid.moving_axes):
+        return equilibrium.nowhere(one, model), energy
+    return equilibrium.predict(one, model, numbers, momentum, energy), energy
+
+
+def extreme_masses(start: State) -> list[tuple[NDArray[np.float64], float]]:
+    """Masses and screening mass where the latter is largest, and where it is smallest."""
+    scale = np.asarray(start.screening2) + start.mass_squared.max(axis=1)
+    places = (int(scale.argmax()), int(scale.argmin()))
+    return [(start.mass_squared[i], float(start.screening2[i])) for i in places]
 
 
 def predict_from(grid: PhaseSpace, model: Model, f: NDArray[np.float64]) -> Equilibrium:

@@ -100,6 +100,8 @@ class Draw:
     step: int
     mass_squared: NDArray[np.float64]
     screening2: float
+    site: int = 0
+    """Number of the space cell among all of the run."""
 
 
 @dataclass(frozen=True)

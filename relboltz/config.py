@@ -58,12 +58,29 @@ def _tuple(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
 
 
+DIRECTIONS = ("x", "y", "z", "px", "py", "pz")
+
+
+def _in_order(value: Any) -> Any:
+    """Marginals with their directions in the order of the output, each once."""
+    if not isinstance(value, list | tuple):
+        return value
+    result = []
+    for text in value:
+        words = text.split() if isinstance(text, str) else []
+        known = bool(words) and set(words) <= set(DIRECTIONS)
+        result.append(" ".join(sorted(set(words), key=DIRECTIONS.index)) if known else text)
+    return tuple(result)
+
+
 Count = Annotated[int, Field(ge=1, le=MAX_CELLS)]
 Positive = Annotated[float, Field(gt=0)]
 Cells = Annotated[tuple[Count, Count, Count], BeforeValidator(_per_axis)]
 Widths = Annotated[tuple[Positive, Positive, Positive], BeforeValidator(_per_axis)]
 Boundary = Literal["periodic", "reflecting", "open"]
 Boundaries = Annotated[tuple[Boundary, Boundary, Boundary], BeforeValidator(_tuple)]
+Marginal = Annotated[str, Field(pattern=r"^(x|y|z|px|py|pz)( (x|y|z|px|py|pz))*$")]
+Marginals = Annotated[tuple[Marginal, ...], BeforeValidator(_in_order)]
 Times = Annotated[tuple[Annotated[float, Field(ge=0)], ...], BeforeValidator(_tuple)]
 
 
@@ -101,6 +118,12 @@ class Grid(Table):
     boundary: Boundary | Boundaries = _key(
         "periodic", "use 'periodic', 'reflecting' or 'open', or one of them for each axis"
     )
+
+    def phase_space(self, cells: Any, widths: Any) -> PhaseSpace:
+        """The grid with these momentum cells and half widths [GeV]."""
+        return PhaseSpace(
+            cells, widths, self.space_cells, self.space_max, self.boundary, self.momentum_boundary
+        )
 
 
 class Collisions(Table):
@@ -143,6 +166,9 @@ class Output(Table):
     file: str = _key("run.nc", "use the name of a file", min_length=1)
     every: float = _key(0.1, "use a number of fm above 0", gt=0)
     snapshots: Times = _key(advice="use a list of times in fm, 0 or more")
+    marginals: Marginals = _key(
+        (), "use a list of directions to keep, such as ['x', 'x px'], of x, y, z, px, py, pz"
+    )
     checkpoint_every: float = _key(600.0, "use a number of seconds above 0", gt=0)
 
 
@@ -165,7 +191,10 @@ class Settings(Table):
             end = 1.0  # its own error is reported; do not add others
         output = data.setdefault("output", {})
         if isinstance(output, dict):
-            output.setdefault("snapshots", [0.0, float(end)])
+            grid = data.get("grid")
+            cells = np.atleast_1d(grid.get("space_cells", 1) if isinstance(grid, dict) else 1)
+            in_space = cells.dtype.kind == "i" and bool((cells > 1).any())
+            output.setdefault("snapshots", [] if in_space else [0.0, float(end)])
         collisions = data.get("collisions")
         if isinstance(collisions, dict) and collisions.get("sampling") in ("k2", "k3"):
             collisions.setdefault("pairs", "uniform")
@@ -185,7 +214,7 @@ class Settings(Table):
             if table is None and key in Grid.model_fields:
                 raise InputError(
                     f"option {key} belongs to the grid: give solve() a PhaseSpace(momentum_cells, "
-                    "momentum_max)"
+                    "momentum_max, space_cells, ...)"
                 )
             if table is None:
                 known = [key for fields in tables.values() for key in fields]
@@ -227,7 +256,7 @@ class Config(Settings):
         if config is not None:
             problems += _conflicts(config) + _not_yet(config)
             problems += short_axes(config.grid.momentum_cells, config.collisions.projection)
-            problems += _no_space_yet(config.grid)
+            problems += _space_conflicts(config)
         if problems or config is None:
             raise InputError("\n".join(dict.fromkeys(problems)))
         config._folder = Path(folder)
@@ -261,7 +290,9 @@ class Config(Settings):
     def build_grid(self, momentum_max: float | Sequence[float] | None = None) -> PhaseSpace | None:
         """The grid, or None if its half widths [GeV] are "auto" and none are given here."""
         widths = self.grid.momentum_max if momentum_max is None else momentum_max
-        return None if isinstance(widths, str) else PhaseSpace(self.grid.momentum_cells, widths)
+        if isinstance(widths, str):
+            return None
+        return self.grid.phase_space(self.grid.momentum_cells, widths)
 
 
 # --- messages -----------------------------------------------------------------------------------
@@ -372,20 +403,24 @@ def _absent(key: str, value: Any, feature: str, instead: str) -> str:
     )
 
 
-def _no_space_yet(grid: Grid) -> list[str]:
-    """Values of [grid] that need a feature of a later version."""
-    boundaries = {grid.boundary} if isinstance(grid.boundary, str) else set(grid.boundary)
-    rules = [
-        ("space_cells", list(grid.space_cells), grid.space_cells != (1, 1, 1), "[1, 1, 1]"),
-        ("boundary", _plain(grid.boundary), boundaries != {"periodic"}, "'periodic'"),
-        ("momentum_boundary", grid.momentum_boundary, grid.momentum_boundary != "closed",
-         "'closed'"),
-    ]  # fmt: skip
-    return [
-        _absent(f"grid.{key}", value, "more than one space cell", instead)
-        for key, value, used, instead in rules
-        if used
+def _space_conflicts(config: Config) -> list[str]:
+    """Keys about space that would have no effect."""
+    grid, kept = config.grid, config.output.marginals
+    if grid.space_cells != (1, 1, 1):
+        return []
+    given = sorted(grid.model_fields_set & {"boundary", "momentum_boundary"})
+    used = [key for key in given if getattr(grid, key) not in ("periodic", "closed")]
+    problems = [
+        f"grid.{key} = {_plain(getattr(grid, key))!r}: has no effect with one space cell; "
+        "set grid.space_cells, or leave it out"
+        for key in used
     ]
+    if kept:
+        problems.append(
+            f"output.marginals = {list(kept)}: needs more than one space cell; set "
+            "grid.space_cells, or use output.snapshots for f"
+        )
+    return problems
 
 
 def _not_yet(config: Settings) -> list[str]:
@@ -463,11 +498,6 @@ def _shape_arguments(name: str, table: Mapping[str, Any]) -> tuple[type[Shape], 
     place, shape = f"initial.{name}", table.get("shape")
     if shape is None:
         raise InputError(f'missing key {place}.shape: add shape = "step", height, edge (GeV)')
-    if shape == "gradient":
-        raise InputError(
-            f"{place}.shape = 'gradient': needs more than one space cell, which this version does "
-            "not have yet; use another shape"
-        )
     if isinstance(shape, str) and ":" in shape:
         kind: type[Shape] = FromFunction
     elif isinstance(shape, str) and shape in SHAPES:

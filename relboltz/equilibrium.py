@@ -14,7 +14,12 @@ from numpy.typing import NDArray
 
 from .gas import Gas, cold_start, gas_on, nodes, nodes_by_energy, occupation, refine, resolved
 from .grid import PhaseSpace
-from .masses import coupling_integrals, kinetic_energy, masses, total_energy
+from .masses import (
+    coupling_integrals,
+    kinetic_energy,
+    masses,
+    total_energy,
+)
 from .model import Model
 from .units import HBARC
 
@@ -58,7 +63,7 @@ class Equilibrium:
     found: bool
 
 
-def _nowhere(grid: PhaseSpace, model: Model) -> Equilibrium:
+def nowhere(grid: PhaseSpace, model: Model) -> Equilibrium:
     """The answer if no state exists."""
     n = len(model.species)
     nan = np.full(n, np.nan)
@@ -127,7 +132,7 @@ def _state(
     beta is what multiplies E in the frame of the grid: gamma/T.
     """
     if not beta > 0 or not velocity @ velocity < 1:
-        return _nowhere(grid, model)  # hotter than any T, as only a box allows: not a gas
+        return nowhere(grid, model)  # hotter than any T, as only a box allows: not a gas
     temperature, mu = _parameters(model, beta, potentials, velocity)
     f = thermal(grid, model, temperature, mu, velocity, mass_squared)
     return Equilibrium(temperature, mu, velocity, np.array(mass_squared), 0.0, f, True)
@@ -169,7 +174,7 @@ def local(
     momentum = grid.momenta @ (model.degeneracy @ f) * grid.measure
     state = matching(grid, model, sums, momentum, energy, mass_squared, start)
     if not state.found:
-        return _nowhere(grid, model)
+        return nowhere(grid, model)
     f = thermal(
         grid, model, state.temperature, state.chemical_potential, state.velocity, mass_squared
     )
@@ -190,10 +195,10 @@ def matching(
     numbers [fm^-3] by species, momentum and kinetic energy [GeV fm^-3]; masses are frozen.
     """
     nothing = np.empty((len(model.species), 0))
-    nowhere = replace(_nowhere(grid, model), f=nothing)
+    none = replace(nowhere(grid, model), f=nothing)
     present = np.flatnonzero(numbers > 0)
     if len(present) == 0 or not np.isfinite(numbers).all():
-        return nowhere
+        return none
     flowing = abs(momentum) > NO_FLOW * energy
     points = nodes(grid) if flowing.any() else nodes_by_energy(grid)
     gas = gas_on(points, model, (present, np.eye(len(present))), flowing)
@@ -208,10 +213,10 @@ def matching(
     if theta is None:
         theta = gas.newton(m2, target, cold_start(gas, numbers.sum(), energy))
     if theta is None:
-        return nowhere
+        return none
     velocity = _velocity(theta, flowing)
     if not theta[0] > 0 or not velocity @ velocity < 1:
-        return nowhere  # hotter than any T, as only a box allows: not a gas
+        return none  # hotter than any T, as only a box allows: not a gas
     temperature, mu = _parameters(model, theta[0], (present, gas.potentials(theta)), velocity)
     return Equilibrium(temperature, mu, velocity, np.array(mass_squared), 0.0, nothing, True)
 
@@ -347,7 +352,7 @@ def predict(
     numbers, momentum = np.asarray(numbers, float), np.asarray(momentum, float)
     number = numbers.sum()
     if not (number > 0 and energy_total > 0):
-        return _nowhere(grid, model)
+        return nowhere(grid, model)
     present, charges = _reachable(model, numbers)
     densities = charges @ numbers[present]
     given = _Conserved(present, charges, densities, momentum, float(energy_total), number)
@@ -357,7 +362,7 @@ def predict(
     y[present] = 0.5 * share * number**2 / energy_total * HBARC**3
     solved = _on_nodes(grid, model, given, gas, y)
     if solved is None:
-        return _nowhere(grid, model)
+        return nowhere(grid, model)
     theta, y = solved
     velocity, potentials = _velocity(theta, given.flowing), (present, gas.potentials(theta))
     state = _state(grid, model, theta[0], potentials, velocity, model.mass_squared(y))

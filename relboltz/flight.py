@@ -123,6 +123,10 @@ def launch(
     final: NDArray[np.float64],
 ) -> Flight:
     """A flight of a backend; stops closer than ``near`` [fm] are met, final: f it should end at."""
+    if backend.grid.sites > 1:
+        from .space import SpaceFlight
+
+        return SpaceFlight(backend, start, control, near, shells, final)  # type: ignore[return-value]
     if backend.name == "cuda":
         from .backends.cuda import CudaFlight
 

@@ -15,6 +15,8 @@ from .units import HBARC
 
 MAX_CELLS = 1024
 """Nodes per axis: an index must fit the ten bits it gets in a packed node."""
+BOUNDARIES = ("periodic", "reflecting", "open")
+MOMENTUM_BOUNDARIES = ("closed", "periodic")
 
 
 def _triple(name: str, value: object, kind: type) -> tuple:
@@ -27,6 +29,31 @@ def _triple(name: str, value: object, kind: type) -> tuple:
     return tuple(kind(v) for v in values)
 
 
+def _cells(name: str, value: object) -> tuple[int, int, int]:
+    cells = _triple(name, value, int)
+    if not all(1 <= n <= MAX_CELLS for n in cells):
+        raise InputError(f"{name} = {list(cells)}: each must lie between 1 and {MAX_CELLS}")
+    return cells  # type: ignore[return-value]
+
+
+def _widths(name: str, value: object, unit: str) -> tuple[float, float, float]:
+    widths = _triple(name, value, float)
+    if not all(np.isfinite(w) and w > 0 for w in widths):
+        raise InputError(f"{name} = {list(widths)}: half widths in {unit} must be positive")
+    return widths  # type: ignore[return-value]
+
+
+def _boundaries(value: object) -> tuple[str, str, str]:
+    """One boundary for all axes or three, as a tuple of three."""
+    values = (value,) * 3 if isinstance(value, str) else tuple(value)  # type: ignore
+    if len(values) != 3 or not all(v in BOUNDARIES for v in values):
+        raise InputError(
+            f"grid.boundary = {value!r}: use 'periodic', 'reflecting' or 'open', or one of them "
+            "for each axis"
+        )
+    return values
+
+
 @dataclass(frozen=True)
 class PhaseSpace:
     """A momentum box [-L, L] per axis, cut into cells with a node at the centre of each.
@@ -35,34 +62,89 @@ class PhaseSpace:
     at p = 0, and node n - 1 - i is exactly the mirror image of node i. Sums of nodes minus a
     node are nodes again; the conserving projection rests on that.
 
+    Space is cut likewise; a direction with one cell is homogeneous. All momentum nodes of a
+    space cell, a *site*, lie together; z varies fastest among sites, p_z among nodes.
+
     Parameters
     ----------
     momentum_cells : cells per axis, one number or three
     momentum_max : half widths of the box [GeV], one number or three
+    space_cells : space cells per axis, one number or three
+    space_max : half widths of the box in space [fm], one number or three
+    boundary : "periodic", "reflecting" or "open", or one for each axis
+    momentum_boundary : "closed", or "periodic" as in the paper: a particle that a force pushes
+        beyond p_max comes back at -p_max
     """
 
     momentum_cells: tuple[int, int, int]
     momentum_max: tuple[float, float, float]
+    space_cells: tuple[int, int, int] = (1, 1, 1)
+    space_max: tuple[float, float, float] = (3.0, 3.0, 3.0)
+    boundary: tuple[str, str, str] = ("periodic", "periodic", "periodic")
+    momentum_boundary: str = "closed"
 
-    def __init__(self, momentum_cells: int | Sequence[int], momentum_max: float | Sequence[float]):
-        cells = _triple("grid.momentum_cells", momentum_cells, int)
-        widths = _triple("grid.momentum_max", momentum_max, float)
-        if not all(1 <= n <= MAX_CELLS for n in cells):
+    def __init__(
+        self,
+        momentum_cells: int | Sequence[int],
+        momentum_max: float | Sequence[float],
+        space_cells: int | Sequence[int] = 1,
+        space_max: float | Sequence[float] = 3.0,
+        boundary: str | Sequence[str] = "periodic",
+        momentum_boundary: str = "closed",
+    ):
+        if momentum_boundary not in MOMENTUM_BOUNDARIES:
             raise InputError(
-                f"grid.momentum_cells = {list(cells)}: each must lie between 1 and {MAX_CELLS}"
+                f"grid.momentum_boundary = {momentum_boundary!r}: use 'closed' or 'periodic'"
             )
-        if not all(np.isfinite(w) and w > 0 for w in widths):
-            raise InputError(
-                f"grid.momentum_max = {list(widths)}: half widths in GeV must be positive"
-            )
-        object.__setattr__(self, "momentum_cells", cells)
-        object.__setattr__(self, "momentum_max", widths)
+        values = {
+            "momentum_cells": _cells("grid.momentum_cells", momentum_cells),
+            "momentum_max": _widths("grid.momentum_max", momentum_max, "GeV"),
+            "space_cells": _cells("grid.space_cells", space_cells),
+            "space_max": _widths("grid.space_max", space_max, "fm"),
+            "boundary": _boundaries(boundary),
+            "momentum_boundary": momentum_boundary,
+        }
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
 
     @property
     def size(self) -> int:
         """Number of momentum nodes."""
         nx, ny, nz = self.momentum_cells
         return nx * ny * nz
+
+    @property
+    def sites(self) -> int:
+        """Number of space cells."""
+        nx, ny, nz = self.space_cells
+        return nx * ny * nz
+
+    @property
+    def moving_axes(self) -> tuple[int, ...]:
+        """Axes along which particles stream: those with more than one space cell."""
+        return tuple(i for i, n in enumerate(self.space_cells) if n > 1)
+
+    @property
+    def space_spacing(self) -> tuple[float, float, float]:
+        """Edges of a space cell [fm]."""
+        dx, dy, dz = (2 * w / n for w, n in zip(self.space_max, self.space_cells, strict=True))
+        return dx, dy, dz
+
+    def space_axis(self, i: int) -> NDArray[np.float64]:
+        """Centres of the space cells along axis i [fm]; exactly antisymmetric about 0."""
+        n, h = self.space_cells[i], self.space_spacing[i]
+        return (np.arange(n, dtype=np.float64) - 0.5 * (n - 1)) * h
+
+    @cached_property
+    def positions(self) -> NDArray[np.float64]:
+        """Centres of all sites, shape (3, sites) [fm]; the last axis varies fastest."""
+        mesh = np.meshgrid(*(self.space_axis(i) for i in range(3)), indexing="ij")
+        return np.stack([m.ravel() for m in mesh])
+
+    @property
+    def at_a_site(self) -> PhaseSpace:
+        """The momentum grid alone."""
+        return PhaseSpace(self.momentum_cells, self.momentum_max) if self.sites > 1 else self
 
     @property
     def spacing(self) -> tuple[float, float, float]:
@@ -137,6 +219,10 @@ class PhaseSpace:
             )
             total += 2 * 0.5 * a * face
         return total / self.cell_volume
+
+    def in_space(self, values: NDArray) -> NDArray:
+        """Values of the sites (sites, ...) as (..., nx, ny, nz)."""
+        return np.moveaxis(values, 0, -1).reshape(*values.shape[1:], *self.space_cells)
 
     def cube(self, values: NDArray) -> NDArray:
         """Node values (..., size) as (..., nx, ny, nz)."""

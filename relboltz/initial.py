@@ -19,6 +19,7 @@ from .shapes import (
     FromFile,
     FromFunction,
     Gaussian,
+    Gradient,
     NodeValues,
     Random,
     Shape,
@@ -42,6 +43,7 @@ __all__ = [
     "from_file",
     "from_function",
     "gaussian",
+    "gradient",
     "load_function",
     "random",
     "starting_states",
@@ -51,7 +53,7 @@ __all__ = [
 
 Array = NDArray[np.float64]
 
-step, thermal, gaussian, random = Step, Thermal, Gaussian, Random
+step, thermal, gaussian, random, gradient = Step, Thermal, Gaussian, Random, Gradient
 from_file, from_function = FromFile, FromFunction
 
 MARGIN = 1e-10
@@ -87,8 +89,10 @@ def _assign(initial: Mapping[str, Shape], model: Model) -> dict[int, tuple[str, 
 class _State:
     """f of all species as a function of their masses; equal ones are computed once."""
 
-    def __init__(self, shapes: Mapping[int, tuple[str, Shape]], grid: PhaseSpace, model: Model):
-        self.shapes, self.grid, self.model = shapes, grid, model
+    def __init__(
+        self, shapes: Mapping[int, tuple[str, Shape]], grid: PhaseSpace, model: Model, site: int
+    ):
+        self.shapes, self.grid, self.model, self.site = shapes, grid, model, site
 
     def f(self, mass_squared: Array) -> Array:
         """f (species, size) with these m^2 [GeV^2]."""
@@ -100,7 +104,7 @@ class _State:
             identity: Any = (shape, species.statistics, m2) if isotherm else index
             if identity not in known:
                 with _named(name):
-                    known[identity] = shape.values(self.grid, species, m2)
+                    known[identity] = shape.values_at(self.grid, species, m2, self.site)
             result[index] = known[identity]
         return result
 
@@ -173,11 +177,18 @@ def _check_values(f: Array, state: _State) -> None:
             rules.append((highest, row[highest] <= 1, remedy))
         for node, legal, problem in rules:
             if not legal:
+                where = ""
+                if state.grid.sites > 1:
+                    x, y, z = state.grid.positions[:, state.site]
+                    where = f" and ({x:.6g}, {y:.6g}, {z:.6g}) fm"
                 raise InputError(
                     f"initial.{name}: f = {row[node]:.6g} of {species.name} at "
-                    f"{place(state.grid.momenta[:, node])} is {problem}"
+                    f"{place(state.grid.momenta[:, node])}{where} is {problem}"
                 )
-    if not f.any():
+
+
+def _check_occupied(occupied: bool) -> None:
+    if not occupied:
         raise InputError(
             "the system is empty: f = 0 at every node for every species; raise a height, or check "
             "that the state is not narrower than a cell (sampling = 'cell' sees it)"
@@ -187,12 +198,28 @@ def _check_values(f: Array, state: _State) -> None:
 def evaluate(initial: Mapping[str, Shape], grid: PhaseSpace, model: Model) -> Array:
     """f of every species at every node, shape (species, size), checked.
 
-    Names are species or groups of the model; a species overrides its group, absent ones are
-    empty. Thermal states get the masses that they themselves cause.
+    With more than one space cell: (sites, species, size). Names are species or groups of the
+    model; a species overrides its group, absent ones are empty. Thermal states get the masses that
+    they themselves cause.
     """
-    state = _State(_assign(initial, model), grid, model)
+    shapes = _assign(initial, model)
+    local = any(shape.is_local(grid) for _, shape in shapes.values())
+    if grid.sites > 1 and local:
+        f = np.empty((grid.sites, len(model.species), grid.size))
+        for site in range(grid.sites):
+            f[site] = _at_site(_State(shapes, grid, model, site))
+    else:
+        f = _at_site(_State(shapes, grid, model, 0))
+    _check_occupied(bool(f.any()))
+    if grid.sites > 1 and not local:
+        return np.broadcast_to(f, (grid.sites, *f.shape))
+    return f
+
+
+def _at_site(state: _State) -> Array:
+    """f (species, size), legal."""
     f = state.f(_thermal_masses(state))
-    fermions = model.statistics == -1
+    fermions = state.model.statistics == -1
     rounded = fermions[:, None] & (f > 1) & (f < 1 + 1e-12)  # an average of ones
     f[rounded] = 1.0
     _check_values(f, state)
@@ -246,6 +273,6 @@ def _state(name: str, value: Any) -> Shape:
         return NodeValues(np.asarray(value, dtype=float))
     raise InputError(
         f"initial.{name}: a {type(value).__name__} is not a state; use a shape such as "
-        "relboltz.initial.step(height=0.5, edge=1.5), a function of (px, py, pz), or an array of "
-        "node values"
+        "relboltz.initial.step(height=0.5, edge=1.5), a function of (px, py, pz) or "
+        "(x, y, z, px, py, pz), or an array of node values"
     )

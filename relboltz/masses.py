@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -125,6 +127,104 @@ def _equal_masses(model: Model, f: Array) -> list[tuple[int, Array]]:
             else:
                 groups[key] = (a, model.degeneracy[a] * row)
     return list(groups.values())
+
+
+@dataclass(frozen=True)
+class MassModel:
+    """The gap equation of a model on a grid, for kernels that solve it at many sites."""
+
+    group: NDArray[np.int64]
+    """Species that always share one mass, by the same number; -1: couples to nothing."""
+    coupling: Array
+    constant: Array
+    screening: Array
+    """Coupling of every species to the squared screening mass, and, last, its constant part."""
+    p2: Array
+    cell: float
+    """d^3p/(2 pi)^3 of a node [GeV^3]."""
+    at_rest: float
+
+    @classmethod
+    def of(cls, grid: PhaseSpace, model: Model) -> MassModel:
+        """The gap equation of a model on the nodes of a grid."""
+        screening = [*(model.screening.coupling or (0.0,) * len(model.species))]
+        groups: dict[tuple, int] = {}
+        group = []
+        for a, row in enumerate(model.mass_coupling):
+            key = (*row, model.constant_mass_squared[a], screening[a])
+            couples = row.any() or screening[a] != 0
+            group.append(groups.setdefault(key, len(groups)) if couples else -1)
+        return cls(
+            np.array(group, np.int64), model.mass_coupling, model.constant_mass_squared,
+            np.array([*screening, model.screening.constant]), grid.momentum_squared,
+            grid.cell_volume / (2 * np.pi) ** 3, grid.rest_inverse_energy,
+        )  # fmt: skip
+
+    @property
+    def numbers(self) -> tuple:
+        """All of it, as ``site_masses`` takes it."""
+        return (
+            self.group, self.coupling, self.constant, self.screening, self.p2, self.cell,
+            self.at_rest,
+        )  # fmt: skip
+
+
+@kernel
+def site_masses(number, unit, first, last, model, squares):
+    """Solve the gap equation at the sites first to last, from the squares given there.
+
+    number : (sites, species, nodes) in quanta of ``unit``; squares : (sites, species + 1), m^2 of
+    every species and of the screening. Returns the first site that does not converge, or -1.
+    """
+    group, coupling, constant, screening, p2, cell, at_rest = model
+    s, n = number.shape[1:]
+    held = np.zeros((s, n))
+    y, slope, step, matrix = np.zeros(s), np.zeros(s), np.zeros(s), np.zeros(s * s)
+    moving = coupling.any()
+    for site in range(first, last):
+        m2 = squares[site]
+        held[:] = 0.0
+        for a in range(s):
+            if group[a] >= 0:
+                leader = 0
+                while group[leader] != group[a]:
+                    leader += 1
+                for i in range(n):
+                    held[leader, i] += number[site, a, i] * unit
+        done = not moving
+        for _ in range(100):
+            for a in range(s):
+                y[a], slope[a] = 0.0, 0.0
+                leads = group[a] >= 0
+                for b in range(a):
+                    leads = leads and group[b] != group[a]
+                if leads:
+                    rest = at_rest if m2[a] == 0 else 0.0
+                    one, three = _inverse_energy_sums(held[a], p2, m2[a], rest)
+                    y[a], slope[a] = cell * one, -0.5 * cell * three
+            if done:
+                break
+            for a in range(s):
+                wanted = constant[a]
+                for b in range(s):
+                    wanted += coupling[a, b] * y[b]
+                    matrix[a * s + b] = -coupling[a, b] * slope[b]
+                matrix[a * s + a] += 1.0
+                step[a] = wanted - m2[a]
+            _eliminate(matrix, step, s)
+            moved, largest = 0.0, 0.0
+            for a in range(s):
+                new = max(m2[a] + step[a], 0.1 * m2[a])
+                moved = max(moved, abs(new - m2[a]))
+                largest = max(largest, new)
+                m2[a] = new
+            done = not moved > 1e-9 * largest
+        if not done or not np.isfinite(m2.sum()):
+            return site
+        m2[s] = screening[s]
+        for a in range(s):
+            m2[s] += screening[a] * y[a]
+    return -1
 
 
 def kinetic_energy(grid: PhaseSpace, model: Model, f: Array, mass_squared: Array) -> float:

@@ -12,6 +12,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from .compiling import kernel
 from .grid import PhaseSpace
 from .model import Model
 from .stepping import State
@@ -116,3 +117,89 @@ def measure(grid: PhaseSpace, model: Model, state: State, shells: Shells, final:
         np.array([entropy_of(row, s.statistics) for row, s in zip(f, model.species, strict=True)]),
         np.array([np.abs(row - end).sum() for row, end in zip(f, final, strict=True)]),
     )
+
+
+# --- of many sites ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class SiteMoments:
+    """What is summed over the nodes of every site; sums over sites are for the reader to take."""
+
+    totals: Integers
+    """N f in quanta: (sites, species)."""
+    planes: tuple[Integers, Integers, Integers]
+    """N f of all species in quanta on the planes of each axis: (sites, nodes of the axis)."""
+    shells: Integers
+    """N f in quanta in every shell: (sites, species, shells)."""
+    sums: Array
+    """Sum f E, f/E, f p_i p_j / E (6), entropy, |f - f_final|: (sites, species, 10)."""
+
+    @classmethod
+    def empty(cls, grid: PhaseSpace, species: int, shells: Shells) -> SiteMoments:
+        """Room for the sums of a grid."""
+        nx, ny, nz = grid.momentum_cells
+        return cls(
+            np.zeros((grid.sites, species), np.int64),
+            (
+                np.zeros((grid.sites, nx), np.int64), np.zeros((grid.sites, ny), np.int64),
+                np.zeros((grid.sites, nz), np.int64),
+            ),
+            np.zeros((grid.sites, species, len(shells.p)), np.int64),
+            np.zeros((grid.sites, species, SUMS)),
+        )  # fmt: skip
+
+
+SUMS = 10
+"""Sums over f that are not whole numbers: energy, 1/E, six of the stress, entropy, distance."""
+
+
+@kernel
+def measure_sites(number, unit, species, squares, momenta, packed, shell, at_rest, final,
+                  first, last, totals, x, y, z, shells, sums):  # fmt: skip
+    """Fill the moments of the sites first to last.
+
+    species : (species, 2), degeneracy and statistics; momenta : (3, nodes); final : f to measure
+        the distance from
+    """
+    for site in range(first, last):
+        for a in range(number.shape[1]):
+            scale, eta, m2 = unit / species[a, 0], species[a, 1], squares[site, a]
+            one = np.zeros(SUMS)
+            total = 0
+            for i in range(number.shape[2]):
+                held = number[site, a, i]
+                total += held
+                x[site, packed[i] & 1023] += held
+                y[site, (packed[i] >> 10) & 1023] += held
+                z[site, packed[i] >> 20] += held
+                shells[site, a, shell[i]] += held
+                f = held * scale
+                px, py, pz = momenta[0, i], momenta[1, i], momenta[2, i]
+                e = np.sqrt(px * px + py * py + pz * pz + m2)
+                inverse = 1 / e if e > 0 else at_rest
+                one[0] += f * e
+                one[1] += f * inverse
+                one[2] += f * px * px * inverse
+                one[3] += f * py * py * inverse
+                one[4] += f * pz * pz * inverse
+                one[5] += f * px * py * inverse
+                one[6] += f * px * pz * inverse
+                one[7] += f * py * pz * inverse
+                if f > 0:
+                    full = max(1 + eta * f, 1e-300)
+                    one[8] += (eta * full * np.log(full) if eta != 0 else f) - f * np.log(f)
+                one[9] += abs(f - final[a, i])
+            totals[site, a] = total
+            sums[site, a] = one
+
+
+def momentum_total(planes: tuple[Integers, Integers, Integers]) -> list[int]:
+    """Momentum in quanta times half a spacing per axis, exactly; planes: (sites, nodes)."""
+    result = []
+    for rows in planes:
+        weights = 2 * np.arange(rows.shape[1]) - (rows.shape[1] - 1)
+        high = int(((rows >> 32) * weights).sum())
+        low = int(((rows & 0xFFFFFFFF) * weights).sum())
+        result.append((high << 32) + low)
+    return result

@@ -105,7 +105,7 @@ def collision_rates(grid: PhaseSpace, model: Model, flows: Flows) -> tuple[Array
     return ahead * grid.measure, back * grid.measure
 
 
-def _integers(values: list[int]) -> NDArray:
+def integers(values: list[int]) -> NDArray:
     """64-bit integers where they fit; floats beyond."""
     fits = all(abs(v) < 2**63 for v in values)
     return np.array(values, dtype=np.int64 if fits else np.float64)
@@ -141,8 +141,8 @@ class Observer:
             "time": state.time,
             "number": numbers,
             "charge_density": np.array([q * density for q in charge]),
-            "charge_drift": _integers(_differences(charge, self._charges)),
-            "momentum_drift": _integers(_differences(moments.momentum_quanta, self._momentum)),
+            "charge_drift": integers(differences(charge, self._charges)),
+            "momentum_drift": integers(differences(moments.momentum_quanta, self._momentum)),
             "energy_kinetic": tensor[0, 0],
             "energy_by_species": model.degeneracy * grid.measure * moments.energy,
             "energy_total": tensor[0, 0] - field,
@@ -166,9 +166,13 @@ class Observer:
             "step": np.nan,
         }
 
-    def first_source(self, after: Array, length: float) -> float:
+    def first_source(self, after: Array, length: float) -> dict[str, Any]:
         """S_ex^0 at the start [GeV fm^-4], from the squared masses after the first step."""
-        return source(self._start[0], after, length, self._start[1])
+        return {"source": source(self._start[0], after, length, self._start[1])}
+
+    def quantities(self) -> dict[str, tuple[tuple[str, ...], str, str]]:
+        """Dimensions, units and names of all that a record holds."""
+        return QUANTITIES
 
     def rates(self, flows: Flows, null_weight: float) -> dict[str, Any]:
         """Collision rates [fm^-4] of the state that a step started from."""
@@ -176,6 +180,6 @@ class Observer:
         return {"rate": rate, "rate_reverse": reverse, "null_weight": null_weight}
 
 
-def _differences(now: list[int], before: list[int]) -> list[int]:
+def differences(now: list[int], before: list[int]) -> list[int]:
     """Changes in quanta: all zero if conserved."""
     return [a - b for a, b in zip(now, before, strict=True)]

@@ -25,6 +25,8 @@ from .moments import Shells
 from .observables import QUANTITIES, entropy
 
 AXES = ["x", "y", "z"]
+WALLS = [axis + side for axis in AXES for side in "-+"]
+"""Walls of the box: x- is at the low end of the x axis."""
 
 
 def versions() -> dict[str, str]:
@@ -45,8 +47,13 @@ def dataset(
     snapshots: Sequence[tuple[float, NDArray[np.float64]]],
     predicted: Equilibrium,
     attributes: Mapping[str, Any],
+    quantities: Mapping[str, tuple[tuple[str, ...], str, str]] = QUANTITIES,
 ) -> xr.Dataset:
-    """All records, snapshots and the predicted equilibrium, with units on everything."""
+    """All records, snapshots and the predicted equilibrium, with units on everything.
+
+    snapshots : times and f (species, nodes), or (sites, species, nodes)
+    """
+    in_space = grid.sites > 1
     ds: dict[str, Any] = {}
     ds["time"] = ("time", [r["time"] for r in records], _attrs("fm", "time"))
     ds["species"] = ("species", list(model.names))
@@ -58,16 +65,25 @@ def dataset(
     ds["p"] = ("p", p, _attrs("GeV", "mean momentum of a shell"))
     for i, name in enumerate(("px", "py", "pz")):
         ds[name] = (name, grid.axis(i), _attrs("GeV", f"momentum along {name[1]}"))
+        if in_space:
+            centres = grid.space_axis(i)
+            ds[AXES[i]] = (AXES[i], centres, _attrs("fm", f"centre of a cell along {AXES[i]}"))
+    if in_space:
+        ds["wall"] = ("wall", list(WALLS))
     ds["snapshot"] = ("snapshot", [t for t, _ in snapshots], _attrs("fm", "time of a snapshot"))
-    for name, (dims, unit, long_name) in QUANTITIES.items():
+    for name, (dims, unit, long_name) in quantities.items():
         values = np.stack([np.asarray(r[name]) for r in records])
         ds[name] = (("time", *dims), values, _attrs(unit, long_name))
     ds["degeneracy"] = ("species", model.degeneracy, _attrs("1", "spin and colour states"))
     ds["statistics"] = ("species", model.statistics, _attrs("1", "+1 Bose, -1 Fermi, 0 classical"))
-    shape = (len(snapshots), len(model.species), *grid.momentum_cells)
-    f = np.stack([f for _, f in snapshots]).reshape(shape) if snapshots else np.empty(shape)
+    cells = (*(grid.space_cells if in_space else ()), *grid.momentum_cells)
+    f = np.empty((len(snapshots), len(model.species), *cells))
+    for row, (_, values) in zip(f, snapshots, strict=True):
+        row[:] = (np.moveaxis(values, 1, 0) if in_space else values).reshape(row.shape)
+    place = AXES if in_space else []
     ds["f"] = (
-        ("snapshot", "species", "px", "py", "pz"), f, _attrs("1", "distribution function"),
+        ("snapshot", "species", *place, "px", "py", "pz"), f,
+        _attrs("1", "distribution function"),
     )  # fmt: skip
     _add_prediction(ds, predicted)
     density = model.degeneracy * predicted.f.sum(axis=1) * grid.measure
@@ -136,11 +152,13 @@ def write(ds: xr.Dataset, path: Path) -> None:
 
     The file is built in memory first: the HDF5 library does not survive a disk that fails.
     """
-    encoding = {
+    encoding: dict[Any, dict[str, Any]] = {
         name: {"zlib": True, "complevel": 1, "shuffle": True}
         for name, variable in ds.variables.items()
         if variable.dtype.kind in "fi" and variable.size > 1000
     }
+    if "f" in encoding and "x" in ds.f.dims:  # a chunk is what is read at once: one site
+        encoding["f"]["chunksizes"] = (1,) * (ds.f.ndim - 3) + ds.f.shape[-3:]
     data = ds.to_netcdf(engine="h5netcdf", encoding=encoding)
     part = _part(path)
     try:

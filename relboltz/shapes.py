@@ -35,6 +35,8 @@ STEP_POINTS = 64
 THERMAL_POINTS = 4
 """Gauss-Legendre points per axis; an even number, so that p = 0 is never one of them."""
 FUNCTION_POINTS = 3
+SPACE_POINT = 0.5 / math.sqrt(3)
+"""Two Gauss-Legendre points along each direction of a space cell, in units of its edge."""
 
 
 def _number(key: str, value: Any, legal: Callable[[float], bool], remedy: str) -> float:
@@ -149,6 +151,16 @@ class Shape:
     def values(self, grid: PhaseSpace, species: Species, mass_squared: float) -> Array:
         """f at all nodes, shape (size,); the mass is in GeV^2."""
         raise NotImplementedError
+
+    def is_local(self, grid: PhaseSpace) -> bool:
+        """Whether f depends on the place."""
+        return False
+
+    def values_at(
+        self, grid: PhaseSpace, species: Species, mass_squared: float, site: int
+    ) -> Array:
+        """f at all nodes of a space cell."""
+        return self.values(grid, species, mass_squared)
 
     def extent(self) -> float:
         """A half width [GeV] that contains most of the state."""
@@ -299,13 +311,59 @@ class Random(Shape):
         _set(self, low=low, high=high)
 
     def values(self, grid: PhaseSpace, species: Species, mass_squared: float) -> Array:
-        identity = np.random.SeedSequence([self.seed, zlib.crc32(species.name.encode())])
+        return self.values_at(grid, species, mass_squared, 0)
+
+    def is_local(self, grid: PhaseSpace) -> bool:
+        return grid.sites > 1
+
+    def values_at(
+        self, grid: PhaseSpace, species: Species, mass_squared: float, site: int
+    ) -> Array:
+        place = [site] if grid.sites > 1 else []
+        identity = np.random.SeedSequence([self.seed, zlib.crc32(species.name.encode()), *place])
         uniform = np.random.Generator(np.random.Philox(identity)).random(grid.size)
         return self.low + (self.high - self.low) * uniform
 
     def extent(self) -> float:
         raise InputError(
             "shape = 'random': fills any box, so grid.momentum_max = 'auto' cannot choose one; "
+            "set grid.momentum_max in GeV"
+        )
+
+
+@dataclass(frozen=True)
+class Gradient(Shape):
+    """Linear in x and p_x: rises with x and falls with p_x by maximum - minimum over the box.
+
+    The paper's start in space. In the middle of the box f is 2 minimum, so that f reaches from
+    3 minimum - maximum to maximum + minimum.
+    """
+
+    minimum: float
+    maximum: float
+
+    def _check(self) -> None:
+        low = _number("minimum", self.minimum, lambda v: v >= 0, "use a number f >= 0")
+        remedy = f"use a number from minimum = {low:g} to 3 minimum, or f becomes negative"
+        high = _number("maximum", self.maximum, lambda v: low <= v <= 3 * low, remedy)
+        _set(self, minimum=low, maximum=high)
+
+    def values(self, grid: PhaseSpace, species: Species, mass_squared: float) -> Array:
+        return self.values_at(grid, species, mass_squared, 0)
+
+    def is_local(self, grid: PhaseSpace) -> bool:
+        return True
+
+    def values_at(
+        self, grid: PhaseSpace, species: Species, mass_squared: float, site: int
+    ) -> Array:
+        rise = self.maximum - self.minimum
+        along = 0.5 * rise * (1 + grid.positions[0, site] / grid.space_max[0])
+        return along - 0.5 * rise * (1 + grid.momenta[0] / grid.momentum_max[0]) + 2 * self.minimum
+
+    def extent(self) -> float:
+        raise InputError(
+            "shape = 'gradient': fills any box, so grid.momentum_max = 'auto' cannot choose one; "
             "set grid.momentum_max in GeV"
         )
 
@@ -321,12 +379,20 @@ class FromFile(Shape):
             raise InputError(f"path = {self.path!r}: use the name of a NetCDF file")
 
     def values(self, grid: PhaseSpace, species: Species, mass_squared: float) -> Array:
+        return self.values_at(grid, species, mass_squared, 0)
+
+    def values_at(
+        self, grid: PhaseSpace, species: Species, mass_squared: float, site: int
+    ) -> Array:
         with _open(self.path) as dataset:
             theirs = _grid_of(dataset, self.path)
-            if not _same(theirs, grid):
+            in_space = self.is_local(grid)
+            cells = tuple(dataset.sizes.get(name, 1) for name in "xyz")
+            if not _same(theirs, grid) or (in_space and cells != grid.space_cells):
+                where = f" at {list(cells)} space cells" if in_space else ""
                 raise InputError(
-                    f"path = {str(self.path)!r}: its grid is {_describe(theirs)}, this one is "
-                    f"{_describe(grid)}; use the same momentum_cells and momentum_max"
+                    f"path = {str(self.path)!r}: its grid is {_describe(theirs)}{where}, this one "
+                    f"is {_describe(grid)}; use the same cells and widths"
                 )
             names = [str(name) for name in dataset["species"].values]
             if species.name not in names:
@@ -335,7 +401,14 @@ class FromFile(Shape):
                     f"{', '.join(names)}; give that species another shape"
                 )
             f = dataset["f"].isel(snapshot=-1, species=names.index(species.name))
+            if in_space:
+                x, y, z = (int(i) for i in np.unravel_index(site, grid.space_cells))
+                f = f.isel(x=x, y=y, z=z)
             return f.transpose("px", "py", "pz").values.astype(np.float64).ravel()
+
+    def is_local(self, grid: PhaseSpace) -> bool:
+        with _open(self.path) as dataset:
+            return "x" in dataset["f"].dims
 
     def extent(self) -> float:
         return max(file_grid(self.path).momentum_max)
@@ -345,11 +418,13 @@ class FromFile(Shape):
 class FromFunction(Shape):
     """A function f(px, py, pz) of arrays [GeV] that returns an array of the same shape.
 
-    ``function`` is the function or its place, "file.py:function".
+    Or f(x, y, z, px, py, pz) with the place in fm. ``function`` is the function or its place,
+    "file.py:function".
     """
 
     function: Any
     label: str = field(init=False, default="", compare=False)
+    arguments: int = field(init=False, default=3, repr=False, compare=False)
 
     def _check(self) -> None:
         if isinstance(self.function, str):
@@ -362,20 +437,44 @@ class FromFunction(Shape):
             count = len(inspect.signature(self.function).parameters)
         except (TypeError, ValueError):  # some built-in functions do not tell
             return
-        if count == 6:
-            raise InputError(
-                f"shape = {self.label!r}: a function of (x, y, z, px, py, pz) needs more than one "
-                "space cell, which this version does not have yet; write one of (px, py, pz)"
-            )
+        _set(self, arguments=6 if count == 6 else 3)
+
+    def is_local(self, grid: PhaseSpace) -> bool:
+        return self.arguments == 6
 
     def values(self, grid: PhaseSpace, species: Species, mass_squared: float) -> Array:
-        if self.sampling == "node":
-            return self._call(*grid.momenta)
-        return _average(self._call, grid.momenta, grid, FUNCTION_POINTS)
+        return self.values_at(grid, species, mass_squared, 0)
 
-    def _call(self, px: Array, py: Array, pz: Array) -> Array:
+    def values_at(
+        self, grid: PhaseSpace, species: Species, mass_squared: float, site: int
+    ) -> Array:
+        if self.arguments == 3:
+            return self._in_momentum(grid, ())
+        centre = grid.positions[:, site]
+        if self.sampling == "node":
+            return self._in_momentum(grid, tuple(centre))
+        offsets = [
+            (-SPACE_POINT * h, SPACE_POINT * h) if n > 1 else (0.0,)
+            for n, h in zip(grid.space_cells, grid.space_spacing, strict=True)
+        ]
+        points = [tuple(centre + np.array(offset)) for offset in product(*offsets)]
+        return np.mean([self._in_momentum(grid, point) for point in points], axis=0)
+
+    def _in_momentum(self, grid: PhaseSpace, where: tuple[float, ...]) -> Array:
+        """f of all nodes at a place, or anywhere if the function does not ask for one."""
+
+        def call(px: Array, py: Array, pz: Array) -> Array:
+            return self._call(where, px, py, pz)
+
+        if self.sampling == "node":
+            return call(*grid.momenta)
+        return _average(call, grid.momenta, grid, FUNCTION_POINTS)
+
+    def _call(self, where: tuple[float, ...], px: Array, py: Array, pz: Array) -> Array:
+        places = [np.full_like(px, x) for x in where]
         try:
-            f = np.asarray(self.function(px.copy(), py.copy(), pz.copy()), dtype=np.float64)
+            f = self.function(*places, px.copy(), py.copy(), pz.copy())
+            f = np.asarray(f, dtype=np.float64)
         except Exception as error:
             raise InputError(
                 f"shape = {self.label!r}: the function failed with {type(error).__name__}: {error}"
@@ -406,6 +505,16 @@ class NodeValues(Shape):
     array: Array = field(repr=False, compare=False)
 
     def values(self, grid: PhaseSpace, species: Species, mass_squared: float) -> Array:
+        return self.values_at(grid, species, mass_squared, 0)
+
+    def is_local(self, grid: PhaseSpace) -> bool:
+        return grid.sites > 1 and self.array.size == grid.sites * grid.size
+
+    def values_at(
+        self, grid: PhaseSpace, species: Species, mass_squared: float, site: int
+    ) -> Array:
+        if self.is_local(grid):
+            return np.array(self.array.reshape(grid.sites, grid.size)[site], dtype=float)
         if self.array.size != grid.size:
             raise InputError(f"array of shape {self.array.shape} does not fit {_describe(grid)}")
         return np.array(self.array, dtype=float).reshape(grid.size)
@@ -419,6 +528,7 @@ SHAPES: dict[str, type[Shape]] = {
     "thermal": Thermal,
     "gaussian": Gaussian,
     "random": Random,
+    "gradient": Gradient,
     "file": FromFile,
 }
 """Shapes by their name in a configuration; a function is named "file.py:function"."""
@@ -500,4 +610,6 @@ def _same(a: PhaseSpace, b: PhaseSpace) -> bool:
 
 def _describe(grid: PhaseSpace) -> str:
     cells = " x ".join(str(n) for n in grid.momentum_cells)
+    if grid.sites > 1:
+        cells = " x ".join(str(n) for n in grid.space_cells) + " space cells with " + cells
     return f"{cells} cells to ({', '.join(f'{w:g}' for w in grid.momentum_max)}) GeV"

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import tomli_w
@@ -25,7 +25,10 @@ from .model import Model
 from .moments import Shells
 from .observables import Observer
 from .progress import Moment, Report, bar
+from .space import courant_limit, take_over
+from .space_observables import SpaceObserver
 from .stepping import StepControl, initial_state
+from .transport import COURANT
 from .watching import Interrupt, Stops, interruptible
 
 
@@ -65,6 +68,8 @@ def solve(
     InputError : before any long work starts
     RunError, Interrupted : what was computed is in their ``dataset``, and in ``file`` if given
     """
+    if isinstance(grid, PhaseSpace) and grid.sites > 1:
+        options.setdefault("snapshots", [])  # full snapshots on request only
     settings = Settings.from_options(end=end, **options)
     resolve(settings.run.backend, settings.run.precision)
     if file is not None:
@@ -110,9 +115,17 @@ def _description(
 
 def grid_dict(grid: PhaseSpace) -> dict[str, Any]:
     """A grid as the keys of [grid]."""
-    return {
+    momentum = {
         "momentum_cells": list(grid.momentum_cells),
         "momentum_max": list(grid.momentum_max),
+    }
+    if grid.sites == 1:
+        return momentum
+    return momentum | {
+        "momentum_boundary": grid.momentum_boundary,
+        "space_cells": list(grid.space_cells),
+        "space_max": list(grid.space_max),
+        "boundary": list(grid.boundary),
     }
 
 
@@ -144,10 +157,11 @@ def run_config(
     if cells is None and config.grid.momentum_max != "auto":
         cells = initial.file_grid(next(iter(files.values()))).momentum_cells
     if config.grid.momentum_max == "auto":
-        grid = checks.automatic_grid(cells, model, shapes)
+        widths = checks.automatic_grid(cells, model, shapes, config.grid.phase_space(1, 1.0))
+        grid = config.grid.phase_space(widths.momentum_cells, widths.momentum_max)
     else:
         assert cells is not None
-        grid = PhaseSpace(cells, config.grid.momentum_max)
+        grid = config.grid.phase_space(cells, config.grid.momentum_max)
     f = initial.evaluate(shapes, grid, model)
     data = config.to_dict()
     data["grid"] |= grid_dict(grid)  # what "auto" and defaults came to
@@ -181,15 +195,7 @@ class Run:
         self.backend = choose(
             grid, model, Sampling(**settings.collisions.model_dump()), settings.run
         )
-        self.predicted = checks.predict_from(grid, model, self.start.occupation(model))
-        elements = self.backend.elements
-        checks.check_model(elements, grid, self.start.mass_squared, self.start.screening2)
-        if self.predicted.found and model.thermal:  # masses move: check where they will end, too
-            final, m2 = self.predicted.f, self.predicted.mass_squared
-            y = equilibrium.coupling_integrals(grid, model, final, m2)
-            checks.check_model(elements, grid, m2, model.screening.squared(y))
-        squares = (self.start.mass_squared, self.start.screening2)
-        checks.warn_of_setup(grid, model, squares, self.predicted, self.said)
+        self._check_physics()
         time, kept = settings.time, settings.output
         self.stops = Stops(time.end, kept.every, kept.snapshots)
         shells = Shells.of(grid)
@@ -201,12 +207,42 @@ class Run:
             self.backend, self.start, StepControl(settings.time.step, settings.time.tolerance),
             self.stops.near, shells, self.predicted.f,
         )  # fmt: skip
-        self.observer = Observer(grid, model, self.start, self.flight.moments())
+        if grid.sites > 1:
+            self.observer: Any = SpaceObserver(cast(Any, self.flight), kept.marginals)
+        else:
+            self.observer = Observer(grid, model, self.start, self.flight.moments())
+
+    def _check_physics(self) -> None:
+        """Predict the final state, and check matrix elements and accuracy before the first step."""
+        grid, model, start = self.grid.at_a_site, self.model, self.start
+        time, elements = self.settings.time, self.backend.elements
+        if self.grid.sites > 1:
+            start, moments = take_over(cast(Any, self.backend), start, Shells.of(grid))
+            self.start = start
+            self.predicted, self._energy = checks.predict_in_space(self.grid, model, start, moments)
+            thickest, thinnest = checks.extreme_masses(start)
+            squares = thinnest
+            checks.check_model(elements, grid, *thickest)
+            longest = courant_limit(self.grid, start.mass_squared)
+            if not isinstance(time.step, str) and time.step > longest:
+                raise InputError(
+                    f"time.step = {time.step!r}: a particle would cross more than {COURANT:g} of a "
+                    f"space cell in half a step; use at most {longest:.4g} fm, or fewer space_cells"
+                )
+        else:
+            f = start.occupation(model)
+            self.predicted = checks.predict_from(grid, model, f)
+            self._energy = equilibrium.total_energy(grid, model, f, start.mass_squared)
+            squares = (start.mass_squared, start.screening2)
+        checks.check_model(elements, grid, *squares)
+        if self.predicted.found and model.thermal:  # masses move: check where they will end, too
+            final, m2 = self.predicted.f, self.predicted.mass_squared
+            y = equilibrium.coupling_integrals(grid, model, final, m2)
+            checks.check_model(elements, grid, m2, model.screening.squared(y))
+        checks.warn_of_setup(grid, model, squares, self.predicted, self.said)
 
     def _attributes(self, title: str, configuration: str) -> dict[str, Any]:
-        energy = equilibrium.total_energy(
-            self.grid, self.model, self.start.occupation(self.model), self.start.mass_squared
-        )
+        energy = self._energy
         return {
             "title": title or f"{self.model.name}: relativistic Boltzmann equation",
             "model": self.model.name,
@@ -262,9 +298,9 @@ class Run:
             return
         checks.warn_of_run(*self.flight.watch.summary(), self.said)
         first, last = self.records[0], self.records[-1]
-        drift = int(last["charge_drift"][0]) * self.start.unit * self.grid.measure
-        number = drift / float(first["charge_density"][0])
-        checks.warn_of_drift(number, last["energy_total"] / first["energy_total"] - 1, self.said)
+        density = self.start.unit * self.grid.measure / self.grid.sites
+        number = int(last["charge_drift"][0]) * density / float(first["charge_density"][0])
+        checks.warn_of_drift(number, total_energy(last) / total_energy(first) - 1, self.said)
 
     def _record(self) -> None:
         """Measure the state if a record is due, keep its f if a snapshot is."""
@@ -282,7 +318,7 @@ class Run:
         record = self.observer.record(state, moments)
         self.records.append(record | self.flight.watch.since_last_record())
         if len(self.records) == 2 and self.flight.first:  # the first record had no step behind it
-            self.records[0]["source"] = self.observer.first_source(*self.flight.first)
+            self.records[0] |= self.observer.first_source(*self.flight.first)
 
     def _complete(self, flows: Flows | None, null_weight: float) -> None:
         """Rates of a recorded state are known once the next step has looked at it."""
@@ -290,7 +326,7 @@ class Run:
             self.records[-1] |= self.observer.rates(flows, null_weight)
 
     def _progress(self, leg: Leg) -> Moment:
-        energy = self.records[-1]["energy_total"] / self.records[0]["energy_total"] - 1
+        energy = total_energy(self.records[-1]) / total_energy(self.records[0]) - 1
         drift = max((abs(int(d)) for d in self.records[-1]["charge_drift"]), default=0)
         state = self.flight.state
         return Moment(state.time, self.settings.time.end, leg.length, drift, energy)
@@ -322,5 +358,12 @@ class Run:
         attributes = {**self.attributes, "status": status, "warnings": "\n".join(self.said)}
         return output.dataset(
             self.grid, self.model, self.observer.shells.p, self.records, self.snapshots,
-            self.predicted, attributes,
+            self.predicted, attributes, self.observer.quantities(),
         )  # fmt: skip
+
+
+def total_energy(record: Mapping[str, Any]) -> float:
+    """Total energy density of a record, what left the box included [GeV fm^-3]."""
+    if "total_energy_total" not in record:
+        return float(record["energy_total"])
+    return float(record["total_energy_total"] + np.sum(record["left_energy"]))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +38,8 @@ class State:
     number : N_a f of all cells (species by node) in units of 2^-bits; empty on the host while
         the state lives on a GPU
     mass_squared, screening2 : of this very state [GeV^2]
+
+    In space all of these have the sites as their first axis.
     past : of the last two steps, newest first: mass_squared, screening2 before it, its length [fm]
     """
 
@@ -45,8 +48,8 @@ class State:
     time: float
     step: int
     mass_squared: NDArray[np.float64]
-    screening2: float
-    past: tuple[tuple[NDArray[np.float64], float, float], ...] = ()
+    screening2: Any
+    past: tuple[tuple[NDArray[np.float64], Any, float], ...] = ()
 
     @property
     def unit(self) -> float:
@@ -64,14 +67,33 @@ class StepReport:
     """What a step did and how well."""
 
     length: float
-    error: float
-    """L1 difference of Heun and Euler, relative to the number of particles."""
-    change_ratio: float
+    difference: int
+    """L1 difference of Heun and Euler; in quanta, like the next two."""
+    moved: int
+    """Half of what the Euler step moved."""
+    total: int
     flows: Flows
-    null_weight: float
+    drawn: tuple[float, float]
+    """Weight of physical collisions, and the part that was lost."""
     limited_weight: float
     rate: NDArray[np.float64] = field(repr=False)
     """First-stage change of every cell per fm, in quanta."""
+
+    @property
+    def error(self) -> float:
+        """L1 difference of Heun and Euler, relative to the number of particles."""
+        return float(self.difference) / max(float(self.total), 1.0)
+
+    @property
+    def change_ratio(self) -> float:
+        """Change of C within the step, relative to C."""
+        return float(self.difference) / float(self.moved) if self.moved > 0 else 0.0
+
+    @property
+    def null_weight(self) -> float:
+        """Part of the collisions that was lost."""
+        total, lost = self.drawn
+        return lost / total if total > 0 else 0.0
 
 
 def exact_sum(values: NDArray[np.int64]) -> int:
@@ -82,8 +104,11 @@ def exact_sum(values: NDArray[np.int64]) -> int:
 
 
 def fraction_bits(occupation: NDArray[np.float64], model: Model) -> int:
-    """How many binary digits N_a f gets behind the point: 44, fewer if the total is huge."""
-    total = float((occupation * model.degeneracy[:, None]).sum())
+    """How many binary digits N_a f gets behind the point: 44, fewer if the total is huge.
+
+    occupation : (species, nodes), or (sites, species, nodes): then the fullest site counts
+    """
+    total = float(np.max((occupation.sum(axis=-1) * model.degeneracy).sum(axis=-1)))
     if not total < 2.0**FEWEST_BITS:
         raise InputError(
             f"initial: N f summed over all nodes is {total:.3g}, too much for 64-bit numbers; "
@@ -92,15 +117,33 @@ def fraction_bits(occupation: NDArray[np.float64], model: Model) -> int:
     return min(MOST_BITS, TOTAL_BITS - max(0, math.ceil(math.log2(max(total, 1e-300)))))
 
 
+def capacities(model: Model, bits: int) -> NDArray[np.int64]:
+    """Quanta that a cell of each species can hold: N for fermions, what 64 bits hold for others."""
+    full = np.rint(model.degeneracy * 2.0**bits)
+    return np.where(model.statistics < 0, full, 2.0**62).astype(np.int64)
+
+
 def initial_state(grid: PhaseSpace, model: Model, occupation: NDArray[np.float64]) -> State:
-    """The state at t = 0 from f (species, nodes); masses solved self-consistently."""
+    """The state at t = 0 from f (species, nodes); masses solved self-consistently.
+
+    In space, f (sites, species, nodes), masses are left to ``space.take_over``.
+    """
     bits = fraction_bits(occupation, model)
-    number = np.rint(occupation * model.degeneracy[:, None] * 2.0**bits).astype(np.int64)
+    scale = model.degeneracy[:, None] * 2.0**bits
+    if occupation.ndim == 3:  # site by site: a state in space may be large
+        number = np.empty(occupation.shape, np.int64)
+        for site, f in enumerate(occupation):
+            number[site] = np.rint(f * scale)
+    else:
+        number = np.rint(occupation * scale).astype(np.int64)
     if not number.any():
         raise InputError(
             f"the system is empty: f is below the resolution of {2.0**-bits:.1e} at every node; "
             "raise the initial state"
         )
+    if occupation.ndim == 3:  # the engine that takes it over solves the masses
+        m2 = np.tile(model.constant_mass_squared, (len(number), 1))
+        return State(number, bits, 0.0, 0, m2, np.zeros(len(number)))
     state = State(number.ravel(), bits, 0.0, 0, np.zeros(len(model.species)), 0.0)
     return with_masses(grid, model, state)
 
@@ -142,20 +185,23 @@ class Stepper:
     def __init__(self, backend: CpuBackend, bits: int):
         self.backend, self.model, self.grid = backend, backend.model, backend.grid
         species = np.repeat(np.arange(len(self.model.species)), self.grid.size)
-        fermion = self.model.statistics[species] < 0
-        full = np.rint(self.model.degeneracy[species] * 2.0**bits)
-        self._capacity = np.where(fermion, full, 2.0**62).astype(np.int64)
-        self._fermion = fermion
+        self._fermion = self.model.statistics[species] < 0
+        self._capacity = capacities(self.model, bits)[species]
         self._all = backend.sampling.symmetrical
 
     def evaluate(self, state: State) -> tuple[Flows, float]:
         """Flows of all processes in a state, and the part of collisions that is lost."""
-        table, occupancy = self.backend.tables(state.number, state.unit)
-        total, lost = self.backend.draw(
-            Draw(state.step, state.mass_squared, state.screening2), occupancy
-        )
-        _, flows = self.backend.net(table, 0.0)
+        draw = Draw(state.step, state.mass_squared, state.screening2)
+        flows, (total, lost) = self.look(state.number, state.unit, draw)
         return flows, lost / total if total > 0 else 0.0
+
+    def look(
+        self, number: NDArray[np.int64], unit: float, draw: Draw
+    ) -> tuple[Flows, tuple[float, float]]:
+        """Flows of all processes, weight of collisions and what is lost of it; nothing moves."""
+        table, occupancy = self.backend.tables(number, unit)
+        drawn = self.backend.draw(draw, occupancy)
+        return self.backend.net(table, 0.0)[1], drawn
 
     def step(self, state: State, length: float) -> tuple[State, StepReport]:
         """One Heun step of this length [fm], with the masses that conserve the total energy.
@@ -176,29 +222,8 @@ class Stepper:
         self, state: State, length: float, squares: NDArray[np.float64]
     ) -> tuple[State, StepReport]:
         """A step with given squared masses of all species and, last, of the screening."""
-        backend, n0 = self.backend, state.number
-        mass, screening2 = squares[:-1], float(squares[-1])
-        half = 0.5 * length / state.unit
-        table, occupancy = backend.tables(n0, state.unit)
-        total, lost = backend.draw(Draw(state.step, mass, screening2), occupancy)
-        d1, flows, limited1 = self._stage(n0, table, half, n0, 2)
-        n1 = n0 + 2 * d1
-        table, _ = backend.tables(n1, state.unit)
-        d2, _, limited2 = self._stage(n1, table, half, n0 + d1, 1)
-        number = n0 + d1 + d2
-        if not self._all:
-            number = np.clip(number, 0, self._capacity)
-        moved = float(exact_sum(np.abs(d1)))
-        difference = float(exact_sum(np.abs(d2 - d1)))
-        report = StepReport(
-            length=length,
-            error=difference / max(float(exact_sum(n0)), 1.0),
-            change_ratio=difference / moved if moved > 0 else 0.0,
-            flows=flows,
-            null_weight=lost / total if total > 0 else 0.0,
-            limited_weight=max(limited1, limited2),
-            rate=d1.astype(np.float64) * (2.0 / length),
-        )
+        draw = Draw(state.step, squares[:-1], float(squares[-1]))
+        number, report = self.collide(state.number, state.unit, draw, length)
         new = replace(
             state,
             number=number,
@@ -207,6 +232,33 @@ class Stepper:
             past=((state.mass_squared, state.screening2, length), *state.past[:1]),
         )
         return with_masses(self.grid, self.model, new), report
+
+    def collide(
+        self, n0: NDArray[np.int64], unit: float, draw: Draw, length: float
+    ) -> tuple[NDArray[np.int64], StepReport]:
+        """Numbers of quanta after a step of collisions with these events."""
+        backend = self.backend
+        half = 0.5 * length / unit
+        table, occupancy = backend.tables(n0, unit)
+        drawn = backend.draw(draw, occupancy)
+        d1, flows, limited1 = self._stage(n0, table, half, n0, 2)
+        n1 = n0 + 2 * d1
+        table, _ = backend.tables(n1, unit)
+        d2, _, limited2 = self._stage(n1, table, half, n0 + d1, 1)
+        number = n0 + d1 + d2
+        if not self._all:
+            number = np.clip(number, 0, self._capacity)
+        report = StepReport(
+            length=length,
+            difference=exact_sum(np.abs(d2 - d1)),
+            moved=exact_sum(np.abs(d1)),
+            total=exact_sum(n0),
+            flows=flows,
+            drawn=drawn,
+            limited_weight=max(limited1, limited2),
+            rate=d1.astype(np.float64) * (2.0 / length),
+        )
+        return number, report
 
     def _stage(
         self,

@@ -56,7 +56,14 @@ class Recorder:
 
 def record_launches(model, sampling, precision):
     """Types of all launches of a run, a limited step and an estimate."""
-    from relboltz.backends import cuda, cuda_draw, cuda_kernels, cuda_machine
+    from relboltz.backends import (
+        cuda,
+        cuda_draw,
+        cuda_kernels,
+        cuda_machine,
+        cuda_sites,
+        cuda_space,
+    )
 
     seen: dict = {}
     toolkit = cuda_engine.toolkit()
@@ -64,11 +71,13 @@ def record_launches(model, sampling, precision):
     toolkit.device_array = lambda shape, kind: on_host(np.zeros(shape, kind))
     toolkit.stream = lambda: 0
     cuda_engine.free_memory = lambda: 2**30
-    original = {}
-    for name, value in list(vars(cuda_kernels).items()):
-        if hasattr(value, "py_func") and not value.targetoptions.get("device"):
-            original[name] = value
-            setattr(cuda_kernels, name, Recorder(name, value, seen))
+    cuda_engine.multiprocessors = lambda: 1
+    original = []
+    for module in (cuda_kernels, cuda_sites, cuda_space):
+        for name, value in list(vars(module).items()):
+            if hasattr(value, "py_func") and not value.targetoptions.get("device"):
+                original.append((module, name, value))
+                setattr(module, name, Recorder(name, value, seen))
     generate = cuda_draw.draw_kernel
 
     def recorded(*arguments):
@@ -88,18 +97,33 @@ def record_launches(model, sampling, precision):
         cuda_kernels.set_course[1, 1](machine.control, machine.scalars, 1.0)
         cuda_kernels.hammer[1, 1](machine.change, 8)
         machine.step()
-        machine._legal(1)
+        machine.legal(1)
         verdicts = iter([False, True, True])
-        machine._legal = lambda stage: next(verdicts)
+        machine.legal = lambda stage: np.array([next(verdicts)])
         machine.limited_step()
         flight.evaluate()
         flight.moments()
         backend.estimate(f, Draw(0, start.mass_squared, start.screening2))
+        in_space(cuda_space, model, sampling, precision, start)
     finally:
         cuda_machine.draw_kernel = generate
-        for name, value in original.items():
-            setattr(cuda_kernels, name, value)
+        for module, name, value in original:
+            setattr(module, name, value)
     return seen
+
+
+def in_space(module, model, sampling, precision, start):
+    """All launches of an engine for two space cells."""
+    grid = rb.PhaseSpace(4, 2.0, [2, 1, 1], 3.0, "open")
+    engine = module.CudaSpace(grid, model, sampling, precision)
+    engine.put(np.stack([start.number] * 2), start.bits)
+    squares = np.tile(np.append(start.mass_squared, start.screening2), (2, 1))
+    engine.sweep(0, 0.1, squares)
+    engine._squares[:] = 1.0
+    engine.masses(squares)
+    engine.collide(0, 0.1, squares, 0)
+    engine.look(0, squares)
+    engine.moments(squares, Shells.of(grid), np.zeros((len(model.species), grid.size)))
 
 
 def own_element(s, t, u, strength, a=1.0, b=1.0, c=1.0, d=1.0, e=1.0, f=1.0, g=1.0, h=1.0, i=1.0,

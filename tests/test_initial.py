@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
+import relboltz as rb
 from relboltz import gluons, initial, qcd
 from relboltz.errors import InputError
 from relboltz.grid import PhaseSpace
@@ -190,9 +191,49 @@ def test_faults_of_a_function_are_named(function, message):
         initial.from_function(function, sampling="node").values(BOX, GLUON, 0.0)
 
 
-def test_functions_of_space_wait_for_space():
-    with pytest.raises(InputError, match="needs more than one space cell"):
-        initial.from_function(lambda x, y, z, px, py, pz: px)
+def test_functions_of_space_are_averaged_over_space_cells():
+    """Two Gauss points are exact for a cubic; sampling = "node" takes the centre."""
+    grid = rb.PhaseSpace(3, 1.0, [4, 1, 2], [2.0, 1.0, 3.0])
+    edges = np.linspace(-2, 2, 5)
+
+    def cubic(x, y, z, px, py, pz):
+        return 30 + x**3 + x**2 + z + 0 * y
+
+    means = np.diff(edges**4 / 4 + edges**3 / 3) / np.diff(edges)
+    expected = 30 + means[:, None] + grid.space_axis(2)
+    f = initial.evaluate({"g": initial.from_function(cubic)}, grid, rb.gluons(0.3))
+    assert f.shape == (8, 1, 27)
+    assert f[:, 0, 5] == pytest.approx(expected.ravel(), rel=1e-13)
+    nodes = initial.from_function(cubic, sampling="node")
+    f = initial.evaluate({"g": nodes}, grid, rb.gluons(0.3))
+    x, _, z = grid.positions
+    assert f[:, 0, 5] == pytest.approx(30 + x**3 + x**2 + z, rel=1e-13)
+
+
+def test_the_gradient_is_the_papers():
+    """Eq. (ini_f_test_spread) with 0.1 and 0.2: from 0.1 to 0.3, 0.2 in the middle."""
+    grid = rb.PhaseSpace([40, 3, 3], 2.0, [60, 1, 1], 3.0)
+    f = initial.evaluate({"g": initial.gradient(0.1, 0.2)}, grid, rb.gluons(0.3))[:, 0]
+    x, px = grid.positions[0][:, None], grid.momenta[0][None, :]
+    assert f == pytest.approx(0.1 / 6 * (x + 3) - 0.1 / 4 * (px + 2) + 0.2, rel=1e-13)
+
+
+def test_shapes_without_a_place_fill_all_of_space():
+    grid = rb.PhaseSpace(5, 1.0, [3, 2, 1])
+    model = rb.gluons(0.3)
+    f = initial.evaluate({"g": initial.gaussian(0.5, 0.4)}, grid, model)
+    one = initial.evaluate({"g": initial.gaussian(0.5, 0.4)}, grid.at_a_site, model)
+    assert f.shape == (6, 1, 125) and (f == one).all()
+    noise = initial.evaluate({"g": initial.random(0.1, 0.2)}, grid, model)
+    assert len(np.unique(noise)) == noise.size
+
+
+def test_faults_in_space_are_named_with_their_place():
+    grid = rb.PhaseSpace(3, 1.0, [2, 1, 1], 3.0)
+    with pytest.raises(InputError, match=r"\(1.5, 0, 0\) fm is negative"):
+        initial.evaluate(
+            {"g": initial.from_function(lambda x, y, z, px, py, pz: 0.5 - x)}, grid, rb.gluons(0.3)
+        )
 
 
 def snapshot_file(path, grid, f, names):

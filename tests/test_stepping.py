@@ -142,8 +142,10 @@ def test_flows_are_the_rates_of_change_of_number():
 
 
 def report_of(length, error, ratio):
-    flows = Flows(np.zeros(1), np.zeros(1), 0.0, 0.0)
-    return StepReport(length, error, ratio, flows, 0.0, 0.0, np.zeros(1))
+    flows, total = Flows(np.zeros(1), np.zeros(1), 0.0, 0.0), 10**15
+    difference = round(error * total)
+    moved = round(difference / ratio)
+    return StepReport(length, difference, moved, total, flows, (1.0, 0.0), 0.0, np.zeros(1))
 
 
 def test_step_control_follows_error_and_change():

@@ -41,11 +41,15 @@ def resolve(backend: str, precision: str = "auto") -> tuple[str, str]:
 
 def choose(
     grid: PhaseSpace, model: Model, sampling: Sampling, run: Any
-) -> CpuBackend | CudaBackend:
+) -> CpuBackend | CudaBackend | Any:
     """The backend that [run] asks for; an "auto" that found no GPU says so once."""
     name, precision = resolve(run.backend, run.precision)
     if name == "cpu" and run.backend == "auto":
         _say_why()
+    if grid.sites > 1:
+        from ..space import space_engine
+
+        return space_engine(grid, model, sampling, name, precision, run.threads)
     if name == "cuda":
         from .cuda import CudaBackend
 

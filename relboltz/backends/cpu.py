@@ -208,6 +208,13 @@ class CpuBackend:
         for scratch in self._scratch:
             scratch.total[:] = 0
         sums = np.zeros((len(self._counts), 4))
+        if self._pool is None and self._stored and self._groups:  # one call for all channels
+            k.apply_group(
+                self._counts, self._capacity, (self._legs, self._weights, self._ratios), table,
+                scale, limits, self.channels[0].only_p, self._scratch[0].w,
+                self._scratch[0].total, sums,
+            )  # fmt: skip
+            return self._scratch[0].total.copy(), self._flows(sums)
 
         def work(scratch: _Scratch, group: _Group) -> None:
             events = self._again(scratch, group)
@@ -355,7 +362,7 @@ class CpuBackend:
         arguments = (
             function,
             (group.first, group.count, samples),
-            (group.channel, draw.step, self.sampling.seed),
+            (group.channel, draw.step, self.sampling.seed, draw.site),
             (self._tables[p], self._tables[k3]),
             self._geometry,
             (float(mass[k1]), float(mass[k2]), float(mass[k3]), float(mass[p])),
@@ -478,7 +485,7 @@ def draw_roots(
     Kept for comparison, so it is not compiled as a whole.
     """
     first, total, samples = span
-    channel, step, seed = who
+    channel, step, seed, site = who
     w, words, nodes = scratch
     legs, weights, ratios = events
     counts, sums, fault = found
@@ -486,9 +493,9 @@ def draw_roots(
     for chunk in range(len(counts)):
         done = chunk * k.CHUNK
         count = min(k.CHUNK, total - done)
-        k.draw_words(first + done, count, channel, step, 0, seed, words)
+        k.draw_words(first + done, count, channel, step, site, seed, words)
         k.draw_pairs(first + done, count, samples, words, *tables, grid, w, nodes)
-        k.draw_words(first + done, count, channel | MORE_WORDS, step, 0, seed, more)
+        k.draw_words(first + done, count, channel | MORE_WORDS, step, site, seed, more)
         k.draw_box(count, words, more, grid, nodes, w)
         counts[chunk], sums[chunk] = 0, 0.0
         for branch in (1.0, -1.0):

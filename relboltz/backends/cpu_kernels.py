@@ -95,13 +95,13 @@ def sampling_table(f, inverse_e, packed, cumulative, record, guide):
 
 
 @kernel
-def draw_words(first, count, channel, step, cell, seed, words):
+def draw_words(first, count, channel, step, site, seed, words):
     """Four random words for each of the samples first, first + 1, ..."""
     k0 = np.uint64(seed & 0xFFFFFFFF)
     k1 = np.uint64(seed >> 32)
     c1 = np.uint64(channel)
     c2 = np.uint64(step)
-    c3 = np.uint64(cell)
+    c3 = np.uint64(site)
     for i in range(count):
         a, b, c, d = philox(np.uint64(first + i), c1, c2, c3, k0, k1)
         words[i] = a
@@ -500,7 +500,7 @@ _EVENTS = types.Tuple((types.int32[:, ::1], _F[::1], _F[::1]))
     signature=_I(
         types.FunctionType(ELEMENT),
         types.UniTuple(_I, 3),
-        types.UniTuple(_I, 3),
+        types.UniTuple(_I, 4),
         types.UniTuple(_TABLE, 2),
         types.UniTuple(types.UniTuple(_F, 3), 2),
         types.UniTuple(_F, 4),
@@ -518,14 +518,14 @@ def draw_group(
 ):
     """Draw and land the samples of a group of chunks, through the centre-of-mass frame.
 
-    span: first sample, how many, samples of the channel; who: channel, step, seed; element: squared
-    masses as the matrix element names them, screening2, ekt, parameters; how: peak, span of the
-    angle, 1/E at rest, factor of all weights, nearest cells or not. found: events, weights and
+    span: first sample, how many, samples of the channel; who: channel, step, seed, site; element:
+    squared masses as the matrix element names them, screening2, ekt, parameters; how: peak, span of
+    the angle, 1/E at rest, factor of all weights, nearest cells or not. found: events, weights and
     lost weights of each chunk, and where a matrix element is illegal (value, s, t): then the
     result is -1, else the number of matrix elements that were clamped.
     """
     first, total, samples = span
-    channel, step, seed = who
+    channel, step, seed, site = who
     element_m2, screening2, ekt, parameters = element
     peak, angle_span, at_rest, factor, nearest = how
     w, words, nodes = scratch
@@ -535,7 +535,7 @@ def draw_group(
     for chunk in range((total + CHUNK - 1) // CHUNK):
         done = chunk * CHUNK
         count = min(CHUNK, total - done)
-        draw_words(first + done, count, channel, step, 0, seed, words)
+        draw_words(first + done, count, channel, step, site, seed, words)
         draw_pairs(first + done, count, samples, words, tables[0], tables[1], grid, w, nodes)
         scatter_chunk(count, m2, (screening2, peak, angle_span), at_rest, w)
         evaluate(count, element_m2, screening2, ekt, parameters, w)

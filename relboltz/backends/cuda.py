@@ -16,7 +16,7 @@ from ..flight import Leg
 from ..grid import PhaseSpace
 from ..model import Model
 from ..moments import Moments, Shells
-from ..stepping import State, StepControl
+from ..stepping import State, StepControl, capacities
 from ..watching import Watch
 from . import cuda_engine as engine
 from . import cuda_kernels as kernels
@@ -93,10 +93,7 @@ class CudaFlight:
         machine.number.copy_to_device(np.stack([start.number, np.zeros_like(start.number)]))
         rows = start.number.reshape(len(model.species), -1)
         machine.highest.copy_to_device(np.stack([rows.max(axis=1), np.zeros(len(rows), np.int64)]))
-        full = np.rint(model.degeneracy * 2.0**start.bits)
-        machine.capacity.copy_to_device(
-            np.where(model.statistics < 0, full, 2.0**62).astype(np.int64)
-        )
+        machine.capacity.copy_to_device(capacities(model, start.bits))
         machine.control.copy_to_device(integers)
         machine.scalars.copy_to_device(scalars)
         self._integers, self._scalars = integers, scalars

@@ -15,19 +15,17 @@ from .cuda_layout import (
     CELLS_X,
     CELLS_Y,
     CHANGE,
+    COUNTS,
     CURRENT,
-    DIFFERENCE,
     ENERGY,
     ENTROPY,
     GO,
     HAVE_RATE,
-    ILLEGAL,
     IMPORTANCE,
     INVERSE,
     LAST_LENGTH,
     LENGTH,
     MOMENTS,
-    MOVED,
     NODES,
     NOW,
     ROWS,
@@ -35,7 +33,6 @@ from .cuda_layout import (
     SYMMETRICAL,
     THERMAL,
     THREADS,
-    TOTAL,
     UNIT,
     XX,
     XY,
@@ -59,9 +56,11 @@ from .cuda_physics import (
 
 
 @kernel
-def prepare(control, scalars, given, number, species, highest, p2, table, change, prefix, tiles):
+def prepare(control, scalars, squares, given, number, species, highest, p2, table, change, prefix,
+            tiles, first_site):  # fmt: skip
     """Logarithms and importance of every cell; clears what the step will add up.
 
+    squares : squared masses of the species and of the screening, site after site
     given : f of every cell, and the largest of every species, to be used instead of the state
         if it has entries
     species : degeneracy, statistics of each; prefix : whole weights of the nodes before, in a tile
@@ -69,22 +68,28 @@ def prepare(control, scalars, given, number, species, highest, p2, table, change
     shared = cuda.shared.array(THREADS, int64)
     if control[STATUS] != GO:
         return
-    t, tile, a = cuda.threadIdx.x, cuda.blockIdx.x, cuda.blockIdx.y
+    t, tile, row = cuda.threadIdx.x, cuda.blockIdx.x, cuda.blockIdx.y
+    kinds = species.shape[0]
+    site, a = row // kinds, row % kinds
     n = p2.size
     i = tile * THREADS + t
     whole = 0
     scale = scalars[UNIT] / species[a, 0]
     if i < n:
-        cell = a * n + i
-        f = given[cell] if given.size > 0 else number[control[CURRENT], cell] * scale
+        cell = row * n + i
+        f = 0.0
+        if given.size > 0:
+            f = given[cell]
+        else:
+            f = number[control[CURRENT], first_site * kinds * n + cell] * scale
         table[cell, 0], table[cell, 1] = logarithms(f, species[a, 1])
         change[control[CHANGE], cell] = 0
         change[2, cell] = 0
         if control[IMPORTANCE] != 0:
-            m2 = scalars[ROWS + a]
-            top = highest[control[CURRENT], a] * scale
+            m2 = squares[site * (kinds + 1) + a]
+            top = highest[control[CURRENT], row] * scale
             if given.size > 0:
-                top = given[species.shape[0] * n + a]
+                top = given[kinds * n + a]
             largest = node_weight(top, top, largest_inverse(scalars, m2))
             weight = node_weight(f, top, inverse_energy(p2[i], m2, scalars[AT_REST]))
             whole = whole_weight(weight, largest)
@@ -100,9 +105,9 @@ def prepare(control, scalars, given, number, species, highest, p2, table, change
         cuda.syncthreads()
         reach *= 2
     if i < n:
-        prefix[a, i] = shared[t] - whole
+        prefix[row, i] = shared[t] - whole
     if t == THREADS - 1:
-        tiles[a, tile] = shared[t]
+        tiles[row, tile] = shared[t]
 
 
 @kernel
@@ -135,24 +140,30 @@ def cumulate(control, prefix, tiles, shift, cumulative, guide):
 
 
 @kernel
-def middle(control, scalars, number, species, capacity, table, change):
-    """Logarithms after the first stage; says if a cell left its bounds."""
+def middle(control, scalars, number, species, capacity, table, change, illegal, first_site):
+    """Logarithms after the first stage; says if a cell of a site left its bounds."""
     if control[STATUS] != GO:
         return
-    i, a = cuda.grid(1), cuda.blockIdx.y
+    i, row = cuda.grid(1), cuda.blockIdx.y
+    kinds = species.shape[0]
+    a = row % kinds
     n = control[NODES]
     if i < n:
-        cell = a * n + i
-        new = number[control[CURRENT], cell] + 2 * change[control[CHANGE], cell]
+        cell = row * n + i
+        held = number[control[CURRENT], first_site * kinds * n + cell]
+        new = held + 2 * change[control[CHANGE], cell]
         if new < 0 or new > capacity[a]:
-            control[ILLEGAL] = 1
+            illegal[row // kinds] = 1
         f = new * (scalars[UNIT] / species[a, 0])
         table[cell, 0], table[cell, 1] = logarithms(f, species[a, 1])
 
 
 @kernel
-def update(control, scalars, number, species, p2, capacity, change, highest, spread):
-    """The new state beside the old one; how far the stages are apart, and the last two steps.
+def update(control, scalars, number, species, p2, capacity, change, highest, spread, illegal,
+           counts, first_site, beside):  # fmt: skip
+    """The new state; how far the stages are apart, and the last two steps.
+
+    beside : 1 puts the new state beside the old one, 0 in its place
 
     spread : sums of the blocks of |C - C before|, of |C| + |C before|, and of N f/E, N f/E^3,
         N f/E^5 with the masses that are expected of the new state
@@ -161,10 +172,13 @@ def update(control, scalars, number, species, p2, capacity, change, highest, spr
     shared_floats = cuda.shared.array(THREADS, float64)
     if control[STATUS] != GO:
         return
-    t, a = cuda.threadIdx.x, cuda.blockIdx.y
+    t, row = cuda.threadIdx.x, cuda.blockIdx.y
+    kinds = species.shape[0]
+    site, a = row // kinds, row % kinds
     i = cuda.blockIdx.x * THREADS + t
     n = control[NODES]
     current, mine = control[CURRENT], control[CHANGE]
+    target = 1 - current if beside != 0 else current
     moved = 0
     difference = 0
     held = 0
@@ -175,16 +189,16 @@ def update(control, scalars, number, species, p2, capacity, change, highest, spr
     third = 0.0
     fifth = 0.0
     if i < n:
-        cell = a * n + i
+        cell = row * n + i
         d1 = change[mine, cell]
         d2 = change[2, cell]
-        held = number[current, cell]
+        held = number[current, first_site * kinds * n + cell]
         new = held + d1 + d2
         if control[SYMMETRICAL] == 0:
             new = min(max(new, 0), capacity[a])
         elif new < 0 or new > capacity[a]:
-            control[ILLEGAL] = 1
-        number[1 - current, cell] = new
+            illegal[site] = 1
+        number[target, first_site * kinds * n + cell] = new
         moved = abs(d1)
         difference = abs(d2 - d1)
         if control[HAVE_RATE] != 0:
@@ -205,16 +219,16 @@ def update(control, scalars, number, species, p2, capacity, change, highest, spr
     first = block_sum(shared_floats, first)
     third = block_sum(shared_floats, third)
     fifth = block_sum(shared_floats, fifth)
-    block = a * cuda.gridDim.x + cuda.blockIdx.x
+    block = row * cuda.gridDim.x + cuda.blockIdx.x
     if t == 0:
         spread[block, 0] = apart
         spread[block, 1] = size
         spread[block, 2] = first
         spread[block, 3] = third
         spread[block, 4] = fifth
-        cuda.atomic.add(control, MOVED, moved)
-        cuda.atomic.add(control, DIFFERENCE, difference)
-        cuda.atomic.add(control, TOTAL, total)
+        cuda.atomic.add(counts, COUNTS * site, moved)
+        cuda.atomic.add(counts, COUNTS * site + 1, difference)
+        cuda.atomic.add(counts, COUNTS * site + 2, total)
     shared[t] = new
     cuda.syncthreads()
     half = THREADS // 2
@@ -224,7 +238,7 @@ def update(control, scalars, number, species, p2, capacity, change, highest, spr
         cuda.syncthreads()
         half //= 2
     if t == 0:
-        cuda.atomic.max(highest, (1 - current, a), shared[0])
+        cuda.atomic.max(highest, (1 - current, row), shared[0])
 
 
 # --- what is measured of a state ----------------------------------------------------------------

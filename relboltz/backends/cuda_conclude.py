@@ -277,9 +277,12 @@ def node_sums(shared, number, row, group, g, n, unit, p2, m2, at_rest):
 
 
 @piece
-def solve_masses(shared, control, scalars, number, row, group, p2, model, work, width):
+def solve_masses(
+    shared, control, scalars, number, row, group, p2, model, start, first, work, width
+):  # fmt: skip
     """The masses by Newton's iteration over all nodes of a row of the state.
 
+    start, first : where squared masses of a similar state are found
     model : K, constant m^2, screening coupling. work : m^2 and the squared screening mass, Y,
     slope, step; how far the iteration is; three sums of every species; the matrix.
     """
@@ -288,7 +291,7 @@ def solve_masses(shared, control, scalars, number, row, group, p2, model, work, 
     n = control[NODES]
     if t == 0:
         for a in range(width):
-            work[a] = scalars[ROWS + NOW * width + a]
+            work[a] = start[first + a]
         work[4 * width] = 0.0  # passes that changed next to nothing
     cuda.syncthreads()
     for _ in range(100):
@@ -454,8 +457,9 @@ def conclude(
         keep_rates(scalars, channels, sums, flows)
     if verdict[1] != 0:
         solve_masses(
-            shared, control, scalars, number, 1 - control[CURRENT], group, p2, model, work, width
-        )
+            shared, control, scalars, number, 1 - control[CURRENT], group, p2, model,
+            scalars, ROWS + NOW * width, work, width,
+        )  # fmt: skip
     cuda.syncthreads()
     if t == 0:
         if control[STATUS] == GO:

@@ -29,12 +29,12 @@ from numba import float64, int64
 
 from relboltz.backends.cuda_engine import device_function, kernel
 from relboltz.backends.cuda_events import (
-    both_occupied, event_flow, independent, move, partner_shift, stratified,
+    both_occupied, event_flow, independent, move, partner_shift, slot_of, stratified,
 )
 from relboltz.backends.cuda_layout import (
     ANGLE_SPAN, AT_REST, BELOW, CHANGE, EACH, EKT, ELEMENT, EVERYTHING, FACTOR, FORWARD, GO,
     IMPORTANCE, K1, K2, K3, LEG_A, LOST, MOVES, NEGATIVE, NET, NODES,
-    ONLY_P, OWN, P, PEAK, POSITIVE, ROWS, SAMPLES, SCALE, SEED, SHARED_SUMS, SINGLE, STATUS,
+    ONLY_P, OWN, P, PEAK, POSITIVE, SAMPLES, SCALE, SEED, SHARED_SUMS, SINGLE, SPECIES, STATUS,
     STEP, SUMS, THREADS,
 )
 from relboltz.backends.cuda_physics import (
@@ -79,10 +79,13 @@ matrix_element = device_function(matrix_element)
 
 
 def draw(
-    control, scalars, geometry, channels, channel_scalars, blocks, cumulative, guide, table,
-    nodes, weights, ratios, change, sums, first_block, shift, land, use,
+    control, scalars, squares, geometry, channels, channel_scalars, blocks, cumulative, guide,
+    table, nodes, weights, ratios, change, sums, first_block, first_site, shift, land, use,
 ):
-    """Draw the samples of a block; land and keep them, and use them, if asked to."""
+    """Draw the samples of a block at a site; land and keep them, and use them, if asked to.
+
+    Cells and tables of a species lie behind those of all species of the sites before.
+    """
     shared = cuda.shared.array(SHARED, float64)
     if control[STATUS] != GO:
         return
@@ -90,8 +93,10 @@ def draw(
     block = cuda.blockIdx.x + first_block
     channel = blocks[block, 0]
     n = control[NODES]
-    kind_1, kind_2 = channels[channel, K1], channels[channel, K2]
-    kind_3, kind_p = channels[channel, K3], channels[channel, P]
+    before = cuda.blockIdx.y * control[SPECIES]
+    kind_1, kind_2 = before + channels[channel, K1], before + channels[channel, K2]
+    kind_3, kind_p = before + channels[channel, K3], before + channels[channel, P]
+    site = WORD(first_site + cuda.blockIdx.y)
     element = channels[channel, ELEMENT]
     samples = channels[channel, SAMPLES]
     only_p = channels[channel, ONLY_P]
@@ -109,9 +114,9 @@ def draw(
         for i in range(6):
             shared[CELLS + i] = geometry[i]
         for i in range(4):
-            shared[M2 + i] = scalars[ROWS + channels[channel, K1 + i]]
-            shared[LEGS + i] = scalars[ROWS + channels[channel, LEG_A + i]]
-        shared[SCREENED] = scalars[ROWS + cumulative.shape[0]]
+            shared[M2 + i] = squares[before + cuda.blockIdx.y + channels[channel, K1 + i]]
+            shared[LEGS + i] = squares[before + cuda.blockIdx.y + channels[channel, LEG_A + i]]
+        shared[SCREENED] = squares[before + cuda.blockIdx.y + control[SPECIES]]
         shared[PEAKED] = channel_scalars[channel, PEAK]
         shared[SPANNED] = channel_scalars[channel, ANGLE_SPAN]
         shared[WEIGHED] = channel_scalars[channel, FACTOR]
@@ -124,14 +129,14 @@ def draw(
     for i in range(EACH):
         if thread * EACH + i >= blocks[block, 2]:
             for branch in range(ROOTS):
-                weights[((cuda.blockIdx.x * EACH + i) * ROOTS + branch) * THREADS + thread] = 0.0
+                weights[slot_of(i * ROOTS + branch, ROOTS)] = 0.0
             continue
         sample = first + thread * EACH + i
         cells = (shared[CELLS], shared[CELLS + 1], shared[CELLS + 2])
         h = (shared[CELLS + 3], shared[CELLS + 4], shared[CELLS + 5])
         m2 = (shared[M2], shared[M2 + 1], shared[M2 + 2], shared[M2 + 3])
         w0, w1, w2, w3 = philox(
-            WORD(sample), WORD(channel), step, WORD(0), key_0, key_1
+            WORD(sample), WORD(channel), step, site, key_0, key_1
         )
         p, chance_p = stratified(
             cumulative, guide, kind_p, sample, int64(w0), samples, shift, even
@@ -146,7 +151,7 @@ def draw(
     if gathered != 0:
         add(change, row, last_p, gathered)
     cuda.syncthreads()
-    block_sums(shared, sums[block])
+    block_sums(shared, sums[cuda.blockIdx.y * blocks.shape[0] + block])
 
 
 draw = kernel(draw, cached={cached}, max_registers={registers})
@@ -164,7 +169,7 @@ THROUGH_CM = """        k, chance_k = independent(cumulative, guide, kind_3, int
             p3, k3, m2, (uniform(w2), uniform(w3)),
             (shared[SCREENED], shared[PEAKED], shared[SPANNED]), shared[RESTING],
         )
-        slot = np.uint32((cuda.blockIdx.x * EACH + i) * THREADS + thread)
+        slot = slot_of(i, 1)
 {weigh}
         low = -1.0
         high = -1.0
@@ -244,7 +249,7 @@ THROUGH_ROOTS = """        area = 4.0 * (0.5 * cells[0] * h[0]) * (0.5 * cells[1
         size = cells[0] * cells[1] * cells[2]
         inverse_q = area * size * 4294967296.0 / float(chance_p)
         v0, v1, v2, _ = philox(
-            WORD(sample), WORD(channel | MORE_WORDS), step, WORD(0), key_0, key_1
+            WORD(sample), WORD(channel | MORE_WORDS), step, site, key_0, key_1
         )
         k1x = (uniform(w2) - 0.5) * cells[0] * h[0]
         k1y = (uniform(w3) - 0.5) * cells[1] * h[1]
@@ -255,9 +260,7 @@ THROUGH_ROOTS = """        area = 4.0 * (0.5 * cells[0] * h[0]) * (0.5 * cells[1
         for branch in range(2):
             sign = 1.0 - 2.0 * branch
             k1, k3, s, t, weight = root_event(p3, free, k1x, k1y, m2, sign, {through_k3})
-            slot = np.uint32(
-                ((cuda.blockIdx.x * EACH + i) * 2 + branch) * THREADS + thread
-            )
+            slot = slot_of(i * 2 + branch, 2)
             k = nearest_node(k3, cells, h)
             cell_3 = np.uint32(kind_3 * n + int64(max(k, 0.0)))
             weight = weight if k >= 0.0 else 0.0

@@ -255,6 +255,14 @@ def device() -> dict[str, Any]:
     }
 
 
+@cache
+def multiprocessors() -> int:
+    """Of the GPU in use."""
+    if SIMULATED:
+        return 1
+    return int(toolkit().get_current_device().MULTIPROCESSOR_COUNT)
+
+
 def free_memory() -> int:
     """Bytes of the GPU's memory that are free now."""
     if SIMULATED:

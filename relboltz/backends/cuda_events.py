@@ -14,7 +14,6 @@ from .cuda_layout import (
     EACH,
     FORWARD,
     GO,
-    ILLEGAL,
     K1,
     K2,
     K3,
@@ -133,6 +132,13 @@ def cells_of(nodes, j, shift, conserving):
 
 
 @piece
+def slot_of(i, roots):
+    """Where the i-th event of this thread is kept: in the order of sites and blocks."""
+    block = cuda.blockIdx.y * cuda.gridDim.x + cuda.blockIdx.x
+    return np.uint32((block * EACH * roots + i) * THREADS + cuda.threadIdx.x)
+
+
+@piece
 def partner_shift(control, channels, channel):
     """Takes p + k3 - k1, all as cells of their species, to the cell of k2."""
     a = channels[channel, K1] + channels[channel, K2]
@@ -166,7 +172,7 @@ def apply(
     last_p = np.uint32(0)
     gathered = 0
     for i in range(EACH * roots):
-        j = np.uint32((cuda.blockIdx.x * EACH * roots + i) * THREADS + t)
+        j = slot_of(i, roots)
         weight = float64(weights[j])
         if weight > 0.0:
             r = ratios[j]
@@ -202,6 +208,7 @@ def apply(
     net = block_sum(shared, net)
     moves = block_sum(shared, moves)
     refused = block_sum(shared, refused)
+    block += cuda.blockIdx.y * blocks.shape[0]
     if t == 0:
         sums[block, FORWARD] = forward
         sums[block, NET] = net
@@ -214,13 +221,15 @@ def demands(
     control, scalars, channels, blocks, nodes, weights, ratios, table, loss, gain,
     first_block, roots, conserving, coarser,
 ):  # fmt: skip
-    """What all events together want to take from, and to put into, every cell (rounded up)."""
-    t = cuda.threadIdx.x
+    """What all events together want to take from, and to put into, every cell (rounded up).
+
+    coarser : by how much the quanta of a site are enlarged for it
+    """
     block = cuda.blockIdx.x + first_block
     shift = partner_shift(control, channels, blocks[block, 0])
-    scale = scalars[SCALE] / coarser
+    scale = scalars[SCALE] / coarser[cuda.blockIdx.y]
     for i in range(EACH * roots):
-        j = np.uint32((cuda.blockIdx.x * EACH * roots + i) * THREADS + t)
+        j = slot_of(i, roots)
         weight = float64(weights[j])
         if weight > 0.0:
             r = ratios[j]
@@ -239,16 +248,24 @@ def demands(
 
 
 @kernel
-def limits(control, number, change, species, capacity, loss, gain, low, high, stage, allowance):
+def limits(control, number, change, species, capacity, loss, gain, low, high, allowances, stage,
+           first_site):  # fmt: skip
     """s = min(1, f / 2D) for losses and, for fermions, min(1, (1 - f) / 2G) for gains.
 
-    Also clears the change that is to be found again.
+    allowances : part of it that a site may use; 0: the site needs no limits. Also clears the
+    change that is to be found again.
     """
-    i, a = cuda.grid(1), cuda.blockIdx.y
+    i, row = cuda.grid(1), cuda.blockIdx.y
+    kinds = species.shape[0]
+    a, allowance = row % kinds, allowances[row // kinds]
     n = control[NODES]
-    if i < n:
-        cell = a * n + i
-        held = number[control[CURRENT], cell]
+    if i < n and allowance == 0.0:
+        low[row * n + i] = 1.0
+        high[row * n + i] = 1.0
+        change[control[CHANGE] if stage == 1 else 2, row * n + i] = 0
+    elif i < n:
+        cell = row * n + i
+        held = number[control[CURRENT], first_site * kinds * n + cell]
         if stage == 2:
             held += 2 * change[control[CHANGE], cell]
         s = allowance * held / (2.0 * loss[cell]) if loss[cell] > 0 else 1.0
@@ -261,16 +278,18 @@ def limits(control, number, change, species, capacity, loss, gain, low, high, st
 
 
 @kernel
-def check(control, number, capacity, change, stage):
-    """Whether a stage leaves every cell within its bounds."""
-    i, a = cuda.grid(1), cuda.blockIdx.y
+def check(control, number, capacity, change, illegal, stage, first_site):
+    """Whether a stage leaves every cell of every site within its bounds."""
+    i, row = cuda.grid(1), cuda.blockIdx.y
+    kinds = capacity.size
     n = control[NODES]
     if i < n:
-        cell = a * n + i
-        new = number[control[CURRENT], cell] + change[control[CHANGE], cell]
+        cell = row * n + i
+        held = number[control[CURRENT], first_site * kinds * n + cell]
+        new = held + change[control[CHANGE], cell]
         new += change[control[CHANGE], cell] if stage == 1 else change[2, cell]
-        if new < 0 or new > capacity[a]:
-            control[ILLEGAL] = 1
+        if new < 0 or new > capacity[row % kinds]:
+            illegal[row // kinds] = 1
 
 
 @kernel
@@ -279,12 +298,11 @@ def gross(
     first_block, roots, conserving,
 ):  # fmt: skip
     """What comes in and what goes out, apart: e^x into the nodes, e^y out of them."""
-    t = cuda.threadIdx.x
     block = cuda.blockIdx.x + first_block
     channel = blocks[block, 0]
     shift = partner_shift(control, channels, channel)
     for i in range(EACH * roots):
-        j = np.uint32((cuda.blockIdx.x * EACH * roots + i) * THREADS + t)
+        j = slot_of(i, roots)
         weight = float64(weights[j])
         if weight > 0.0:
             r = ratios[j]

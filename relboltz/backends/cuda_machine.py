@@ -20,6 +20,7 @@ from ..collisions import (
 )
 from ..errors import InputError, RunError
 from ..grid import PhaseSpace
+from ..masses import MassModel
 from ..model import Model
 from ..stepping import MOST_BITS
 from . import cuda_engine as engine
@@ -79,7 +80,13 @@ class Machine:
         sampling: Sampling,
         precision: str,
         elements: Elements,
+        sites: int = 1,
+        batch: int = 1,
+        most_events: float = math.inf,
     ):
+        """sites : of the state; batch : sites that collide at once; most_events : bytes to keep"""
+        self.sites, self.batch, self._most_events = sites, batch, most_events
+        self.first_site, self.count = 0, batch
         self.grid, self.model, self.sampling = grid, model, sampling
         self.precision, self.elements = precision, elements
         self.channels = channels(model, sampling.symmetrical)
@@ -87,7 +94,6 @@ class Machine:
         self.species, self.nodes = len(model.species), grid.size
         self.cells = self.species * self.nodes
         self.tiles = -(-self.nodes // k.THREADS)
-        self.over_cells = ((self.tiles, self.species), k.THREADS)
         self.roots = 1 if sampling.sampling == "cm" else 2
         self.conserving = int(sampling.projection == "conserving")
         self.stream: Any = 0 if engine.SIMULATED else cuda.stream()
@@ -100,6 +106,11 @@ class Machine:
         self._graph: Callable[[], None] | None = None
         self._compiled = False
         self._compile_draw()
+
+    @property
+    def over_cells(self) -> tuple[tuple[int, int], int]:
+        """Blocks and threads for all cells of the sites at work."""
+        return (self.tiles, self.species * self.count), k.THREADS
 
     # -- memory ----------------------------------------------------------------------------------
 
@@ -128,13 +139,7 @@ class Machine:
         coupling = model.mass_coupling
         numbers = [*coupling.ravel(), *model.constant_mass_squared, *screening]
         self.mass_model = self.to(numbers, np.float64)
-        groups: dict[tuple, int] = {}
-        of_species = []
-        for a in range(self.species):
-            key = (*coupling[a], model.constant_mass_squared[a], screening[a])
-            couples = coupling[a].any() or screening[a] != 0
-            of_species.append(groups.setdefault(key, len(groups)) if couples else -1)
-        self.groups = self.to(of_species, np.int64)
+        self.groups = self.to(MassModel.of(grid, model).group, np.int64)
 
     def _plan(
         self, kinds: list[int], parameters: list[list[float]]
@@ -166,39 +171,45 @@ class Machine:
 
     def _allocate_cells(self) -> None:
         s, n = self.species, self.nodes
+        rows, cells = s * self.batch, self.cells * self.batch
+        blocks = max(1, self.blocks * self.batch)
         bits = max(0, (n - 1).bit_length())
         self.shift = 32 - bits
-        self.number = self.new((2, self.cells), np.int64)
-        self.change = self.new((3, self.cells), np.int64)
-        self.table = self.new((self.cells, 2), np.float64)
-        self.prefix = self.new((s, n), np.int32)
-        self.tile_sums = self.new((s, self.tiles), np.int64)
-        self.cumulative = self.new((s, n + 1), np.int64)
-        self.guide = self.new((s, 1 << bits), np.int32)
-        self.highest = self.new((2, s), np.int64)
-        self.spread = self.new((s * self.tiles, 5), np.float64)
-        self.sums = self.new((max(1, self.blocks), k.SUMS), np.float64)
-        self.sums_2 = self.new((max(1, self.blocks), k.SUMS), np.float64)
+        self.number = cuda.device_array((2, self.sites * self.cells), np.int64)
+        self.change = self.new((3, cells), np.int64)
+        self.table = self.new((cells, 2), np.float64)
+        self.prefix = self.new((rows, n), np.int32)
+        self.tile_sums = self.new((rows, self.tiles), np.int64)
+        self.cumulative = self.new((rows, n + 1), np.int64)
+        self.guide = self.new((rows, 1 << bits), np.int32)
+        self.highest = self.new((2, rows), np.int64)
+        self.spread = self.new((rows * self.tiles, 5), np.float64)
+        self.sums = self.new((blocks, k.SUMS), np.float64)
+        self.sums_2 = self.new((blocks, k.SUMS), np.float64)
         self.flows = self.new((max(1, len(self.channels)), 2), np.float64)
         self.totals = self.new(k.SUMS + 2, np.float64)
         self.work = self.new(7 * (s + 1) + 1 + s * s, np.float64)
         self.control = self.new(k.CONTROLS, np.int64)
         self.scalars = self.new(k.ROWS + k.MASS_ROWS * (s + 1), np.float64)
+        self.squares = self.scalars[k.ROWS : k.ROWS + s + 1]
+        self.illegal = self.control[k.ILLEGAL : k.ILLEGAL + 1]
+        self.counts = self.control[k.MOVED : k.MOVED + k.COUNTS]
         self.capacity = self.new(s, np.int64)
         self.nothing = self.to(np.empty(0), np.float64)
         self.final = self.new(self.cells, np.float64)
         self.limits = (
-            *(self.new(self.cells, np.int64) for _ in range(2)),
-            *(self.new(self.cells, np.float64) for _ in range(2)),
+            *(self.new(cells, np.int64) for _ in range(2)),
+            *(self.new(cells, np.float64) for _ in range(2)),
         )
 
     def _allocate_events(self) -> None:
         """Room for as many blocks of events as are needed, or as fit: then they are redrawn."""
         per_block = event_bytes(self.precision) * k.SPAN * self.roots
         room = 0.9 * engine.free_memory() - ESTIMATE_BYTES * self.cells
+        room = min(room, self._most_events) / self.batch
         countable = (2**32 - 1) // (k.SPAN * self.roots)  # slots are counted in 32 bits
-        self.slab = max(1, min(self.blocks, int(room / per_block), countable))
-        events = self.slab * k.SPAN * self.roots
+        self.slab = max(1, min(self.blocks, int(room / per_block), countable // self.batch))
+        events = self.slab * self.batch * k.SPAN * self.roots
         weight = np.float32 if self.precision == "float32" else np.float64
         self.event_nodes = cuda.device_array((4, events), np.int32)
         self.event_weights = cuda.device_array(events, weight)
@@ -247,6 +258,7 @@ class Machine:
         control[k.SEED] = sampling.seed
         control[k.IMPORTANCE] = sampling.pairs == "importance"
         control[k.NODES] = grid.size
+        control[k.SPECIES] = self.species
         control[k.CELLS_X], control[k.CELLS_Y] = grid.momentum_cells[:2]
         scalars[k.UNIT] = unit
         scalars[k.NOISE] = np.nan
@@ -271,8 +283,9 @@ class Machine:
         grid, threads = self.over_cells
         f = self.nothing if given is None else given
         kernels.prepare[grid, threads, self.stream](
-            self.control, self.scalars, f, self.number, self.species_numbers, self.highest,
-            self.p2, self.table, self.change, self.prefix, self.tile_sums,
+            self.control, self.scalars, self.squares, f, self.number, self.species_numbers,
+            self.highest, self.p2, self.table, self.change, self.prefix, self.tile_sums,
+            self.first_site,
         )  # fmt: skip
         kernels.cumulate[grid, threads, self.stream](
             self.control, self.prefix, self.tile_sums, self.shift, self.cumulative, self.guide
@@ -285,11 +298,11 @@ class Machine:
 
     def draw(self, first: int, count: int, sums: Any, use: bool, land: bool = True) -> None:
         """Draw and keep the events of some blocks; use: apply them as well."""
-        self.draw_kernel[count, k.THREADS, self.stream](
-            self.control, self.scalars, self.geometry, self.channel_integers, self.channel_floats,
-            self.block_table, self.cumulative, self.guide, self.table,
+        self.draw_kernel[(count, self.count), k.THREADS, self.stream](
+            self.control, self.scalars, self.squares, self.geometry, self.channel_integers,
+            self.channel_floats, self.block_table, self.cumulative, self.guide, self.table,
             self.event_nodes, self.event_weights, self.event_ratios, self.change, sums,
-            first, self.shift, int(land), int(use),
+            first, self.first_site, self.shift, int(land), int(use),
         )  # fmt: skip
 
     def draw_all(self, use: bool) -> None:
@@ -315,7 +328,7 @@ class Machine:
         low, high = limits or (self.nothing, self.nothing)
 
         def action(first: int, count: int) -> None:
-            kernels.apply[count, k.THREADS, self.stream](
+            kernels.apply[(count, self.count), k.THREADS, self.stream](
                 *self._events(), self.change, low, high, self.sums_2,
                 first, self.roots, self.conserving, stage,
             )  # fmt: skip
@@ -327,16 +340,21 @@ class Machine:
         grid, threads = self.over_cells
         kernels.middle[grid, threads, self.stream](
             self.control, self.scalars, self.number, self.species_numbers, self.capacity,
-            self.table, self.change,
+            self.table, self.change, self.illegal, self.first_site,
+        )  # fmt: skip
+
+    def update(self, beside: bool) -> None:
+        """The new state, beside the old one or in its place."""
+        grid, threads = self.over_cells
+        kernels.update[grid, threads, self.stream](
+            self.control, self.scalars, self.number, self.species_numbers, self.p2, self.capacity,
+            self.change, self.highest, self.spread, self.illegal, self.counts, self.first_site,
+            int(beside),
         )  # fmt: skip
 
     def conclude(self) -> None:
         """The new state, its masses, and the verdict on the step."""
-        grid, threads = self.over_cells
-        kernels.update[grid, threads, self.stream](
-            self.control, self.scalars, self.number, self.species_numbers, self.p2, self.capacity,
-            self.change, self.highest, self.spread,
-        )  # fmt: skip
+        self.update(True)
         kernels.conclude[1, k.WIDE, self.stream](
             self.control, self.scalars, self.sums, self.sums_2, self.spread,
             self.channel_integers, self.number, self.groups, self.species_numbers, self.p2,
@@ -370,63 +388,85 @@ class Machine:
         control = self.control.copy_to_host()
         control[k.STATUS], control[k.MANUAL] = k.GO, 1
         self.control.copy_to_device(control)
-        self.prepare()
-        self.draw_all(False)
-        limited = self._stage(1)
-        kernels.merge[-(-self.blocks // k.THREADS), k.THREADS, self.stream](self.sums, self.sums_2)
-        self.middle()
-        limited = max(limited, self._stage(2))
+        limited = self.limited_stages()
         scalars = self.scalars.copy_to_host()
-        scalars[k.LIMITED] = limited
+        scalars[k.LIMITED] = limited[0]
         self.scalars.copy_to_device(scalars)
         self.conclude()
 
-    def _stage(self, stage: int) -> float:
-        """A stage, limited only if a cell asks for it; returns the part that limits refused."""
+    def limited_stages(self) -> NDArray[np.float64]:
+        """Both stages, each limited where a cell asks for it; the part refused at every site."""
+        self.prepare()
+        self.draw_all(False)
+        limited = self._stage(1)
+        rows = self.blocks * self.batch
+        kernels.merge[-(-rows // k.THREADS), k.THREADS, self.stream](self.sums, self.sums_2)
+        self.middle()
+        return np.maximum(limited, self._stage(2))
+
+    def site_sums(self, sums: Any, column: int) -> NDArray[np.float64]:
+        """Sums of a column over the blocks of every site at work."""
+        values = sums.copy_to_host()[: self.blocks * self.count, column]
+        return values.reshape(self.count, -1).sum(axis=1)
+
+    def _stage(self, stage: int) -> NDArray[np.float64]:
+        """A stage, limited only at sites that ask for it; the part that limits refused there."""
         self.apply(stage)
         scale = float(self.scalars.copy_to_host()[k.SCALE])
-        wanted = scale * float(self.sums_2.copy_to_host()[:, k.MOVES].sum())
-        fits = not wanted >= k.LARGEST_SUM
-        if not self.sampling.symmetrical and not fits:
+        wanted = scale * self.site_sums(self.sums_2, k.MOVES)
+        fits = ~(wanted >= k.LARGEST_SUM)
+        nothing = np.zeros(self.count)
+        if not self.sampling.symmetrical:
+            if fits.all():
+                return nothing
             raise RunError("the step is far too long: what it moves does not fit 64-bit numbers")
-        if not self.sampling.symmetrical or (fits and self._legal(stage)):
-            return 0.0
-        coarser = 1.0 if fits else 2.0 ** math.ceil(math.log2(wanted / k.LARGEST_SUM))
+        legal = fits & self.legal(stage)
+        if legal.all():
+            return nothing
+        excess = np.maximum(wanted / k.LARGEST_SUM, 1.0)
+        coarser = np.where(fits, 1.0, 2.0 ** np.ceil(np.log2(excess)))
+        coarser_there = self.to(coarser, np.float64)
         loss, gain, low, high = self.limits
         for demand in (loss, gain):
-            demand.copy_to_device(np.zeros(self.cells, np.int64))
+            demand.copy_to_device(np.zeros(self.cells * self.batch, np.int64))
 
         def add_demands(first: int, count: int) -> None:
-            kernels.demands[count, k.THREADS, self.stream](
-                *self._events(), loss, gain, first, self.roots, self.conserving, coarser
+            kernels.demands[(count, self.count), k.THREADS, self.stream](
+                *self._events(), loss, gain, first, self.roots, self.conserving, coarser_there
             )
 
         self.with_events(add_demands)
-        allowance = 0.5
+        allowance = np.where(legal, 0.0, 0.5)
         grid, threads = self.over_cells
         for _ in range(20):
             kernels.limits[grid, threads, self.stream](
                 self.control, self.number, self.change, self.species_numbers, self.capacity, loss,
-                gain, low, high, stage, allowance / coarser,
+                gain, low, high, self.to(allowance / coarser, np.float64), stage, self.first_site,
             )  # fmt: skip
             self.apply(stage, (low, high))
-            if self._legal(stage):
-                sums = self.sums_2.copy_to_host()
-                moves = float(sums[:, k.MOVES].sum())
-                return float(sums[:, k.NEGATIVE].sum()) / moves if moves > 0 else 0.0
-            allowance *= 0.25
+            legal = self.legal(stage)
+            if legal.all():
+                moves = self.site_sums(self.sums_2, k.MOVES)
+                refused = self.site_sums(self.sums_2, k.NEGATIVE)
+                return np.divide(refused, moves, out=nothing, where=moves > 0)
+            allowance = np.where(legal, allowance, np.maximum(0.25 * allowance, 1e-12))
         raise RunError("the limiter found no legal step; shorten time.step")
 
-    def _legal(self, stage: int) -> bool:
+    def legal(self, stage: int) -> NDArray[np.bool_]:
+        """Whether the stage leaves every cell within its bounds, by site."""
+        self.clear_illegal()
         grid, threads = self.over_cells
         kernels.check[grid, threads, self.stream](
-            self.control, self.number, self.capacity, self.change, stage
-        )
-        control = self.control.copy_to_host()
-        legal = control[k.ILLEGAL] == 0
-        control[k.ILLEGAL] = 0
-        self.control.copy_to_device(control)
-        return bool(legal)
+            self.control, self.number, self.capacity, self.change, self.illegal, stage,
+            self.first_site,
+        )  # fmt: skip
+        found = self.illegal.copy_to_host()[: self.count] == 0
+        self.clear_illegal()
+        return found
+
+    def clear_illegal(self) -> None:
+        """No site is known to have left its bounds."""
+        self.illegal.copy_to_device(np.zeros(self.illegal.shape, np.int64))
 
     def flows_of(self, channel_flows: NDArray[np.float64]) -> Flows:
         """Forward and backward flows of processes from those of channels."""
@@ -488,7 +528,7 @@ class Machine:
         gain, loss = (self.new(self.cells, np.int64) for _ in range(2))
 
         def gross(first: int, count: int) -> None:
-            kernels.gross[count, k.THREADS, self.stream](
+            kernels.gross[(count, 1), k.THREADS, self.stream](
                 *self._events(), gain, loss, first, self.roots, self.conserving
             )
 

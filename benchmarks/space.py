@@ -1,0 +1,191 @@
+"""Everything that is claimed of matter in space, measured through the public interface.
+
+    python benchmarks/space.py [paper paper3d shares large agreement] [--backend B] [--json F]
+
+``shares`` and ``large`` need a GPU with 40 GB of memory.
+"""
+
+import argparse
+import json
+import sys
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+
+import relboltz as rb
+from relboltz.config import Settings
+from relboltz.initial import evaluate, starting_states
+from relboltz.simulation import Run
+
+FIGURES: dict = {}
+BACKEND = "auto"
+
+
+def tell(name: str, value: object) -> None:
+    """Print a figure and keep it."""
+    FIGURES[name] = value
+    print(f"{name:72s} {value}", flush=True)
+
+
+def spread(values) -> float:
+    """(max - min) / mean."""
+    return float((values.max() - values.min()) / values.mean())
+
+
+def relaxes(label: str, momentum_cells, **options) -> None:
+    """The paper's Fig. 7 and 8: gluons with a gradient, the mixture to 20 fm."""
+    model = rb.qcd(0.3)
+    grid = rb.PhaseSpace(momentum_cells, 2.0, [10, 10, 1], 3.0)
+    start = {"g": rb.initial.gradient(0.1, 0.2)}
+    options = dict(every=0.5, backend=BACKEND, progress=False, marginals=["x", "y"], **options)
+    rb.solve(model, grid, start, end=0.01, **options)  # compiles
+    began = time.perf_counter()
+    ds = rb.solve(model, grid, start, end=20.0, **options)
+    tell(f"{label}: seconds of solve()", round(time.perf_counter() - began, 2))
+    tell(f"{label}: steps, last step [fm]", (int(ds.attrs["steps"]), round(float(ds.step[-1]), 3)))
+    for name in ("g", "u"):
+        f = ds.f_x.sel(species=name).values
+        first = spread(f[0]) if f[0].max() > 0 else 0.0
+        tell(
+            f"{label}: spread of f_{name}(x), first and last",
+            (f"{first:.3f}", f"{spread(f[-1]):.1e}"),
+        )
+        m2 = ds.mass_squared.sel(species=name).values
+        tell(
+            f"{label}: spread of m2_{name}, first and last",
+            (f"{spread(m2[0]):.3f}", f"{spread(m2[-1]):.1e}"),
+        )
+    energy = ds.total_energy_total.values
+    tell(f"{label}: change of total energy, relative", f"{energy[-1] / energy[0] - 1:.1e}")
+    tell(f"{label}: change of charges [quanta]", int(np.abs(ds.charge_drift).max()))
+    tell(f"{label}: refused at momentum faces, part of all",
+         f"{float(ds.refused_number[-1].sum() / ds.total_number[-1].sum()):.1e}")  # fmt: skip
+
+
+def paper() -> None:
+    """10 x 10 x 1 space cells, 10 x 10 x 1 momentum cells, nearest, as in the paper."""
+    relaxes("Fig. 7 and 8, [10, 10, 1], nearest", [10, 10, 1], projection="nearest")
+
+
+def paper3d() -> None:
+    """The same with 10^3 momentum cells, conserving, 4 samples."""
+    relaxes("Fig. 7 and 8, 10^3, conserving", 10, samples=4)
+
+
+def stepped(model, grid, start, steps: int, **options):
+    """Seconds per step of each part of a run, the run, and its Dataset."""
+    length = options.pop("step", 0.01)
+    settings = Settings.from_options(
+        end=steps * length, step=length, every=steps * length, snapshots=[], backend=BACKEND,
+        **options,
+    )  # fmt: skip
+    f = evaluate(starting_states(start, model), grid, model)
+    run = Run(model, grid, f, settings)
+    spent = dict.fromkeys(("sweep", "masses", "collide", "save"), 0.0)
+    calls = dict.fromkeys(spent, 0)
+    for name in spent:
+        method = getattr(run.backend, name)
+
+        def timed(*arguments, method=method, name=name):
+            began = time.perf_counter()
+            result = method(*arguments)
+            if calls[name] > 4:  # the first calls compile
+                spent[name] += time.perf_counter() - began
+            calls[name] += 1
+            return result
+
+        setattr(run.backend, name, timed)
+    ds = run.go()
+    per_step = {name: spent[name] / max(1, calls[name] - 5) * calls[name] / steps for name in spent}
+    return per_step, run, ds
+
+
+def shares() -> None:
+    """Where the time of a step goes: 10 x 10 x 1 x 30^3, mixture."""
+    model = rb.qcd(0.3)
+    grid = rb.PhaseSpace(30, 2.0, [10, 10, 1], 3.0)
+    warm = rb.initial.gaussian(0.3, [0.8, 0.8, 0.6])
+    start = {"g": rb.initial.gradient(0.1, 0.2), "quarks": warm, "antiquarks": warm}
+    for samples in (16, 4):
+        spent, run, _ = stepped(model, grid, start, 12, samples=samples)
+        label = f"10 x 10 x 1 x 30^3 mixture, {samples} samples"
+        total = sum(spent.values())
+        tell(f"{label}: ms per step", {k: round(1e3 * v, 2) for k, v in spent.items()})
+        tell(f"{label}: transport, part of the step",
+             round((spent["sweep"] + spent["save"]) / total, 3))  # fmt: skip
+        tell_memory(label, run)
+
+
+def tell_memory(label: str, run) -> None:
+    """Memory in copies of the state."""
+    if run.backend.name != "cuda":
+        return
+    state = 8 * run.grid.sites * run.grid.size * len(run.model.species)
+    taken = run.backend.allocated
+    tell(f"{label}: memory [GiB], copies of the state",
+         (round(taken / 2**30, 2), round(taken / state, 2)))  # fmt: skip
+
+
+def large() -> None:
+    """States of 4 and 7.5 GB."""
+    for label, model, cells, space, samples in (
+        ("20^3 x 40^3 gluons, 4 samples", rb.gluons(0.3), 40, 20, 4),
+        ("16^3 x 32^3 mixture, 2 samples", rb.qcd(0.3), 32, 16, 2),
+    ):
+        grid = rb.PhaseSpace(cells, 2.0, space, 3.0)
+        shape = rb.initial.gaussian(0.4, [0.8, 0.8, 0.6])
+        start = {name: shape for name in model.names}
+        spent, run, ds = stepped(model, grid, start, 3, samples=samples)
+        tell(f"{label}: seconds per step", {k: round(v, 3) for k, v in spent.items()})
+        tell(f"{label}: change of charges [quanta]", int(np.abs(ds.charge_drift).max()))
+        tell_memory(label, run)
+        del run, ds
+
+
+def agreement() -> None:
+    """CPU and GPU with the same seed: 20 steps in space."""
+    model = rb.qcd(0.3)
+    grid = rb.PhaseSpace(9, 2.0, [6, 4, 3], 3.0, ["periodic", "reflecting", "open"])
+
+    def wave(x, y, z, px, py, pz):
+        return 0.4 * np.exp(-(px**2 + py**2 + pz**2)) * (1 + 0.5 * np.cos(np.pi * x / 3))
+
+    options = dict(end=1.0, step=0.05, every=0.5, snapshots=[1.0], samples=4, progress=False)
+    cpu = rb.solve(model, grid, {"g": wave}, backend="cpu", **options)
+    for precision in ("float64", "float32"):
+        gpu, again = (
+            rb.solve(model, grid, {"g": wave}, backend="cuda", precision=precision, **options)
+            for _ in range(2)
+        )
+        apart = float(np.abs(cpu.f - gpu.f).max() / cpu.f.max())
+        tell(f"space, {precision}, 20 steps: max |df| / max f", f"{apart:.1e}")
+        tell(f"space, {precision}: same bits twice", bool((gpu.f == again.f).all()))
+        tell(f"space, {precision}: charges inside and in the ledger [quanta]",
+             int(np.abs(gpu.charge_drift).max()))  # fmt: skip
+
+
+PARTS = {part.__name__: part for part in (paper, paper3d, shares, large, agreement)}
+
+
+def main() -> None:
+    """Measure the parts that are asked for."""
+    global BACKEND
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("parts", nargs="*", choices=[*PARTS, []], default=list(PARTS))
+    parser.add_argument("--backend", default="auto")
+    parser.add_argument("--json")
+    arguments = parser.parse_args()
+    BACKEND = arguments.backend
+    warnings.simplefilter("ignore")
+    for name in arguments.parts:
+        began = time.perf_counter()
+        PARTS[name]()
+        print(f"-- {name}: {time.perf_counter() - began:.0f} s", flush=True)
+    if arguments.json:
+        Path(arguments.json).write_text(json.dumps(FIGURES, indent=1, default=str))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

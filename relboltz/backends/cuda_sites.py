@@ -1,0 +1,140 @@
+"""Kernels over many sites: masses, the largest f, and what is measured."""
+
+from __future__ import annotations
+
+import math
+
+from numba import float64, int64
+
+from .cuda_conclude import solve_masses
+from .cuda_engine import kernel
+from .cuda_layout import (
+    AT_REST,
+    CELLS_X,
+    CELLS_Y,
+    CURRENT,
+    DISTANCE,
+    ENERGY,
+    ENTROPY,
+    GO,
+    INVERSE,
+    MOMENTS,
+    NEAR_BY,
+    NODES,
+    STATUS,
+    THREADS,
+    UNIT,
+    XX,
+    XY,
+    XZ,
+    YY,
+    YZ,
+    ZZ,
+)
+from .cuda_physics import block_sum, cuda, inverse_energy, packed_index
+
+
+@kernel
+def site_masses(control, scalars, number, group, p2, model, work, squares):
+    """Solve the gap equation at every site, from the squares given there; NaN if it fails.
+
+    number : (sites, species x nodes); work : one row for each site if it does not fit the block
+    """
+    shared = cuda.shared.array(THREADS, float64)
+    near_by = cuda.shared.array(NEAR_BY, float64)
+    width = group.size + 1
+    site = cuda.blockIdx.x
+    mine = near_by
+    if work.shape[0] > 1:
+        mine = work[site]
+    solve_masses(
+        shared, control, scalars, number, site, group, p2, model, squares, site * width, mine,
+        width,
+    )  # fmt: skip
+    cuda.syncthreads()
+    for a in range(cuda.threadIdx.x, width, THREADS):
+        squares[site * width + a] = mine[a] if control[STATUS] == GO else math.nan
+
+
+@kernel
+def peaks(control, number, highest, first_row):
+    """The largest number of quanta of every row of nodes."""
+    shared = cuda.shared.array(THREADS, int64)
+    t, row = cuda.threadIdx.x, cuda.blockIdx.x
+    n = control[NODES]
+    largest = 0
+    for i in range(t, n, THREADS):
+        largest = max(largest, number[control[CURRENT], (first_row + row) * n + i])
+    shared[t] = largest
+    cuda.syncthreads()
+    half = THREADS // 2
+    while half > 0:
+        if t < half:
+            shared[t] = max(shared[t], shared[t + half])
+        cuda.syncthreads()
+        half //= 2
+    if t == 0:
+        highest[control[CURRENT], row] = shared[0]
+
+
+@kernel
+def measure_sites(control, scalars, number, species, squares, p2, packed, momentum, shell, final,
+                  totals, planes, shells, sums):  # fmt: skip
+    """Sums over the nodes of one species at one site; arguments as of ``moments.measure_sites``.
+
+    momentum : nodes along the three axes, one after the other, and planes in the same order
+    """
+    whole = cuda.shared.array(THREADS, int64)
+    shared = cuda.shared.array(THREADS, float64)
+    t, row = cuda.threadIdx.x, cuda.blockIdx.x
+    kinds = species.shape[0]
+    site, a = row // kinds, row % kinds
+    n, nx, ny = control[NODES], control[CELLS_X], control[CELLS_Y]
+    scale, eta = scalars[UNIT] / species[a, 0], species[a, 1]
+    m2 = squares[site * (kinds + 1) + a]
+    total = 0
+    for i in range(t, n, THREADS):
+        held = number[control[CURRENT], row * n + i]
+        total += held
+        ix = packed_index(packed[i], 0)
+        iy = nx + packed_index(packed[i], 1)
+        iz = nx + ny + packed_index(packed[i], 2)
+        cuda.atomic.add(planes, (site, ix), held)
+        cuda.atomic.add(planes, (site, iy), held)
+        cuda.atomic.add(planes, (site, iz), held)
+        cuda.atomic.add(shells, (row, shell[i]), held)
+    total = block_sum(whole, total)
+    if t == 0:
+        totals[row] = total
+    for which in range(MOMENTS):
+        part = 0.0
+        for i in range(t, n, THREADS):
+            f = number[control[CURRENT], row * n + i] * scale
+            x = momentum[packed_index(packed[i], 0)]
+            y = momentum[nx + packed_index(packed[i], 1)]
+            z = momentum[nx + ny + packed_index(packed[i], 2)]
+            inverse = inverse_energy(p2[i], m2, scalars[AT_REST])
+            if which == ENERGY:
+                part += f * math.sqrt(p2[i] + m2)
+            elif which == INVERSE:
+                part += f * inverse
+            elif which == XX:
+                part += f * x * x * inverse
+            elif which == YY:
+                part += f * y * y * inverse
+            elif which == ZZ:
+                part += f * z * z * inverse
+            elif which == XY:
+                part += f * x * y * inverse
+            elif which == XZ:
+                part += f * x * z * inverse
+            elif which == YZ:
+                part += f * y * z * inverse
+            elif which == ENTROPY and f > 0.0:
+                full = max(1.0 + eta * f, 1e-300)
+                part += (eta * full * math.log(full) if eta != 0.0 else f) - f * math.log(f)
+            elif which == DISTANCE:
+                part += abs(f - final[a * n + i])
+        part = block_sum(shared, part)
+        if t == 0:
+            sums[row, which] = part

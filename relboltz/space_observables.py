@@ -1,0 +1,250 @@
+"""What is measured of a state in space: the same quantities in every space cell, and a ledger.
+
+Local quantities carry x, y, z; ``total_*`` are their averages over the box. What left through
+open walls counts as conserved: charges inside and in the ledger together do not change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .collisions import Flows
+from .fits import Fits
+from .grid import PhaseSpace
+from .moments import Shells, SiteMoments, momentum_total
+from .observables import QUANTITIES, collision_rates, differences, integers
+from .space import SpaceFlight
+from .stepping import State, exact_sum
+from .units import HBARC
+
+Array = NDArray[np.float64]
+
+LOCAL = (
+    "number", "energy_kinetic", "energy_by_species", "energy_total", "energy_momentum", "source",
+    "momentum", "entropy", "mass_squared", "screening_mass_squared", "temperature",
+    "chemical_potential", "velocity", "pressure_ratio",
+)  # fmt: skip
+"""What has a value in every space cell; ``total_*`` is its average over the box."""
+LEDGER: dict[str, tuple[tuple[str, ...], str, str]] = {
+    "left_number": (("wall", "species"), "fm^-3", "particles that left, per volume of the box"),
+    "left_momentum": (("wall", "axis"), "GeV fm^-3", "momentum that left, per volume of the box"),
+    "left_energy": (("wall",), "GeV fm^-3", "energy that left, per volume of the box"),
+    "refused_number": (
+        ("wall", "species"),
+        "fm^-3",
+        "particles that a force would have pushed beyond the closed edges of momentum space",
+    ),
+}
+"""What passed the walls since the start; x- is the low side of the x axis."""
+
+
+def space_quantities() -> dict[str, tuple[tuple[str, ...], str, str]]:
+    """QUANTITIES of a state in space: local ones by cell, their averages, and the ledger."""
+    result: dict[str, tuple[tuple[str, ...], str, str]] = {}
+    for name, (dims, unit, words) in QUANTITIES.items():
+        if name in LOCAL:
+            result[name] = ((*dims, "x", "y", "z"), unit, words)
+            result[f"total_{name}"] = (dims, unit, f"{words}, average over the box")
+        else:
+            result[name] = (dims, unit, words)
+    return {**result, **LEDGER}
+
+
+class SpaceObserver:
+    """Turns the moments of all sites into records."""
+
+    def __init__(self, flight: SpaceFlight, marginals: Sequence[str] = ()):
+        self.grid, self.model, self._flight = flight.grid, flight.model, flight
+        self.shells = Shells.of(self.grid)
+        self.marginals = tuple(marginals)
+        self._fits = Fits(self.grid, self.model, flight.engine.each)
+        moments = flight.moments()
+        self._charges = self._all_charges(moments)
+        self._momentum = self._all_momentum(moments)
+        self._start_y = self._coupling(moments)
+        self._start_m2 = flight.state.mass_squared
+
+    def _coupling(self, moments: SiteMoments) -> Array:
+        """Y of every site and species [GeV^2]."""
+        return (
+            self.model.degeneracy
+            * moments.sums[:, :, 1]
+            * (self.grid.cell_volume / (2 * np.pi) ** 3)
+        )
+
+    def _all_charges(self, moments: SiteMoments) -> list[int]:
+        """Conserved charges inside and in the ledger, in quanta, exactly."""
+        totals = [exact_sum(moments.totals[:, a]) for a in range(moments.totals.shape[1])]
+        for left in self._flight.ledger.left.values():
+            totals = [n + exact_sum(left[:, a].ravel()) for a, n in enumerate(totals)]
+        return [
+            sum(q * n for q, n in zip(vector, totals, strict=True))
+            for vector in self.model.conserved.values()
+        ]
+
+    def _all_momentum(self, moments: SiteMoments) -> list[int]:
+        """Momentum inside and in the ledger, in quanta times half a spacing, exactly."""
+        result = momentum_total(moments.planes)
+        for left in self._flight.ledger.left.values():
+            gone = momentum_total(node_planes(self.grid, left))
+            result = [a + b for a, b in zip(result, gone, strict=True)]
+        return result
+
+    def record(self, state: State, moments: SiteMoments) -> dict[str, Any]:
+        """Everything that the state itself tells; rates follow from the next step."""
+        grid, model = self.grid, self.model
+        m2 = state.mass_squared
+        weight = model.degeneracy * grid.measure
+        numbers: Any = moments.totals * (state.unit * grid.measure)
+        tensor: Any = self._tensor(moments, state.unit)
+        y = self._coupling(moments)
+        field = 0.25 * ((m2 - model.constant_mass_squared) * y).sum(axis=1) / HBARC**3
+        source_term = np.full(grid.sites, np.nan)
+        if state.past:
+            before, _, length = state.past[0]
+            source_term = 0.5 * ((m2 - before) / length * y).sum(axis=1) / HBARC**3
+        squares = np.column_stack([m2, state.screening2])
+        energy = tensor[:, 0, 0]
+        temperature, mu, velocity = self._fits.match(numbers, tensor[:, 0, 1:], energy, squares)
+        local = {
+            "number": numbers,
+            "energy_kinetic": energy,
+            "energy_by_species": weight * moments.sums[:, :, 0],
+            "energy_total": energy - field,
+            "energy_momentum": tensor,
+            "source": source_term,
+            "momentum": tensor[:, 0, 1:],
+            "entropy": moments.sums[:, :, 8] @ weight,
+            "mass_squared": m2,
+            "screening_mass_squared": np.asarray(state.screening2),
+            "temperature": temperature,
+            "chemical_potential": mu,
+            "velocity": velocity,
+            "pressure_ratio": _pressure_ratio(tensor),
+        }
+        record: dict[str, Any] = {"time": state.time}
+        for name, values in local.items():
+            record[name] = grid.in_space(values)
+            record[f"total_{name}"] = _average(values)
+        record["total_pressure_ratio"] = _pressure_ratio(tensor.mean(axis=0)[None])[0]
+        return {**record, **self._global(state, moments), **self._ledger(state.unit)}
+
+    def _tensor(self, moments: SiteMoments, unit: float) -> Array:
+        """T_kin^{mu nu} of every site [GeV fm^-3]."""
+        grid = self.grid
+        weight = self.model.degeneracy * grid.measure
+        tensor = np.zeros((grid.sites, 4, 4))
+        tensor[:, 0, 0] = moments.sums[:, :, 0] @ weight
+        for i, planes in enumerate(moments.planes):
+            tensor[:, 0, 1 + i] = (planes @ grid.axis(i)) * (unit * grid.measure)
+        stress = np.einsum("sak,a->sk", moments.sums[:, :, 2:8], weight)
+        for k, (i, j) in enumerate(((1, 1), (2, 2), (3, 3), (1, 2), (1, 3), (2, 3))):
+            tensor[:, i, j] = tensor[:, j, i] = stress[:, k]
+        tensor[:, 1:, 0] = tensor[:, 0, 1:]
+        return tensor
+
+    def _global(self, state: State, moments: SiteMoments) -> dict[str, Any]:
+        """What is told of the box as a whole."""
+        grid, model = self.grid, self.model
+        charge = self._all_charges(moments)
+        momentum = self._all_momentum(moments)
+        density = state.unit * grid.measure / grid.sites
+        total = float(moments.totals.sum(dtype=float))
+        apart = float((moments.sums[:, :, 9] @ model.degeneracy).sum())
+        shells = moments.shells.sum(axis=0, dtype=float)
+        per_node = state.unit / (model.degeneracy[:, None] * self.shells.count * grid.sites)
+        return {
+            "charge_density": np.array([q * density for q in charge]),
+            "charge_drift": integers(differences(charge, self._charges)),
+            "momentum_drift": integers(differences(momentum, self._momentum)),
+            "spectrum": shells * per_node,
+            "equilibrium_distance": 0.5 * apart / (total * state.unit) if total > 0 else np.nan,
+            "rate": np.full(len(model.processes), np.nan),
+            "rate_reverse": np.full(len(model.processes), np.nan),
+            "null_weight": np.nan,
+            "limited_weight": 0.0,
+            "noise": np.nan,
+            "step": np.nan,
+            **{_marginal_name(m): self._marginal(m, state.unit) for m in self.marginals},
+        }
+
+    def _ledger(self, unit: float) -> dict[str, Any]:
+        """What left the box and what was refused, per volume of the box."""
+        grid, ledger = self.grid, self._flight.ledger
+        density = unit * grid.measure / grid.sites
+        species = len(self.model.species)
+        number, momentum = np.zeros((3, 2, species)), np.zeros((3, 2, 3))
+        for axis, left in ledger.left.items():
+            number[axis] = left.sum(axis=2, dtype=float)
+            for i, planes in enumerate(node_planes(grid, left)):
+                momentum[axis, :, i] = planes @ grid.axis(i)
+        return {
+            "left_number": number.reshape(6, species) * density,
+            "left_momentum": momentum.reshape(6, 3) * density,
+            "left_energy": ledger.energy.reshape(6) * density,
+            "refused_number": ledger.refused.reshape(6, species) * density,
+        }
+
+    def _marginal(self, text: str, unit: float) -> Array:
+        """f averaged over all directions but those named: (species, ...)."""
+        number = self._flight.engine.get()
+        shape = (*self.grid.space_cells, number.shape[1], *self.grid.momentum_cells)
+        order = ("x", "y", "z", "species", "px", "py", "pz")
+        kept = text.split()
+        over = tuple(i for i, name in enumerate(order) if name not in kept and name != "species")
+        mean = number.reshape(shape).mean(axis=over)
+        left = [name for name in order if name in kept or name == "species"]
+        mean = np.moveaxis(mean, left.index("species"), 0)
+        scale = (unit / self.model.degeneracy).reshape(-1, *(1,) * (mean.ndim - 1))
+        return mean * scale
+
+    def quantities(self) -> dict[str, tuple[tuple[str, ...], str, str]]:
+        """Dimensions, units and names of all that a record holds."""
+        extra = {
+            _marginal_name(m): (("species", *m.split()), "1", f"f averaged over all but {m}")
+            for m in self.marginals
+        }
+        return {**space_quantities(), **extra}
+
+    def first_source(self, after: Array, length: float) -> dict[str, Any]:
+        """S_ex^0 at the start, from the squared masses after the first step."""
+        rate = (after - self._start_m2) / length
+        values = 0.5 * (rate * self._start_y).sum(axis=1) / HBARC**3
+        return {"source": self.grid.in_space(values), "total_source": _average(values)}
+
+    def rates(self, flows: Flows, null_weight: float) -> dict[str, Any]:
+        """Collision rates [fm^-4], averages over the box."""
+        rate, reverse = collision_rates(self.grid, self.model, flows)
+        return {"rate": rate, "rate_reverse": reverse, "null_weight": null_weight}
+
+
+def _marginal_name(text: str) -> str:
+    return "f_" + "_".join(text.split())
+
+
+def _average(values: Array) -> Any:
+    """Mean over the sites that have a value."""
+    known = np.isfinite(values)
+    count = known.sum(axis=0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.where(count > 0, np.where(known, values, 0.0).sum(axis=0) / count, np.nan)
+
+
+def _pressure_ratio(tensor: Array) -> Array:
+    """T^zz over the mean of T^xx and T^yy, of every site."""
+    transverse = 0.5 * (tensor[:, 1, 1] + tensor[:, 2, 2])
+    return np.divide(
+        tensor[:, 3, 3], transverse, out=np.full(len(tensor), np.nan), where=transverse > 0
+    )
+
+
+def node_planes(
+    grid: PhaseSpace, number: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Quanta (sides, species, nodes) on the planes of each axis: (sides, nodes of the axis)."""
+    cube = number.sum(axis=1).reshape(len(number), *grid.momentum_cells)
+    return cube.sum(axis=(2, 3)), cube.sum(axis=(1, 3)), cube.sum(axis=(1, 2))
