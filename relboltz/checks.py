@@ -134,8 +134,12 @@ def warn_of_setup(
     squares: tuple[NDArray[np.float64], float],
     predicted: Equilibrium,
     said: list[str],
+    leaks: bool = False,
 ) -> None:
-    """Warnings that can be given before the first step; squares: masses and screening mass."""
+    """Warnings that can be given before the first step; squares: masses and screening mass.
+
+    leaks : no final state is expected
+    """
     mass_squared, screening2 = squares
     coarsest = max(grid.spacing)
     mass, what = _smallest_scale(model, mass_squared, screening2)
@@ -160,11 +164,12 @@ def warn_of_setup(
                 said,
             )
     if not predicted.found:
-        warn(
-            "no final equilibrium was found for this start on this grid: nothing to compare the "
-            "final state with. Fermions may be close to full, or the box too small",
-            said,
-        )
+        if not leaks:
+            warn(
+                "no final equilibrium was found for this start on this grid: nothing to compare "
+                "the final state with. Fermions may be close to full, or the box too small",
+                said,
+            )
         return
     if predicted.temperature < coarsest <= 0.5 * mass:
         warn(
@@ -379,9 +384,14 @@ def predict_in_space(
     for axis in grid.moving_axes:
         if grid.boundary[axis] != "periodic":
             momentum[axis] = 0.0
-    if any(grid.boundary[axis] == "open" for axis in grid.moving_axes):
+    if leaks(grid):
         return equilibrium.nowhere(one, model), energy
     return equilibrium.predict(one, model, numbers, momentum, energy), energy
+
+
+def leaks(grid: PhaseSpace) -> bool:
+    """Whether particles can leave the box."""
+    return any(grid.boundary[axis] == "open" for axis in grid.moving_axes)
 
 
 def extreme_masses(start: State) -> list[tuple[NDArray[np.float64], float]]:

@@ -19,6 +19,7 @@ from rich.table import Table
 
 from . import __version__
 from .errors import AccuracyWarning, BackendNotice, InputError, Interrupted, RelboltzError
+from .grid import PhaseSpace
 
 app = typer.Typer(
     help="The relativistic Boltzmann equation of quark-gluon matter.",
@@ -110,17 +111,35 @@ def new(file: Annotated[Path, typer.Argument(help="File to create.")]) -> None:
 def plot(
     file: Annotated[Path, typer.Argument(help="Result, NetCDF.")],
     out: Annotated[Path | None, typer.Option(help="Folder for the pictures.")] = None,
+    animate: Annotated[
+        Path | None, typer.Option(help="Write a film of a result in space instead: .gif or .mp4.")
+    ] = None,
+    quantity: Annotated[str | None, typer.Option(help="What the film shows; number.")] = None,
+    species: Annotated[str | None, typer.Option(help="Of which species, e.g. u,ubar.")] = None,
 ) -> None:
-    """Draw a result: spectra, numbers, energies, masses, temperature."""
-    from . import output, plots
+    """Draw a result: spectra, numbers, energies, masses, temperature; profiles and maps."""
+    from . import output, plots, space_plots
+    from .space_observables import is_in_space
 
-    folder = out if out is not None else file.with_suffix("")
     ds = output.load(file)
+    in_space = is_in_space(ds)
+    if animate is not None:
+        if not in_space:
+            raise InputError(f"--animate: {file} has one space cell, nothing moves in space")
+        output.check_writable(animate, "--animate")
+        names = species.split(",") if species else None
+        space_plots.animation(ds, animate, quantity or "number", names)
+        console.print(f"written: {animate}", soft_wrap=True)
+        return
+    for key, value in (("--quantity", quantity), ("--species", species)):
+        if value is not None:
+            raise InputError(f"{key} {value}: is for films; add --animate FILE.gif")
+    folder = out if out is not None else file.with_suffix("")
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(f"--out {folder}: cannot be created: {error.strerror}") from None
-    for path in plots.save_all(ds, folder):
+    for path in (space_plots if in_space else plots).save_all(ds, folder):
         console.print(f"written: {path}", soft_wrap=True)
 
 
@@ -222,6 +241,8 @@ def _announce(run: object) -> None:
         f"{model.name}: {len(model.species)} species, {_count(len(model.processes), 'process')}, "
         f"{cells} nodes to ({widths}) GeV"
     )
+    if grid.sites > 1:
+        console.print(f"space: {_space(grid)}", soft_wrap=True)
     console.print(f"backend: {run.backend.words}")  # type: ignore[attr-defined]
     if predicted.found:
         mu = ", ".join(
@@ -234,6 +255,16 @@ def _announce(run: object) -> None:
         )
 
 
+def _space(grid: PhaseSpace) -> str:
+    """Cells, their widths and boundaries by axis."""
+    return "; ".join(
+        f"{axis}: {n} cells of {width:g} fm, {boundary}" if n > 1 else f"{axis}: homogeneous"
+        for axis, n, width, boundary in zip(
+            "xyz", grid.space_cells, grid.space_spacing, grid.boundary, strict=True
+        )
+    )
+
+
 def _count(number: int, word: str) -> str:
     """1 process, 34 processes, 2 threads."""
     plural = word + ("es" if word.endswith("s") else "s")
@@ -242,22 +273,21 @@ def _count(number: int, word: str) -> str:
 
 def summary(ds: xr.Dataset) -> Table:
     """The short table at the end of a run: drifts, and the final state against the predicted."""
-    table = Table(title=f"t = {float(ds.time[-1]):g} fm, {_count(ds.attrs['steps'], 'step')}, "
-                  f"{ds.attrs['wall_seconds']:.1f} s", show_header=True)  # fmt: skip
+    words = f"t = {float(ds.time[-1]):g} fm"
+    if "steps" in ds.attrs:  # not while it runs
+        words += f", {_count(ds.attrs['steps'], 'step')}, {ds.attrs['wall_seconds']:.1f} s"
+    table = Table(title=words, show_header=True)
     for name, side in (("", "left"), ("value", "right"), ("predicted", "right")):
         table.add_column(name, justify=side)  # type: ignore[arg-type]
-    total = float(ds.number[0].sum())
-    for i, name in enumerate(ds.charge.values):
-        change = float(ds.charge_density[-1, i] - ds.charge_density[0, i]) / total
-        table.add_row(f"change of {name}", _exact(ds.charge_drift[-1, i], change), "0")
-    change = float(np.abs(ds.momentum[-1] - ds.momentum[0]).max() / ds.energy_kinetic[0])
-    worst = np.abs(ds.momentum_drift[-1]).max()
-    table.add_row("change of momentum", _exact(worst, change), "0")
-    energy = ds.energy_total.values
-    table.add_row("change of total energy, relative", f"{energy[-1] / energy[0] - 1:.1e}", "0")
-    distance = 100 * float(ds.equilibrium_distance[-1])
-    text = "unknown" if math.isnan(distance) else f"{distance:.2g} %"
-    table.add_row("particles not yet in equilibrium", text, "0")
+    (_space_rows if "x" in ds.number.dims else _rows)(table, ds)
+    table.add_row("collisions lost at the edge", f"{100 * float(ds.null_weight[-1]):.1f} %", "")
+    return table
+
+
+def _rows(table: Table, ds: xr.Dataset) -> None:
+    """A homogeneous result."""
+    _conserved(table, ds, with_momentum=True)
+    _distance(table, ds)
     table.add_row(r"entropy \[fm^-3]", _number(ds.entropy[-1]), _number(ds.equilibrium_entropy))
     table.add_row("temperature [GeV]", _number(ds.temperature[-1]),
                   _number(ds.equilibrium_temperature))  # fmt: skip
@@ -277,8 +307,59 @@ def summary(ds: xr.Dataset) -> Table:
         table.add_row("condensate, part of all particles", "", f"{condensate:.3f}")
     table.add_row("T of the same energy at mu = 0 [GeV]", "",
                   _number(ds.attrs["temperature_at_zero_chemical_potential"]))  # fmt: skip
-    table.add_row("collisions lost at the edge", f"{100 * float(ds.null_weight[-1]):.1f} %", "")
-    return table
+
+
+def _conserved(table: Table, ds: xr.Dataset, with_momentum: bool) -> None:
+    """Changes of charges, momentum and total energy."""
+    total = float(ds.number[0].sum())
+    for i, name in enumerate(ds.charge.values):
+        change = float(ds.charge_density[-1, i] - ds.charge_density[0, i]) / total
+        table.add_row(f"change of {name}", _exact(ds.charge_drift[-1, i], change), "0")
+    if with_momentum:
+        change = float(np.abs(ds.momentum[-1] - ds.momentum[0]).max() / ds.energy_kinetic[0])
+        worst = np.abs(ds.momentum_drift[-1]).max()
+        table.add_row("change of momentum", _exact(worst, change), "0")
+    energy = ds.energy_total.values
+    table.add_row("change of total energy, relative", f"{energy[-1] / energy[0] - 1:.1e}", "0")
+
+
+def _distance(table: Table, ds: xr.Dataset) -> None:
+    """How far equilibrium is."""
+    distance = 100 * float(ds.equilibrium_distance[-1])
+    text = "unknown" if math.isnan(distance) else f"{distance:.2g} %"
+    table.add_row("particles not yet in equilibrium", text, "0")
+
+
+def _space_rows(table: Table, ds: xr.Dataset) -> None:
+    """A result in space: averages over the box, what left, and how even the density is."""
+    from .space_observables import box
+
+    walls, mean = _walls(ds), box(ds, left=True)
+    steady = np.ptp(ds.mass_squared.values, axis=(0, 2, 3, 4)).max() == 0
+    _conserved(table, mean, with_momentum=walls <= {"periodic"} and bool(steady))
+    density, closed = ds.number.sum("species"), "open" not in walls
+    for i, when in (0, "start"), (-1, "end"):
+        spread = float(density[i].std() / density[i].mean())
+        name = f"spread of the density over the box, relative, {when}"
+        table.add_row(name, f"{spread:.2g}", "0" if i and closed else "")
+    total = float(mean.number[0].sum())
+    left, refused = (float(ds[name][-1].sum()) for name in ("left_number", "refused_number"))
+    if not closed:
+        table.add_row("particles that left the box", f"{100 * left / total:.2g} %", "")
+    if refused > 0:
+        table.add_row("particles refused at the edge of p", f"{100 * refused / total:.2g} %", "")
+    if closed:
+        _distance(table, ds)
+    table.add_row(r"mean entropy \[fm^-3]", _number(mean.entropy[-1]),
+                  _number(ds.equilibrium_entropy))  # fmt: skip
+    table.add_row("mean temperature [GeV]", _number(mean.temperature[-1]),
+                  _number(ds.equilibrium_temperature))  # fmt: skip
+
+
+def _walls(ds: xr.Dataset) -> set[str]:
+    """Boundaries of the directions with more than one cell."""
+    kinds = zip(ds.attrs["boundary"], "xyz", strict=True)
+    return {str(kind) for kind, axis in kinds if ds.sizes[axis] > 1}
 
 
 def _exact(quanta: object, change: float) -> str:

@@ -239,7 +239,9 @@ class Run:
             final, m2 = self.predicted.f, self.predicted.mass_squared
             y = equilibrium.coupling_integrals(grid, model, final, m2)
             checks.check_model(elements, grid, m2, model.screening.squared(y))
-        checks.warn_of_setup(grid, model, squares, self.predicted, self.said)
+        checks.warn_of_setup(
+            grid, model, squares, self.predicted, self.said, checks.leaks(self.grid)
+        )
 
     def _attributes(self, title: str, configuration: str) -> dict[str, Any]:
         energy = self._energy
@@ -252,6 +254,7 @@ class Run:
             "device": self.backend.words,
             "quantum": self.start.unit,
             "momentum_max": list(self.grid.momentum_max),
+            **({"boundary": list(self.grid.boundary)} if self.grid.sites > 1 else {}),
             "temperature_at_zero_chemical_potential": equilibrium.temperature_without_number(
                 self.model, energy
             ),

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from . import transport
 from .collisions import Flows, Sampling
+from .control import MAX_CHANGE_RATIO, STILL
 from .errors import RunError
 from .flight import Leg, check_finite
 from .grid import PhaseSpace
@@ -30,6 +31,15 @@ from .watching import Watch
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
+
+LARGEST_CHANGE = 0.5
+"""Largest |C(n2) - C(n0)| / |C(n0)| of a step: what streaming drives out of equilibrium, C drives
+back, so that its error is one of viscosity, however small the deviation from equilibrium."""
+
+CORRECTIONS = 2
+"""Of collisions in a step. With one (Heun) a step that lasts z mean free times makes transport
+coefficients too large by z^2/6 + z^2/12, from collisions and from taking turns; with two the
+collisions act as 1 - z + z^2/2 - z^3/4, as the trapezoidal rule does, and the z^2 cancel."""
 
 
 # --- transport along one axis -------------------------------------------------------------------
@@ -141,9 +151,13 @@ class Collided(StepReport):
 
     @property
     def change_ratio(self) -> float:
-        """The largest of the sites where the error is more than rounding."""
-        counts = self.errors > 1e-6 * self.tolerance
-        return float(self.ratios[counts].max(initial=0.0))
+        """The largest of the sites where the error is more than rounding.
+
+        In units of what a step in space may have (``control`` knows the limit of others).
+        """
+        counts = self.errors > STILL * self.tolerance
+        largest = float(self.ratios[counts].max(initial=0.0))
+        return largest * (MAX_CHANGE_RATIO / LARGEST_CHANGE)
 
     @classmethod
     def of(cls, reports: Sequence[StepReport], watched: int) -> Collided:
@@ -324,7 +338,8 @@ class SpaceFlight:
         self._parts = substeps(self.grid)
         self._past: list[list[tuple[Array, float]]] = [[] for _ in self._parts]
         self._moving = self.model.thermal or bool(self.model.screening.coupling)
-        self._watched = int(self.moments().totals.sum(axis=1, dtype=float).argmax())
+        self._watched = 0
+        self._measured: tuple[int, SiteMoments] | None = None
         self.state = start
 
     def advance(self, stop: float) -> Iterator[Leg]:
@@ -395,7 +410,12 @@ class SpaceFlight:
 
     def moments(self) -> SiteMoments:
         """Sums over the nodes of every site."""
-        return self.engine.moments(self.squares, self._shells, self._final)
+        if self._measured is None or self._measured[0] != self.state.step:
+            found = self.engine.moments(self.squares, self._shells, self._final)
+            if self._measured is None:  # C is watched where there is most at the start
+                self._watched = int(found.totals.sum(axis=1, dtype=float).argmax())
+            self._measured = (self.state.step, found)
+        return self._measured[1]
 
     def occupation(self) -> Array:
         """f (sites, species, nodes)."""

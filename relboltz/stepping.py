@@ -234,9 +234,18 @@ class Stepper:
         return with_masses(self.grid, self.model, new), report
 
     def collide(
-        self, n0: NDArray[np.int64], unit: float, draw: Draw, length: float
+        self,
+        n0: NDArray[np.int64],
+        unit: float,
+        draw: Draw,
+        length: float,
+        corrections: int = 1,
     ) -> tuple[NDArray[np.int64], StepReport]:
-        """Numbers of quanta after a step of collisions with these events."""
+        """Numbers of quanta after a step of collisions with these events.
+
+        n = n0 + dt (C(n0) + C(n'))/2, where n' is an Euler step (Heun), or with two corrections
+        the result of the first one: nearer to the trapezoidal rule, see ``space``.
+        """
         backend = self.backend
         half = 0.5 * length / unit
         table, occupancy = backend.tables(n0, unit)
@@ -245,6 +254,13 @@ class Stepper:
         n1 = n0 + 2 * d1
         table, _ = backend.tables(n1, unit)
         d2, _, limited2 = self._stage(n1, table, half, n0 + d1, 1)
+        for _ in range(corrections - 1):
+            n2 = n0 + d1 + d2
+            if not self._all:
+                n2 = np.clip(n2, 0, self._capacity)
+            table, _ = backend.tables(n2, unit)
+            d2, _, more = self._stage(n2, table, half, n0 + d1, 1)
+            limited2 = max(limited2, more)
         number = n0 + d1 + d2
         if not self._all:
             number = np.clip(number, 0, self._capacity)

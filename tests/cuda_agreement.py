@@ -60,6 +60,26 @@ RUNS = {
 }  # fmt: skip
 """name: model, grid, start, options of solve()."""
 
+
+def hump(x, y, z, px, py, pz):
+    """Denser in the middle and to the right."""
+    f = np.exp(-(px**2) - py**2 - pz**2) * (1 + 0.4 * np.cos(np.pi * x / 3) + 0.1 * z)
+    return 0.5 * f
+
+
+SPACES = {
+    "in space": (
+        rb.gluons(0.3), rb.PhaseSpace(3, 2.0, [2, 1, 2], 3.0, ["periodic"] * 2 + ["open"]),
+        {"g": hump}, dict(end=0.1, step=0.1, samples=1, snapshots=[0.1]),
+    ),
+    "in space, limited": (
+        two_species(), rb.PhaseSpace(3, 1.5, [2, 1, 1], 1.0, "reflecting"),
+        {"a": rb.initial.random(0.0, 1.0, seed=2), "b": hump},
+        dict(end=0.5, step=0.5, samples=1, snapshots=[0.5]),
+    ),
+}  # fmt: skip
+"""name: model, grid, start, options of solve(); in batches of up to three sites."""
+
 TERMS = {
     "conserving": dict(),
     "another amplitude": dict(height=0.11),
@@ -100,6 +120,32 @@ def run(name: str) -> dict:
         "limited": float(gpu.limited_weight.max()),
         "same bits": name != "a user's model" or _repeats(gpu, model, grid, start, options),
         "lowest": float(g.min()),
+        "apart": apart,
+    }
+
+
+def in_space(name: str) -> dict:
+    """A run in space on both: differences of everything that is recorded."""
+    from relboltz.backends import cuda_space
+
+    model, grid, start, options = SPACES[name]
+    options = {"every": options["end"], "progress": False, **options}
+    cuda_space.Plan.batch = lambda self, free: (min(3, self.sites), 2**24)
+    cpu = rb.solve(model, grid, start, backend="cpu", **options)
+    gpu = rb.solve(model, grid, start, backend="cuda", precision="float64", **options)
+    apart = {}
+    for key, values in cpu.data_vars.items():
+        if values.dtype.kind == "f" and values.size:
+            a, b = values.values, gpu[key].values
+            assert np.array_equal(np.isnan(a), np.isnan(b)), key
+            scale = np.nanmax(np.abs(a)) if np.isfinite(a).any() else 1.0
+            difference = np.abs(a - b)[np.isfinite(a)]
+            apart[key] = float(difference.max(initial=0.0) / (scale or 1.0))
+    return {
+        "steps": [int(cpu.attrs["steps"]), int(gpu.attrs["steps"])],
+        "drift": int(np.abs(gpu.charge_drift).max()),
+        "limited": float(gpu.limited_weight.max()),
+        "left": float(gpu.left_number.sum()),
         "apart": apart,
     }
 
@@ -162,7 +208,8 @@ def fault(name: str) -> dict:
 
 def measure(name: str) -> dict:
     """One of the systems above."""
-    return run(name) if name in RUNS else term(name) if name in TERMS else fault(name)
+    kinds = ((RUNS, run), (SPACES, in_space), (TERMS, term), (FAULTS, fault))
+    return next(function(name) for systems, function in kinds if name in systems)
 
 
 if __name__ == "__main__":

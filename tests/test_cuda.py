@@ -41,7 +41,8 @@ def program(name, *arguments, **environment):
 @pytest.fixture(scope="module")
 def agreements():
     """Differences between CPU and CUDA backend of all systems; in the simulator without a GPU."""
-    names = [*cuda_agreement.RUNS, *cuda_agreement.TERMS, *cuda_agreement.FAULTS]
+    kinds = ("RUNS", "SPACES", "TERMS", "FAULTS")
+    names = [name for kind in kinds for name in getattr(cuda_agreement, kind)]
     if GPU:
         return {name: cuda_agreement.measure(name) for name in names}
     return program("cuda_agreement.py", *names, NUMBA_ENABLE_CUDASIM="1")
@@ -61,6 +62,18 @@ def test_a_run_is_the_same_on_both(name, agreements):
     single = ("null_weight",)  # weighed in single precision on a GPU
     for key, apart in found["apart"].items():
         assert apart < (1e-6 if key in single else 1e-9), key
+
+
+@NEEDS_PARTS
+@pytest.mark.parametrize("name", cuda_agreement.SPACES)
+def test_a_run_in_space_is_the_same_on_both(name, agreements):
+    """Streaming, walls, masses of every site, collisions in batches, records and ledger."""
+    found = agreements[name]
+    assert found["steps"][0] == found["steps"][1] > 0 and found["drift"] == 0
+    assert (found["left"] > 0) == (name == "in space")
+    assert (found["limited"] > 0) == (name == "in space, limited")
+    for key, apart in found["apart"].items():
+        assert apart < (1e-6 if key == "null_weight" else 1e-9), key
 
 
 @NEEDS_PARTS
@@ -87,7 +100,8 @@ def test_every_kernel_compiles_without_a_gpu():
     compiled = program("cuda_without_gpu.py", "7.5", "9.0")
     kernels = {label.split(",")[0] for label in compiled}
     assert {"prepare", "cumulate", "draw", "middle", "apply", "update", "conclude", "measure",
-            "demands", "limits", "check", "merge", "gross", "set_course"} <= kernels  # fmt: skip
+            "demands", "limits", "check", "merge", "gross", "set_course", "sweep", "site_masses",
+            "peaks", "measure_sites"} <= kernels  # fmt: skip
     for label, result in compiled.items():
         assert "error" not in result, f"{label}: {result['error'][:2000]}"
         assert result["ptx"] > 1000

@@ -11,7 +11,7 @@ from ..grid import PhaseSpace
 from ..masses import MassModel, site_masses
 from ..model import Model
 from ..moments import Shells, SiteMoments, measure_sites
-from ..space import Collided, Passage, Pencils
+from ..space import CORRECTIONS, Collided, Passage, Pencils
 from ..stepping import Stepper, StepReport, capacities
 from .cpu import CpuBackend
 from .cpu_transport import sweep
@@ -125,7 +125,9 @@ class CpuSpace(Threads):
         def work(thread: int, site: int) -> None:
             draw = Draw(step, squares[site, :-1], float(squares[site, -1]), site)
             number = self.number[site].ravel()
-            new, report = self._steppers[thread].collide(number, self._unit, draw, length)
+            new, report = self._steppers[thread].collide(
+                number, self._unit, draw, length, CORRECTIONS
+            )
             self.number[site] = new.reshape(self.shape[1:])
             reports[site] = report
 

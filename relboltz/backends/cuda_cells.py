@@ -140,8 +140,11 @@ def cumulate(control, prefix, tiles, shift, cumulative, guide):
 
 
 @kernel
-def middle(control, scalars, number, species, capacity, table, change, illegal, first_site):
-    """Logarithms after the first stage; says if a cell of a site left its bounds."""
+def middle(control, scalars, number, species, capacity, table, change, illegal, first_site, stage):
+    """Logarithms after the first or second stage; says if a cell of a site left its bounds.
+
+    A third stage will take the place of the second, which is kept beside it.
+    """
     if control[STATUS] != GO:
         return
     i, row = cuda.grid(1), cuda.blockIdx.y
@@ -150,8 +153,16 @@ def middle(control, scalars, number, species, capacity, table, change, illegal, 
     n = control[NODES]
     if i < n:
         cell = row * n + i
-        held = number[control[CURRENT], first_site * kinds * n + cell]
-        new = held + 2 * change[control[CHANGE], cell]
+        new = number[control[CURRENT], first_site * kinds * n + cell]
+        new += change[control[CHANGE], cell]
+        if stage == 1:
+            new += change[control[CHANGE], cell]
+        else:
+            new += change[2, cell]
+            change[1 - control[CHANGE], cell] = change[2, cell]
+            change[2, cell] = 0
+            if control[SYMMETRICAL] == 0:
+                new = min(max(new, 0), capacity[a])
         if new < 0 or new > capacity[a]:
             illegal[row // kinds] = 1
         f = new * (scalars[UNIT] / species[a, 0])

@@ -268,6 +268,8 @@ def limits(control, number, change, species, capacity, loss, gain, low, high, al
         held = number[control[CURRENT], first_site * kinds * n + cell]
         if stage == 2:
             held += 2 * change[control[CHANGE], cell]
+        elif stage == 3:
+            held += change[control[CHANGE], cell] + change[1 - control[CHANGE], cell]
         s = allowance * held / (2.0 * loss[cell]) if loss[cell] > 0 else 1.0
         low[cell] = min(max(s, 0.0), 1.0)
         s = 1.0

@@ -335,12 +335,12 @@ class Machine:
 
         self.with_events(action)
 
-    def middle(self) -> None:
-        """Logarithms after the first stage."""
+    def middle(self, stage: int = 1) -> None:
+        """Logarithms after the first or second stage."""
         grid, threads = self.over_cells
         kernels.middle[grid, threads, self.stream](
             self.control, self.scalars, self.number, self.species_numbers, self.capacity,
-            self.table, self.change, self.illegal, self.first_site,
+            self.table, self.change, self.illegal, self.first_site, stage,
         )  # fmt: skip
 
     def update(self, beside: bool) -> None:
@@ -394,15 +394,19 @@ class Machine:
         self.scalars.copy_to_device(scalars)
         self.conclude()
 
-    def limited_stages(self) -> NDArray[np.float64]:
-        """Both stages, each limited where a cell asks for it; the part refused at every site."""
+    def limited_stages(self, corrections: int = 1) -> NDArray[np.float64]:
+        """All stages, each limited where a cell asks for it; the part refused at every site."""
         self.prepare()
         self.draw_all(False)
         limited = self._stage(1)
         rows = self.blocks * self.batch
         kernels.merge[-(-rows // k.THREADS), k.THREADS, self.stream](self.sums, self.sums_2)
         self.middle()
-        return np.maximum(limited, self._stage(2))
+        limited = np.maximum(limited, self._stage(2))
+        for _ in range(corrections - 1):
+            self.middle(2)
+            limited = np.maximum(limited, self._stage(3))
+        return limited
 
     def site_sums(self, sums: Any, column: int) -> NDArray[np.float64]:
         """Sums of a column over the blocks of every site at work."""

@@ -12,7 +12,7 @@ from ..errors import Halted, InputError, RunError
 from ..grid import PhaseSpace
 from ..model import Model
 from ..moments import SUMS, Shells, SiteMoments
-from ..space import Collided, Passage, Pencils
+from ..space import CORRECTIONS, Collided, Passage, Pencils
 from ..stepping import capacities
 from . import cuda_engine as engine
 from . import cuda_layout as k
@@ -261,7 +261,7 @@ class CudaSpace(Threads):
         looks: list[tuple[NDArray[np.float64], NDArray[np.float64]]] = []
         rate = np.zeros(0)
         for first, count in self._batches():
-            refused = self._both_stages()
+            refused = self._stages()
             looks.append(self._sums(step, squares))
             machine.counts.copy_to_device(np.zeros(machine.counts.shape, np.int64))
             machine.update(False)
@@ -279,14 +279,17 @@ class CudaSpace(Threads):
         sums = [(int(d), int(m), int(t)) for m, d, t in moved]
         return Collided.from_sums(length, sums, *self._told(looks), mean, rate)
 
-    def _both_stages(self) -> NDArray[np.float64]:
-        """Both stages at the sites at work; the part that limits refused at each."""
+    def _stages(self) -> NDArray[np.float64]:
+        """All stages at the sites at work; the part that limits refused at each."""
         machine = self.machine
         machine.clear_illegal()
         machine.prepare()
         machine.draw_all(True)
         machine.middle()
         machine.apply(2)
+        for _ in range(CORRECTIONS - 1):
+            machine.middle(2)
+            machine.apply(3)
         self._wait()
         if not machine.sampling.symmetrical:
             return np.zeros(machine.count)
@@ -296,7 +299,7 @@ class CudaSpace(Threads):
             fine &= ~(scale * machine.site_sums(sums, k.MOVES) >= k.LARGEST_SUM)
         if fine.all() and machine.legal(2).all():
             return np.zeros(machine.count)
-        return machine.limited_stages()
+        return machine.limited_stages(CORRECTIONS)
 
     def _sums(
         self, step: int, squares: NDArray[np.float64]
@@ -355,12 +358,13 @@ class CudaSpace(Threads):
             axes = np.concatenate([grid.axis(i) for i in range(3)])
             self._measures = (
                 machine.to(axes, np.float64), machine.to(shells.index, np.int32),
-                machine.to(np.nan_to_num(final).ravel(), np.float64),
-                machine.new(rows, np.int64), machine.new((grid.sites, sum(cells)), np.int64),
+                machine.new(final.size, np.float64), machine.new(rows, np.int64),
+                machine.new((grid.sites, sum(cells)), np.int64),
                 machine.new((rows, len(shells.p)), np.int64),
                 machine.new((rows, SUMS), np.float64),
             )  # fmt: skip
         momentum, shell, end, totals, planes, in_shells, sums = self._measures
+        end.copy_to_device(np.nan_to_num(final).ravel())
         for whole in (planes, in_shells):
             whole.copy_to_device(np.zeros(whole.shape, np.int64))
         sites_kernels.measure_sites[rows, k.THREADS, machine.stream](

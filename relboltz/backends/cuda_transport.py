@@ -30,7 +30,7 @@ from ..transport import (
 from .cuda_engine import SIMULATED, device_function, kernel
 from .cuda_physics import block_sum, build, cuda, nearest_integer, physics, piece
 
-SWEEPERS = 4 if SIMULATED else 256
+SWEEPERS = 2 if SIMULATED else 256
 """Threads of a block."""
 WIDEST = 64 if SIMULATED else MAX_CELLS + 2
 

@@ -1,0 +1,398 @@
+"""Matter in space: laws, order of the split step, sound, and what is recorded."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+import relboltz as rb
+from relboltz import equilibrium, space
+from relboltz.backends.cpu import CpuBackend
+from relboltz.backends.cpu_space import CpuSpace
+from relboltz.collisions import Draw, Sampling
+from relboltz.stepping import Stepper, initial_state
+from relboltz.units import HBARC
+
+QUIET = dict(backend="cpu", progress=False)
+GLUONS = rb.gluons(0.3)
+HEAVY = rb.gluons(0.3, masses={"g": 0.7})
+
+
+def hump(x, y, z, px, py, pz):
+    """Denser in the middle, faster than thermal along x."""
+    return 0.4 * np.exp(-(px**2) / 1.2 - py**2 - pz**2) * (1 + 0.5 * np.cos(np.pi * x / 3))
+
+
+# --- laws ---------------------------------------------------------------------------------------
+
+
+def test_equilibrium_with_flow_stays_put():
+    """Streaming and collisions on, a periodic box, thermal masses: nothing changes."""
+    grid = rb.PhaseSpace(7, 2.5, [4, 3, 1], 3.0)
+    start = {"g": rb.initial.thermal(0.4, 0.1, [0.3, -0.2, 0.1], sampling="node")}
+    ds = rb.solve(
+        GLUONS, grid, start, end=1.0, step=0.25, every=1.0, snapshots=[0.0, 1.0], samples=4, **QUIET
+    )
+    assert np.abs(ds.f[1] / ds.f[0] - 1).max() < 1e-11
+    assert float(ds.velocity.sel(axis="x")[-1].mean()) == pytest.approx(0.3, rel=1e-9)
+    assert int(np.abs(ds.charge_drift).max() + np.abs(ds.momentum_drift).max()) == 0
+
+
+def test_number_and_energy_are_exact_between_reflecting_walls():
+    """Constant masses, collisions on, two very different halves."""
+    grid = rb.PhaseSpace(7, 2.0, [4, 1, 3], 2.0, ["reflecting", "periodic", "reflecting"])
+
+    def halves(x, y, z, px, py, pz):
+        return 0.4 * np.exp(-(px**2 + (py - 0.3) ** 2 + pz**2)) * np.where(x > 0, 1.0, 0.1)
+
+    ds = rb.solve(HEAVY, grid, {"g": halves}, end=2.0, every=0.5, samples=2, **QUIET)
+    energy = ds.total_energy_total.values
+    assert np.abs(ds.charge_drift).max() == 0
+    assert energy == pytest.approx(energy[0], rel=1e-12)
+    assert int(ds.momentum_drift.sel(axis="y")[-1]) == 0  # no walls across y
+    number = ds.number.sum("species").mean(("y", "z")).values
+    assert np.ptp(number[-1]) < 0.9 * np.ptp(number[0])
+    assert (np.diff(ds.total_entropy) > 0).all()
+
+
+def test_every_site_has_its_own_masses():
+    """The gap equation holds in every space cell, at the start and at the end."""
+    grid = rb.PhaseSpace(7, 2.0, [4, 1, 1], 3.0)
+    ds = rb.solve(
+        rb.qcd(0.3), grid, {"g": hump}, end=0.1, every=0.1, snapshots=[0.0, 0.1], samples=1, **QUIET
+    )
+    model = rb.qcd(0.3)
+    for k in range(2):
+        for i in range(4):
+            f = ds.f.values[k, :, i].reshape(7, -1)
+            m2 = equilibrium.masses(grid.at_a_site, model, f)
+            assert ds.mass_squared.values[k, :, i, 0, 0] == pytest.approx(m2, rel=1e-9)
+    assert np.ptp(ds.mass_squared.sel(species="g").values[0]) > 0.1
+
+
+def test_collisions_at_a_site_are_those_of_a_homogeneous_system():
+    """The same events as there, drawn with the number of the site."""
+    grid = rb.PhaseSpace(5, 2.0, [3, 1, 2], 3.0)
+    start = initial_state(grid, HEAVY, rb.initial.evaluate({"g": hump_shape()}, grid, HEAVY))
+    sampling = Sampling(samples=3, seed=11)
+    engine = CpuSpace(grid, HEAVY, sampling, 2)
+    engine.put(start.number, start.bits)
+    squares = np.tile([0.49, 0.36], (grid.sites, 1))
+    engine.collide(7, 0.05, squares, 0)
+    stepper = Stepper(CpuBackend(grid.at_a_site, HEAVY, sampling, 1), start.bits)
+    for site in range(grid.sites):
+        draw = Draw(7, squares[site, :1], 0.36, site)
+        alone, _ = stepper.collide(
+            start.number[site].ravel(), start.unit, draw, 0.05, space.CORRECTIONS
+        )
+        assert (engine.get()[site].ravel() == alone).all()
+    same = Draw(7, squares[0, :1], 0.36, 1)
+    other, _ = stepper.collide(start.number[0].ravel(), start.unit, same, 0.05, space.CORRECTIONS)
+    assert (engine.get()[0].ravel() != other).any()
+
+
+def hump_shape():
+    return rb.initial.from_function(hump)
+
+
+def test_the_same_seed_gives_the_same_bits_on_any_number_of_threads():
+    grid = rb.PhaseSpace(5, 2.0, [4, 2, 1], 3.0, ["periodic", "open", "periodic"])
+    options = dict(end=0.2, every=0.1, samples=2, snapshots=[0.2], **QUIET)
+    one, three = (rb.solve(GLUONS, grid, {"g": hump}, threads=t, **options) for t in (1, 3))
+    for name in ("f", "energy_total", "mass_squared", "rate", "left_energy", "temperature"):
+        assert np.array_equal(one[name], three[name], equal_nan=True), name
+
+
+# --- order --------------------------------------------------------------------------------------
+
+
+def with_fixed_events(monkeypatch):
+    """All steps draw the same events: collisions become a fixed function of the state."""
+    collide = CpuSpace.collide
+    monkeypatch.setattr(CpuSpace, "collide", lambda self, step, *rest: collide(self, 0, *rest))
+
+
+def test_the_split_step_is_of_second_order(monkeypatch):
+    """Transport, force and collisions together: errors fall by four when dt is halved.
+
+    Uniform pairs: importance changes in jumps with the state, and with it the events. Where an
+    event lands changes in jumps with the masses: many samples make these jumps small.
+    """
+    with_fixed_events(monkeypatch)
+    grid = rb.PhaseSpace(7, 2.0, [6, 1, 1], 3.0)
+    end, states, energies = 0.8, [], []
+    for steps in (2, 4, 8, 16):
+        ds = rb.solve(
+            GLUONS, grid, {"g": hump}, end=end, step=end / steps, every=end, snapshots=[end],
+            samples=128, pairs="uniform", **QUIET,
+        )  # fmt: skip
+        states.append(ds.f.values[-1])
+        energies.append(float(ds.total_energy_total[-1] / ds.total_energy_total[0] - 1))
+    apart = [np.abs(a - b).max() for a, b in pairwise(states)]
+    orders = np.log2(np.array(apart[:-1]) / apart[1:])
+    assert (orders > 1.8).all(), (apart, orders)
+    change = np.abs(np.diff(energies))
+    assert (np.log2(change[:-1] / change[1:]) > 1.8).all(), energies
+
+
+def test_total_energy_drifts_less_on_a_finer_grid():
+    """Kinetic plus field energy of a mixture that collides: second order in dx and dp together."""
+    drifts = []
+    for cells, nodes in ((6, 8), (12, 16)):
+        grid = rb.PhaseSpace(nodes, 3.0, [cells, 1, 1], 3.0)
+        ds = rb.solve(
+            rb.qcd(0.3), grid, {"g": hump, "quarks": rb.initial.gaussian(0.2, 0.7)}, end=0.4,
+            step=0.1, every=0.4, samples=1, **QUIET,
+        )  # fmt: skip
+        energy = ds.total_energy_total.values
+        drifts.append(abs(energy[-1] / energy[0] - 1))
+    assert drifts[0] < 2e-3
+    assert drifts[0] / drifts[1] > 4, drifts
+
+
+# --- sound --------------------------------------------------------------------------------------
+
+
+def isotropic(s, strength):
+    """|M|^2 of a constant cross section."""
+    return strength * s
+
+
+def damped_wave(t, a):
+    """Frequency and damping of a(t) = e^-Gt (b cos wt + c sin wt), by Gauss-Newton."""
+    d = t[1] - t[0]
+    rows = np.stack([a[1:-1], -a[:-2]], axis=1)
+    c, r = np.linalg.lstsq(rows, a[2:], rcond=None)[0]
+    p = np.array([a[0], 0.0, np.arccos(c / (2 * np.sqrt(r))) / d, -0.5 * np.log(r) / d])
+
+    def wave(p):
+        return np.exp(-p[3] * t) * (p[0] * np.cos(p[2] * t) + p[1] * np.sin(p[2] * t))
+
+    for _ in range(20):
+        shifts = np.diag(np.full(4, 1e-6))
+        slope = np.stack([(wave(p + h) - wave(p - h)) / 2e-6 for h in shifts], axis=1)
+        p = p + np.linalg.lstsq(slope, a - wave(p), rcond=None)[0]
+    return p[2], p[3]
+
+
+def test_sound_has_its_speed_and_its_damping():
+    """A massless gas of constant cross section, k/(n sigma) = 0.2.
+
+    Speed 1/sqrt(3); amplitude ~ exp(-(2/3) eta k^2 t / (e + P)) with eta = 1.2654 T/sigma.
+    """
+    T, free_path = 0.3, 0.5  # GeV, fm
+    density = T**3 / np.pi**2
+    sigma = HBARC / free_path / density
+    k = 0.2 / free_path
+    model = rb.Model(
+        [rb.Species("a", 1, 0)],
+        [rb.Process("a a -> a a", isotropic, strength=32 * np.pi * sigma)],
+        masses={"a": 0.0},
+    )
+    grid = rb.PhaseSpace(12, 8 * T, [12, 1, 1], [np.pi / k, 1.0, 1.0])
+
+    def warm(x, y, z, px, py, pz):
+        return np.exp(-np.sqrt(px**2 + py**2 + pz**2) / (T * (1 + 0.02 * np.cos(k * x))))
+
+    period = 2 * np.pi * np.sqrt(3) / k
+    ds = rb.solve(
+        model, grid, {"a": rb.initial.from_function(warm, sampling="node")}, end=1.25 * period,
+        every=period / 32, samples=8, **QUIET,
+    )  # fmt: skip
+    energy = ds.energy_total.values[:, :, 0, 0]
+    wave = (energy * np.cos(k * grid.space_axis(0))).mean(axis=1) / energy.mean()
+    speed, damping = damped_wave(ds.time.values[4:], wave[4:])
+    expected = 2 / 3 * 1.2654 * T / sigma / (4 * density * T) * k**2 * HBARC
+    assert expected == pytest.approx(2 / 3 * 1.2654 / 4 * free_path * k**2)
+    assert speed / k == pytest.approx(1 / np.sqrt(3), rel=0.02)
+    assert damping == pytest.approx(expected, rel=0.1)
+    assert np.abs(ds.charge_drift).max() == 0
+    total = ds.total_energy_total.values
+    assert total == pytest.approx(total[0], rel=1e-10)
+
+
+# --- what is recorded ---------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def recorded():
+    """A short run with everything kept."""
+    grid = rb.PhaseSpace([6, 5, 4], 2.0, [4, 3, 1], 3.0, ["periodic", "open", "periodic"])
+    ds = rb.solve(
+        GLUONS, grid, {"g": hump}, end=0.2, every=0.1, samples=1, snapshots=[0.0, 0.2],
+        marginals=["x", "px x", "py y"], **QUIET,
+    )  # fmt: skip
+    return grid, ds
+
+
+def test_local_quantities_have_places_and_totals_are_their_averages(recorded):
+    grid, ds = recorded
+    assert ds.number.dims == ("time", "species", "x", "y", "z")
+    assert ds.energy_momentum.dims == ("time", "mu", "nu", "x", "y", "z")
+    assert ds.x.attrs["units"] == "fm" and ds.sizes["x"] == 4
+    for name in ("number", "energy_kinetic", "energy_total", "momentum", "entropy", "mass_squared"):
+        mean = ds[name].mean(("x", "y", "z"))
+        assert np.allclose(ds[f"total_{name}"], mean, rtol=1e-12, atol=1e-14), name
+        assert ds[name].attrs["units"] and ds[name].attrs["long_name"]
+    f = ds.f.isel(snapshot=0).sum(("px", "py", "pz")) * 16 * grid.measure
+    assert np.allclose(ds.number[0], f, rtol=1e-9)
+
+
+def test_the_energy_momentum_tensor_is_that_of_f(recorded):
+    grid, ds = recorded
+    f = ds.f.values[-1, 0, 2, 1, 0].ravel()
+    m2 = float(ds.mass_squared.values[-1, 0, 2, 1, 0])
+    e = grid.energies(m2)
+    p = np.stack([e, *grid.momenta])
+    tensor = 16 * grid.measure * np.einsum("ik,jk,k->ij", p, p, f / e)
+    assert ds.energy_momentum.values[-1, :, :, 2, 1, 0] == pytest.approx(
+        tensor, rel=1e-9, abs=1e-12
+    )
+
+
+def test_marginals_are_averages_of_f(recorded):
+    _, ds = recorded
+    f = ds.f.isel(snapshot=-1)
+    assert ds.f_x_px.dims == ("time", "species", "x", "px")
+    assert np.allclose(ds.f_x[-1], f.mean(("y", "z", "px", "py", "pz")), rtol=1e-9)
+    assert np.allclose(ds.f_x_px[-1], f.mean(("y", "z", "py", "pz")), rtol=1e-9)
+    assert np.allclose(ds.f_y_py[-1], f.mean(("x", "z", "px", "pz")), rtol=1e-9)
+
+
+def test_what_leaves_is_in_the_ledger(recorded):
+    _, ds = recorded
+    inside = ds.total_number.sum("species") + ds.left_number.sum(("wall", "species"))
+    assert inside.values == pytest.approx(float(inside[0]), rel=1e-12)
+    assert np.abs(ds.charge_drift).max() == 0
+    assert float(ds.left_number.sel(wall="y+")[-1].sum()) > 0
+    assert float(ds.left_number.sel(wall=["x-", "x+", "z-", "z+"]).sum()) == 0
+    energy = ds.total_energy_total + ds.left_energy.sum("wall")
+    assert energy.values == pytest.approx(float(energy[0]), rel=2e-3)
+
+
+def test_local_temperature_and_velocity_are_those_that_were_put_there():
+    grid = rb.PhaseSpace(9, 2.5, [4, 1, 1], 3.0)
+    model = rb.qcd(0.3, masses={"g": 0.6, "quarks": 0.4})
+
+    def fermi(x, y, z, px, py, pz):
+        T, v = 0.3 + 0.02 * x, 0.1 * x
+        e = np.sqrt(px**2 + py**2 + pz**2 + 0.16)
+        return 1 / (np.exp(((e - v * px) / np.sqrt(1 - v**2) - 0.05) / T) + 1)
+
+    start = {"u": rb.initial.from_function(fermi, sampling="node")}
+    ds = rb.solve(model, grid, start, end=1e-3, step=1e-3, every=1e-3, samples=1, **QUIET)
+    x = grid.space_axis(0)
+    assert ds.temperature.values[0, :, 0, 0] == pytest.approx(0.3 + 0.02 * x, rel=1e-7)
+    assert ds.velocity.values[0, 0, :, 0, 0] == pytest.approx(0.1 * x, abs=1e-7)
+    mu = ds.chemical_potential.sel(species="u").values[0, :, 0, 0]
+    assert mu == pytest.approx(0.05, abs=1e-7)
+    assert np.isnan(ds.chemical_potential.sel(species="g").values[0]).all()
+
+
+def test_snapshots_in_space_are_on_request_and_chunked_by_site(tmp_path, recorded):
+    import h5py
+
+    grid, _ = recorded
+    path = tmp_path / "run.nc"
+    options = dict(end=0.1, step=0.1, every=0.1, samples=1, **QUIET)
+    none = rb.solve(GLUONS, grid, {"g": hump}, **options)
+    assert none.sizes["snapshot"] == 0
+    rb.solve(GLUONS, grid, {"g": hump}, snapshots=[0.1], file=path, **options)
+    with h5py.File(path) as handle:
+        assert handle["f"].chunks == (1, 1, 1, 1, 1, 6, 5, 4)
+        assert handle["f"].compression == "gzip"
+
+
+def test_a_snapshot_in_space_starts_another_run(tmp_path, recorded):
+    grid, _ = recorded
+    path = tmp_path / "first.nc"
+    options = dict(step=0.1, every=0.1, samples=1, **QUIET)
+    first = rb.solve(GLUONS, grid, {"g": hump}, end=0.1, snapshots=[0.1], file=path, **options)
+    start = {"g": rb.initial.from_file(path)}
+    second = rb.solve(GLUONS, grid, start, end=0.1, snapshots=[0.0], **options)
+    assert np.allclose(second.f[0], first.f[0], rtol=0, atol=1e-13)
+    other = rb.PhaseSpace([6, 5, 4], 2.0, [2, 3, 1], 3.0)
+    with pytest.raises(rb.InputError, match="its grid is .* at \\[4, 3, 1\\] space cells"):
+        rb.solve(GLUONS, other, start, end=0.1, **options)
+
+
+def test_the_papers_flat_momentum_grid_runs_with_nearest():
+    """[10, 10, 1] momentum cells: number exact, f_g(x) levels out."""
+    grid = rb.PhaseSpace([10, 10, 1], 2.0, [6, 1, 1], 3.0)
+    start = {"g": rb.initial.gradient(0.1, 0.2)}
+    ds = rb.solve(
+        GLUONS, grid, start, end=3.0, every=3.0, projection="nearest", marginals=["x"], **QUIET
+    )
+    f = ds.f_x.sel(species="g").values
+    assert f[0] == pytest.approx(0.2 + 0.05 * grid.space_axis(0) / 3, rel=1e-9)
+    assert np.ptp(f[1]) < 0.6 * np.ptp(f[0])
+    assert np.abs(ds.charge_drift).max() == 0
+    with pytest.raises(rb.InputError, match="energy cannot be matched"):
+        rb.solve(GLUONS, grid, start, end=3.0, **QUIET)
+
+
+# --- what is refused ----------------------------------------------------------------------------
+
+
+def test_a_step_that_skips_cells_is_refused_with_the_longest_one():
+    grid = rb.PhaseSpace(5, 2.0, [10, 1, 1], 3.0)
+    with pytest.raises(rb.InputError, match=r"time.step = 1.0: .* use at most 0.\d+ fm"):
+        rb.solve(HEAVY, grid, {"g": hump}, end=2.0, step=1.0, **QUIET)
+
+
+def test_the_longest_step_follows_streaming_and_force():
+    """Half a step may empty 0.8 of a cell: |u| <= 1 and |a| <= |dm/dx|."""
+    grid = rb.PhaseSpace(4, 2.0, [4, 1, 1], 2.0)
+    flat = np.full((4, 1), 0.25)
+    assert space.courant_limit(grid, flat) == pytest.approx(2 * 0.8 * 1.0)
+    steep = np.array([[0.25], [1.0], [0.25], [1.0]])
+    assert space.courant_limit(grid, steep) == pytest.approx(2 * 0.8 / (1 + 0.5))
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        (dict(space_cells=[2, 0, 1]), r"grid.space_cells = \[2, 0, 1\]: each must lie between"),
+        (dict(space_max=-1.0), "grid.space_max = .* half widths in fm must be positive"),
+        (dict(boundary="wall"), "grid.boundary = 'wall': use 'periodic', 'reflecting' or 'open'"),
+        (dict(boundary=["open", "open"]), "grid.boundary = .* or one of them for each axis"),
+        (dict(momentum_boundary="open"), "grid.momentum_boundary = 'open': use 'closed' or"),
+    ],
+)
+def test_bad_spaces_are_refused(keys, message):
+    with pytest.raises(rb.InputError, match=message):
+        rb.PhaseSpace(5, 1.0, **keys)
+
+
+def test_a_configuration_in_space_runs(tmp_path):
+    from relboltz import config, simulation
+
+    text = """
+    [model]
+    name = "gluons"
+    alpha_s = 0.3
+    [grid]
+    momentum_cells = [5, 5, 5]
+    momentum_max = 2.0
+    space_cells = [4, 1, 1]
+    boundary = ["open", "periodic", "periodic"]
+    [initial.g]
+    shape = "gradient"
+    minimum = 0.1
+    maximum = 0.2
+    [collisions]
+    samples = 1
+    [time]
+    end = 0.1
+    [run]
+    backend = "cpu"
+    [output]
+    marginals = ["x"]
+    """
+    file = tmp_path / "run.toml"
+    file.write_text(text)
+    ds = simulation.run_config(config.load(file), tmp_path / "run.nc")
+    again = rb.load(tmp_path / "run.nc")
+    assert again.sizes["x"] == 4 and "f_x" in again and again.attrs["status"] == "done"
+    assert 'boundary = [\n    "open"' in ds.attrs["configuration"]
+    assert np.isnan(float(ds.equilibrium_temperature))  # a box that leaks has no final state

@@ -1,0 +1,177 @@
+"""Streaming and force: free streaming, Liouville, walls, bounds."""
+
+import numpy as np
+import pytest
+
+import relboltz as rb
+from relboltz import transport
+from relboltz.backends.cpu_space import CpuSpace
+from relboltz.collisions import Sampling
+
+WALLS = ("periodic", "reflecting", "open")
+
+
+def free_gas(statistics=1, mass=0.5, degeneracy=1):
+    """Particles that never collide."""
+    return rb.Model([rb.Species("a", degeneracy, statistics)], [], masses={"a": mass})
+
+
+def engine(grid, model, f, bits=44):
+    """A state f (sites, species, nodes) on the CPU."""
+    space = CpuSpace(grid, model, Sampling(), 2)
+    number = np.rint(f * model.degeneracy[:, None] * 2.0**bits).astype(np.int64)
+    space.put(np.broadcast_to(number, space.shape), bits)
+    return space
+
+
+def test_reconstruction_is_of_fifth_order():
+    errors = []
+    for n in (32, 64, 128):
+        h = 2 * np.pi / n
+        x = h * (np.arange(5) - 2) + 0.3
+        means = [(np.sin(c + h / 2) - np.sin(c - h / 2)) / h for c in x]
+        errors.append(abs(transport.reconstruct(*means) - np.cos(0.3 + h / 2)))
+    assert np.log2(errors[0] / errors[1]) > 4.7 and np.log2(errors[1] / errors[2]) > 4.8
+
+
+def test_reconstruction_at_a_jump_stays_between_the_values():
+    for jump in range(1, 5):
+        cells = [1.0] * jump + [0.0] * (5 - jump)
+        assert -1e-3 < transport.reconstruct(*cells) < 1 + 1e-3
+
+
+def test_velocity_and_force_come_from_one_energy():
+    """Differences of E on the corners, without loss of digits."""
+    p, h, q2, m2, after, dx = 0.7, 0.2, 0.3, 0.4, 0.5, 0.6
+
+    def e(edge, mass):
+        return np.sqrt(edge**2 + q2 + mass)
+
+    low, high = p - h / 2, p + h / 2
+    u = transport.velocity(p, low**2, high**2, q2, m2)
+    assert u == pytest.approx((e(high, m2) - e(low, m2)) / h, rel=1e-13)
+    a = transport.force(high**2, q2, m2, after, dx)
+    assert a == pytest.approx(-(e(high, after) - e(high, m2)) / dx, rel=1e-13)
+    assert transport.force(0.0, 0.0, 0.0, 0.0, dx) == 0.0
+
+
+@pytest.mark.parametrize("mass", [0.0, 0.5])
+def test_free_streaming_moves_f_along_with_the_velocity_of_the_grid(mass):
+    """f0(x - v t, p) at order 3 at least; number exact, f never negative."""
+    errors = []
+    end = 2.0
+    for n in (12, 24, 48):
+        grid = rb.PhaseSpace([6, 5, 4], 2.0, [n, 1, 1], 3.0)
+
+        def start(x, y, z, px, py, pz):
+            return np.exp(np.sin(np.pi * x / 3) - px**2 - py**2)
+
+        ds = rb.solve(
+            free_gas(mass=mass), grid, {"a": rb.initial.from_function(start, sampling="node")},
+            end=end, step=0.8 * 6 / n, every=end, snapshots=[end], backend="cpu", progress=False,
+        )  # fmt: skip
+        p, h, m2 = grid.momenta, grid.spacing[0], mass**2
+        e = [np.sqrt((p[0] + s * h / 2) ** 2 + p[1] ** 2 + p[2] ** 2 + m2) for s in (1, -1)]
+        v = (e[0] - e[1]) / h
+        x = grid.space_axis(0)[:, None]
+        exact = start(x - v * end, 0, 0, *p)
+        f = ds.f.values[-1, 0].reshape(n, -1)
+        errors.append(np.abs(f - exact).mean())
+        assert int(ds.charge_drift[-1, 0]) == 0 and f.min() >= 0
+    orders = np.log2(np.array(errors[:-1]) / errors[1:])
+    assert (orders > 3).all(), (errors, orders)
+
+
+def test_a_uniform_state_stays_uniform_whatever_the_masses():
+    """Liouville: velocity and force are free of divergence on the grid; momentum periodic."""
+    grid = rb.PhaseSpace([6, 5, 4], 2.0, [5, 4, 3], 3.0, "periodic", "periodic")
+    space = engine(grid, free_gas(degeneracy=6), np.ones((1, 1, grid.size)))
+    rng = np.random.default_rng(3)
+    for _ in range(10):
+        squares = np.repeat(rng.uniform(0.1, 0.6, (grid.sites, 1)), 2, axis=1)
+        for axis in (0, 1, 2, 2, 1, 0):
+            space.sweep(axis, 0.05, squares)
+    assert np.abs(space.get() * 2.0**-44 / 6 - 1).max() < 1e-12
+
+
+@pytest.mark.parametrize("wall", WALLS)
+@pytest.mark.parametrize("statistics", [1, -1])
+def test_rough_states_stay_legal_and_nothing_is_lost(wall, statistics):
+    """0 <= f, fermions f <= 1, and all quanta are inside or in the ledger."""
+    grid = rb.PhaseSpace([6, 5, 3], 2.0, [6, 5, 4], 3.0, wall)
+    rng = np.random.default_rng(5)
+    f = (rng.random((grid.sites, 1, grid.size)) > 0.5).astype(float)
+    space = engine(grid, free_gas(statistics), f)
+    total, left = int(space.get().sum()), 0
+    squares = np.repeat(rng.uniform(0.0, 1.0, (grid.sites, 1)), 2, axis=1)
+    for _ in range(10):
+        for axis in (0, 1, 2):
+            left += int(space.sweep(axis, 0.25, squares).left.sum())
+    number = space.get()
+    assert number.min() >= 0 and int(number.sum()) + left == total
+    assert number.max() <= 2**44 or statistics > 0
+    assert (left > 0) == (wall == "open")
+
+
+def test_full_fermions_at_closed_momentum_faces_never_exceed_one():
+    """A force that pushes a full sea against the edge is refused, and that is counted."""
+    grid = rb.PhaseSpace([4, 3, 3], 0.5, [6, 1, 1], 3.0)
+    space = engine(grid, free_gas(-1), np.ones((1, 1, grid.size)))
+    squares = np.repeat(np.linspace(0.0, 2.0, 6)[:, None], 2, axis=1)
+    refused = sum(space.sweep(0, 0.05, squares).refused.sum() for _ in range(10))
+    number = space.get()
+    assert number.max() <= 2**44 and number.min() >= 0
+    assert int(number.sum()) == number.size * 2**44
+    assert refused > 1e-3 * number.sum()
+
+
+def test_walls_reflect_to_the_last_quantum():
+    """With constant masses every |p_x| keeps its quanta, so number and energy are exact."""
+    grid = rb.PhaseSpace([7, 4, 3], 2.0, [5, 3, 1], 3.0, "reflecting")
+    rng = np.random.default_rng(7)
+    f = rng.random((grid.sites, 1, grid.size))
+    space = engine(grid, free_gas(), f)
+    squares = np.full((grid.sites, 2), 0.25)
+
+    def by_size():
+        """Quanta by |p_x|, |p_y|, p_z, all of space together."""
+        cube = space.get().sum(axis=(0, 1)).reshape(grid.momentum_cells)
+        cube = cube + cube[::-1]
+        return cube + cube[:, ::-1]
+
+    before = by_size()
+    for _ in range(20):
+        for axis in (0, 1):
+            space.sweep(axis, 0.3, squares)
+    assert (by_size() == before).all()
+
+
+def test_a_mirror_image_stays_a_mirror_image():
+    """x -> -x with p -> -p, between walls and with a force."""
+    grid = rb.PhaseSpace([6, 3, 3], 2.0, [6, 1, 1], 3.0, "reflecting")
+    f = np.random.default_rng(9).random((6, 1, 6, 3, 3))
+    f += f[::-1, :, ::-1]
+    space = engine(grid, free_gas(), f.reshape(6, 1, -1) / 2)
+    profile = np.array([0.1, 0.4, 0.5, 0.5, 0.4, 0.1])
+    squares = np.repeat(profile[:, None], 2, axis=1)
+    for _ in range(10):
+        space.sweep(0, 0.2, squares)
+    now = space.get().reshape(6, 6, 3, 3)
+    assert np.abs(now - now[::-1, ::-1]).max() <= 20  # quanta: rounding is not mirrored
+
+
+def test_everything_leaves_through_open_walls():
+    """What was inside is in the ledger in the end: number exactly, energy to rounding."""
+    grid = rb.PhaseSpace([4, 3, 3], 2.0, [6, 1, 1], 3.0, "open")
+    start = {"a": rb.initial.gaussian(0.5, 1.0)}
+    ds = rb.solve(
+        free_gas(), grid, start, end=40.0, step=0.5, every=20.0, backend="cpu", progress=False
+    )
+    first, last = ds.isel(time=0), ds.isel(time=-1)
+    assert float(last.total_number.sum()) < 0.01 * float(first.total_number.sum())
+    assert int(np.abs(ds.charge_drift).max()) == 0 and int(np.abs(ds.momentum_drift).max()) == 0
+    inside = ds.total_energy_total.values + ds.left_energy.sum("wall").values
+    assert inside == pytest.approx(inside[0], rel=1e-12)
+    walls = last.left_number.sum("species")
+    assert float(walls.sel(wall="x-")) == pytest.approx(float(walls.sel(wall="x+")), rel=1e-9)
+    assert float(walls.sel(wall=["y-", "y+", "z-", "z+"]).sum()) == 0
