@@ -213,7 +213,7 @@ def _cells(grid: PhaseSpace, spacing: float) -> list[int]:
     return [n + (n % 2 != m % 2) for n, m in zip(wanted, grid.momentum_cells, strict=True)]
 
 
-def warn_of_drift(number: float, energy: float, said: list[str]) -> None:
+def warn_of_drift(number: float, energy: float, said: list[str], in_space: bool = False) -> None:
     """Warn of relative changes of what ought to be conserved."""
     if abs(number) > 0:
         warn(
@@ -221,10 +221,15 @@ def warn_of_drift(number: float, energy: float, said: list[str]) -> None:
             "conserve it; use collisions.symmetrical = true",
             said,
         )
+    remedy = (
+        "collisions.projection = 'nearest' does not conserve it, 'conserving' does; long steps "
+        "with thermal masses do not either"
+    )
+    if in_space:
+        remedy += ", nor do coarse cells in space and momentum where masses have gradients"
     if abs(energy) > ACCEPTED_DRIFT:
         warn(
-            f"total energy changed by {100 * energy:.2g} %: collisions.projection = 'nearest' does "
-            "not conserve it, 'conserving' does; long steps with thermal masses do not either",
+            f"total energy changed by {100 * energy:.2g} %: {remedy}",
             said,
         )
 

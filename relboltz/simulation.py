@@ -303,7 +303,8 @@ class Run:
         first, last = self.records[0], self.records[-1]
         density = self.start.unit * self.grid.measure / self.grid.sites
         number = int(last["charge_drift"][0]) * density / float(first["charge_density"][0])
-        checks.warn_of_drift(number, total_energy(last) / total_energy(first) - 1, self.said)
+        energy = total_energy(last) / total_energy(first) - 1
+        checks.warn_of_drift(number, energy, self.said, self.grid.sites > 1)
 
     def _record(self) -> None:
         """Measure the state if a record is due, keep its f if a snapshot is."""

@@ -47,10 +47,11 @@ def test_the_first_program_of_the_readme_runs():
     )
 
 
-def test_the_readme_shows_the_example_of_an_own_model():
-    """The same definitions, word for word but for comments, as in examples/own_model.py."""
-    shown = blocks((ROOT / "README.md").read_text())[1]
-    example = (ROOT / "examples" / "own_model.py").read_text()
+@pytest.mark.parametrize(("block", "name"), [(1, "hot_spot.py"), (2, "own_model.py")])
+def test_the_readme_shows_the_examples(block, name):
+    """The same definitions, word for word but for comments, as in the file."""
+    shown = blocks((ROOT / "README.md").read_text())[block]
+    example = (ROOT / "examples" / name).read_text()
 
     def bare(source):
         tree = ast.parse(source)
@@ -84,6 +85,23 @@ def test_an_own_model_takes_fifteen_lines_and_thermalises(tmp_path, monkeypatch)
     before, after = (abs(mean[i] / expected - 1).max() for i in (0, -1))
     assert before > 0.15 and after < 0.1 * before
     assert (tmp_path / "own_model.nc").exists()
+
+
+def test_the_hot_spot_expands(tmp_path, monkeypatch):
+    """Nothing is lost, the middle empties, and the flow points outwards; a quarter of it, sooner."""
+    path = ROOT / "examples" / "hot_spot.py"
+    names = runpy.run_path(str(path))
+    grid = rb.PhaseSpace(7, 2.5, [6, 6, 1], 3.0, "open")
+    ds = rb.solve(
+        rb.gluons(0.3), grid, {"g": names["spot"]}, end=2.0, every=0.5, samples=2, backend="cpu",
+        progress=False,
+    )  # fmt: skip
+    assert not ds.charge_drift.values.any()
+    number = ds.number.sel(species="g").values[..., 0]
+    assert number[-1].max() < 0.6 * number[0].max()
+    flow = ds.momentum.sel(axis="x").values[-1, ..., 0].mean(axis=1)
+    assert (flow[:3] < 0).all() and (flow[3:] > 0).all()
+    assert names["grid"].sites == 144 and names["grid"].boundary == ("open",) * 3
 
 
 @pytest.mark.parametrize("path", sorted(ROOT.glob("examples/*.toml")), ids=lambda p: p.name)

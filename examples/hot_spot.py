@@ -1,0 +1,24 @@
+"""A hot spot of gluons expands into vacuum: streaming, mean-field force and collisions."""
+
+import numpy as np
+
+import relboltz as rb
+
+
+def spot(x, y, z, px, py, pz):
+    """f of gluons, hot within 1 fm; positions in fm, momenta in GeV."""
+    p = np.sqrt(px**2 + py**2 + pz**2)
+    return np.exp(-(x**2) - y**2) * np.exp(-p / 0.4)
+
+
+grid = rb.PhaseSpace(9, 2.5, space_cells=[12, 12, 1], space_max=3.0, boundary="open")
+
+if __name__ == "__main__":
+    result = rb.solve(
+        rb.gluons(alpha_s=0.3), grid, {"g": spot}, end=3.0, samples=4, file="hot_spot.nc"
+    )
+    left = result.left_number.sum(("wall", "species")) / result.total_number[0].sum()
+    for t in (0.0, 1.0, 2.0, 3.0):
+        gone = 100 * float(left.sel(time=t, method="nearest"))
+        peak = float(result.number.sel(time=t, method="nearest").max())
+        print(f"t = {t:.0f} fm: {gone:.1f} % of the gluons left, at most {peak:.1f} per fm^3")
