@@ -11,7 +11,7 @@ The state lives in an *engine*, on the CPU or on a GPU; this module tells it wha
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -234,8 +234,8 @@ class Engine(Protocol):
     def restore(self) -> None:
         """Back to what was remembered."""
 
-    def each(self, work: Callable[[int, int], None], count: int) -> None:
-        """Call work(first, last) for parts of range(count), on all threads of the host."""
+    def fit_sums(self, theta: Array, squares: Array, which: Integers) -> Array:
+        """Sums over the nodes for ``Fits``, at some sites."""
 
     def sweep(self, axis: int, length: float, squares: Array) -> Passage:
         """Stream along an axis for a length [fm]."""

@@ -62,7 +62,7 @@ class SpaceObserver:
         self.grid, self.model, self._flight = flight.grid, flight.model, flight
         self.shells = Shells.of(self.grid)
         self.marginals = tuple(marginals)
-        self._fits = Fits(self.grid, self.model, flight.engine.each)
+        self._fits = Fits(self.grid, self.model, flight.engine.fit_sums)
         moments = flight.moments()
         self._charges = self._all_charges(moments)
         self._momentum = self._all_momentum(moments)

@@ -123,6 +123,7 @@ def in_space(module, model, sampling, precision, start):
     engine.masses(squares)
     engine.collide(0, 0.1, squares, 0)
     engine.look(0, squares)
+    engine.fit_sums(np.zeros((2, squares.shape[1] + 3)), squares, np.arange(2))
     engine.moments(squares, Shells.of(grid), np.zeros((len(model.species), grid.size)))
 
 

@@ -88,7 +88,7 @@ def test_an_own_model_takes_fifteen_lines_and_thermalises(tmp_path, monkeypatch)
 
 
 def test_the_hot_spot_expands(tmp_path, monkeypatch):
-    """Nothing is lost, the middle empties, and the flow points outwards; a quarter of it, sooner."""
+    """Nothing is lost, the middle empties, and the flow points outwards; on a coarser grid."""
     path = ROOT / "examples" / "hot_spot.py"
     names = runpy.run_path(str(path))
     grid = rb.PhaseSpace(7, 2.5, [6, 6, 1], 3.0, "open")

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from ..collisions import Draw, Sampling
 from ..errors import RunError
+from ..fits import FIT_SUMS, fit_sums
 from ..grid import PhaseSpace
 from ..masses import MassModel, site_masses
 from ..model import Model
@@ -150,6 +151,22 @@ class CpuSpace(Threads):
 
         self.share(work, self.grid.sites)
         return Collided.flows_alone(found)
+
+    def fit_sums(
+        self,
+        theta: NDArray[np.float64],
+        squares: NDArray[np.float64],
+        which: NDArray[np.int64],
+    ) -> NDArray[np.float64]:
+        """Sums over the nodes for ``Fits``, at some sites."""
+        sums = np.zeros((len(which), self.shape[1], FIT_SUMS))
+        momenta, statistics = self.grid.momenta, self._species[:, 1].copy()
+
+        def work(first: int, last: int) -> None:
+            fit_sums(theta, squares, which, momenta, statistics, first, last, sums)
+
+        self.each(work, len(which))
+        return sums
 
     def moments(
         self, squares: NDArray[np.float64], shells: Shells, final: NDArray[np.float64]

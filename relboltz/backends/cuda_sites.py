@@ -6,8 +6,10 @@ import math
 
 from numba import float64, int64
 
+from ..fits import FIT_SUMS
+from ..fits import thermal_terms as terms
 from .cuda_conclude import solve_masses
-from .cuda_engine import kernel
+from .cuda_engine import SIMULATED, device_function, kernel
 from .cuda_layout import (
     AT_REST,
     CELLS_X,
@@ -32,6 +34,9 @@ from .cuda_layout import (
     ZZ,
 )
 from .cuda_physics import block_sum, cuda, inverse_energy, packed_index
+
+FIT_ROOM = FIT_SUMS * THREADS
+thermal_terms = terms if SIMULATED else device_function(terms)
 
 
 @kernel
@@ -75,6 +80,63 @@ def peaks(control, number, highest, first_row):
         half //= 2
     if t == 0:
         highest[control[CURRENT], row] = shared[0]
+
+
+@kernel
+def fit_sums(theta, squares, which, species, p2, packed, momentum, geometry, sums):
+    """Sums over the nodes of one species at one site; as ``fits.fit_sums``.
+
+    momentum : nodes along the three axes, one after the other; geometry begins with their counts
+    """
+    shared = cuda.shared.array(FIT_ROOM, float64)
+    t, row = cuda.threadIdx.x, cuda.blockIdx.x
+    kinds = species.shape[0]
+    at, a = row // kinds, row % kinds
+    nx, ny = int64(geometry[0]), int64(geometry[1])
+    alpha = theta[at, 4 + a]
+    m2 = squares[which[at] * (kinds + 1) + a]
+    s = cuda.local.array(FIT_SUMS, float64)
+    for k in range(FIT_SUMS):
+        s[k] = 0.0
+    for i in range(t, p2.size, THREADS):
+        px = momentum[packed_index(packed[i], 0)]
+        py = momentum[nx + packed_index(packed[i], 1)]
+        pz = momentum[nx + ny + packed_index(packed[i], 2)]
+        e = math.sqrt(p2[i] + m2)
+        x = theta[at, 0] * e - theta[at, 1] * px - theta[at, 2] * py - theta[at, 3] * pz - alpha
+        value, f, g = thermal_terms(x, species[a, 1])
+        if f < 0.0:
+            s[0] = math.inf
+        elif f > 0.0:
+            s[0] += value
+            s[1] += f
+            s[2] += f * e
+            s[3] += f * px
+            s[4] += f * py
+            s[5] += f * pz
+            s[6] += g
+            s[7] += g * e
+            s[8] += g * e * e
+            s[9] += g * e * px
+            s[10] += g * e * py
+            s[11] += g * e * pz
+            s[12] += g * px
+            s[13] += g * py
+            s[14] += g * pz
+            s[15] += g * px * px
+            s[16] += g * py * py
+            s[17] += g * pz * pz
+            s[18] += g * px * py
+            s[19] += g * px * pz
+            s[20] += g * py * pz
+    for k in range(FIT_SUMS):
+        shared[k * THREADS + t] = s[k]
+    cuda.syncthreads()
+    for k in range(t, FIT_SUMS, THREADS):
+        total = 0.0
+        for i in range(THREADS):
+            total += shared[k * THREADS + i]
+        sums[row, k] = total
 
 
 @kernel

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from ..collisions import ACCEPTED_FLAW, Draw, Flows, Sampling
 from ..errors import Halted, InputError, RunError
+from ..fits import FIT_SUMS
 from ..grid import PhaseSpace
 from ..model import Model
 from ..moments import SUMS, Shells, SiteMoments
@@ -111,7 +112,10 @@ class CudaSpace(Threads):
         size = machine.work.shape[0]
         rows = grid.sites if size > k.NEAR_BY else 1
         self._work = machine.new((rows, size if rows > 1 else 1), np.float64)
+        axes = np.concatenate([grid.axis(i) for i in range(3)])
+        self._momentum = machine.to(axes, np.float64)
         self._measures: tuple[Any, ...] = ()
+        self._fit_room: tuple[Any, ...] | None = None
         self._bits = 0
 
     def _prepare_axis(self, plan: Plan, axis: int) -> tuple[Any, ...]:
@@ -145,7 +149,7 @@ class CudaSpace(Threads):
     @property
     def allocated(self) -> int:
         """Bytes of all arrays on the GPU."""
-        own = [self._scratch, self._squares, self._work, *self._measures]
+        own = [self._scratch, self._squares, self._work, *self._measures, *(self._fit_room or ())]
         own += [v for axis in self._axes.values() for v in axis if hasattr(v, "copy_to_host")]
         own += [self.machine.illegal, self.machine.counts]
         return self.machine.allocated + sum(int(v.nbytes) for v in own)
@@ -346,6 +350,34 @@ class CudaSpace(Threads):
         flows, drawn = self._told(looks)
         return Collided(1.0, 0, 0, 1, flows, drawn, 0.0, np.zeros(0))
 
+    def fit_sums(
+        self,
+        theta: NDArray[np.float64],
+        squares: NDArray[np.float64],
+        which: NDArray[np.int64],
+    ) -> NDArray[np.float64]:
+        """Sums over the nodes for ``Fits``, at some sites."""
+        machine, count = self.machine, len(which)
+        rows = count * machine.species
+        if not count:
+            return np.zeros((0, machine.species, FIT_SUMS))
+        self._upload(squares)
+        if self._fit_room is None:
+            sites = self.grid.sites
+            self._fit_room = (
+                machine.new((sites, theta.shape[1]), np.float64), machine.new(sites, np.int64),
+                machine.new((sites * machine.species, FIT_SUMS), np.float64),
+            )  # fmt: skip
+        there, chosen, sums = self._fit_room
+        there[:count].copy_to_device(np.ascontiguousarray(theta))
+        chosen[:count].copy_to_device(which)
+        sites_kernels.fit_sums[rows, k.THREADS, machine.stream](
+            there, self._squares, chosen, machine.species_numbers, machine.p2, machine.packed,
+            self._momentum, machine.geometry, sums,
+        )  # fmt: skip
+        self._wait()
+        return sums[:rows].copy_to_host().reshape(count, machine.species, FIT_SUMS)
+
     def moments(
         self, squares: NDArray[np.float64], shells: Shells, final: NDArray[np.float64]
     ) -> SiteMoments:
@@ -355,9 +387,8 @@ class CudaSpace(Threads):
         self._set()
         self._upload(squares)
         if not self._measures:
-            axes = np.concatenate([grid.axis(i) for i in range(3)])
             self._measures = (
-                machine.to(axes, np.float64), machine.to(shells.index, np.int32),
+                self._momentum, machine.to(shells.index, np.int32),
                 machine.new(final.size, np.float64), machine.new(rows, np.int64),
                 machine.new((grid.sites, sum(cells)), np.int64),
                 machine.new((rows, len(shells.p)), np.int64),
