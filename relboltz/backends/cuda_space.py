@@ -33,8 +33,8 @@ BATCH_BYTES = 3 * 8 + 2 * 8 + 4 + 8 + 2 * 4 + 4 * 8
 SCRATCH_SHARE = 0.2
 """Part of a copy of the state that streaming may use as scratch memory."""
 LEAST_SCRATCH = 2**26
-SWEEPS_AT_ONCE = 16
-"""Blocks of threads for each multiprocessor."""
+SWEEPS_AT_ONCE = 2
+"""Blocks of threads for each multiprocessor: more scratch memory than that leaves the caches."""
 
 
 class Plan:

@@ -7,6 +7,7 @@ group and wait for one another between the phases.
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import numpy as np
 from numba import float64, int64
@@ -32,6 +33,8 @@ from .cuda_physics import block_sum, build, cuda, nearest_integer, physics, piec
 
 SWEEPERS = 2 if SIMULATED else 256
 """Threads of a block."""
+REGISTERS = 128
+"""Most registers of a thread: two blocks share a multiprocessor."""
 WIDEST = 64 if SIMULATED else MAX_CELLS + 2
 
 _own = {} if SIMULATED else {"floor": physics.floor}
@@ -65,9 +68,10 @@ DT, DX, DP = range(3)
 @piece
 def cell_of(k, width, lanes):
     """Indices along x and p, and the lane, of the k-th entry of a table with this many rows."""
-    lane = k % lanes
-    rest = k // lanes
-    return rest // width, rest % width, lane
+    rest = np.uint32(k) // np.uint32(lanes)  # divisions of 32 bits are several times faster
+    lane = np.uint32(k) - rest * np.uint32(lanes)
+    i = rest // np.uint32(width)
+    return int64(i), int64(rest - i * np.uint32(width)), int64(lane)
 
 
 @piece
@@ -269,7 +273,7 @@ def refusal(w, up, side, shape):
     return total
 
 
-@kernel
+@partial(kernel, max_registers=REGISTERS)
 def sweep(number, squares, whole, real, p, transverse_p2, capacity, scratch, ledger, energies,
           refused):  # fmt: skip
     """Advance all pencils along one axis, in place; arguments as on the CPU."""
