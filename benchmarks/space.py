@@ -152,11 +152,13 @@ def agreement() -> None:
     def wave(x, y, z, px, py, pz):
         return 0.4 * np.exp(-(px**2 + py**2 + pz**2)) * (1 + 0.5 * np.cos(np.pi * x / 3))
 
-    options = dict(end=1.0, step=0.05, every=0.5, snapshots=[1.0], samples=4, progress=False)
-    cpu = rb.solve(model, grid, {"g": wave}, backend="cpu", **options)
+    options = dict(end=0.4, step=0.02, every=0.2, snapshots=[0.4], samples=4, progress=False)
+    start = {"g": wave, "quarks": wave, "antiquarks": wave}
+    cpu = rb.solve(model, grid, start, backend="cpu", **options)
+    tell("space: limits on the CPU", float(cpu.limited_weight.max()))
     for precision in ("float64", "float32"):
         gpu, again = (
-            rb.solve(model, grid, {"g": wave}, backend="cuda", precision=precision, **options)
+            rb.solve(model, grid, start, backend="cuda", precision=precision, **options)
             for _ in range(2)
         )
         apart = float(np.abs(cpu.f - gpu.f).max() / cpu.f.max())

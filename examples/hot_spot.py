@@ -11,11 +11,11 @@ def spot(x, y, z, px, py, pz):
     return np.exp(-(x**2) - y**2) * np.exp(-p / 0.4)
 
 
-grid = rb.PhaseSpace(9, 2.5, space_cells=[12, 12, 1], space_max=3.0, boundary="open")
+grid = rb.PhaseSpace(10, 2.5, space_cells=[12, 12, 1], space_max=3.0, boundary="open")
 
 if __name__ == "__main__":
     result = rb.solve(
-        rb.gluons(alpha_s=0.3), grid, {"g": spot}, end=3.0, samples=4, file="hot_spot.nc"
+        rb.gluons(alpha_s=0.3), grid, {"g": spot}, end=3.0, samples=8, file="hot_spot.nc"
     )
     left = result.left_number.sum(("wall", "species")) / result.total_number[0].sum()
     for t in (0.0, 1.0, 2.0, 3.0):

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+import os
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +31,10 @@ ACCEPTED_NOISE = 0.5
 ACCEPTED_LIMITED = 0.01
 ACCEPTED_NULL = 0.03
 ACCEPTED_DRIFT = 1e-3
+FEWEST_ODD = 21
+"""Odd numbers of momentum cells below this leave too much matter at rest in space."""
+HOST_COPIES = 4
+"""Copies of a state in space that the host needs while it begins."""
 LARGEST_BOX = 50.0
 """Half width [GeV] beyond which units are in doubt."""
 AUTOMATIC_LOSS = 0.8 * ACCEPTED_LOSS
@@ -213,7 +219,9 @@ def _cells(grid: PhaseSpace, spacing: float) -> list[int]:
     return [n + (n % 2 != m % 2) for n, m in zip(wanted, grid.momentum_cells, strict=True)]
 
 
-def warn_of_drift(number: float, energy: float, said: list[str], in_space: bool = False) -> None:
+def warn_of_drift(
+    number: float, energy: float, said: list[str], nearest: bool = False, in_space: bool = False
+) -> None:
     """Warn of relative changes of what ought to be conserved."""
     if abs(number) > 0:
         warn(
@@ -221,17 +229,40 @@ def warn_of_drift(number: float, energy: float, said: list[str], in_space: bool 
             "conserve it; use collisions.symmetrical = true",
             said,
         )
-    remedy = (
-        "collisions.projection = 'nearest' does not conserve it, 'conserving' does; long steps "
-        "with thermal masses do not either"
-    )
+    remedy = "use shorter steps (time.step or time.tolerance)"
     if in_space:
-        remedy += ", nor do coarse cells in space and momentum where masses have gradients"
+        remedy += ", and finer cells in space and momentum where masses have gradients"
+    if nearest:
+        remedy = "collisions.projection = 'nearest' does not conserve it, use 'conserving'"
     if abs(energy) > ACCEPTED_DRIFT:
         warn(
             f"total energy changed by {100 * energy:.2g} %: {remedy}",
             said,
         )
+
+
+def warn_of_refusals(last: Mapping, first: Mapping, said: list[str]) -> None:
+    """Warn of matter that forces pile up at the edges of momentum space."""
+    part = float(np.sum(last["refused_number"]) / np.sum(first["total_number"]))
+    if part > ACCEPTED_LOSS:
+        warn(
+            f"forces would have pushed {100 * part:.1f} % of the particles beyond momentum_max: "
+            "they stay at the edge; use a larger momentum_max",
+            said,
+        )
+
+
+def warn_of_parity(grid: PhaseSpace, said: list[str]) -> None:
+    """Warn of coarse grids on which many particles never move along an axis."""
+    for axis in grid.moving_axes:
+        n = grid.momentum_cells[axis]
+        if n % 2 and n < FEWEST_ODD:
+            name = "xyz"[axis]
+            warn(
+                f"grid.momentum_cells: {n} along {name}: the nodes with p_{name} = 0, one in {n}, "
+                f"never move along {name}: matter stays behind. Use an even number, or more cells",
+                said,
+            )
 
 
 def warn_of_run(noise: float, limited: float, null: float, said: list[str]) -> None:
@@ -269,8 +300,6 @@ def automatic_grid(
 
     space : a grid whose space the state lives in; up to four places along each axis are looked at
     """
-    if space is not None and space.sites > 1:
-        states = _sampled_in_space(states, space)
     for shape in states.values():
         if isinstance(shape, FromFile):
             grid = initial.file_grid(shape.path)
@@ -280,6 +309,8 @@ def automatic_grid(
                     f"{list(grid.momentum_cells)} nodes; use these, or leave it out"
                 )
             return grid
+    if space is not None and space.sites > 1:
+        states = _sampled_in_space(states, space)
     cells = DEFAULT_CELLS if cells is None else cells
     extent = _grown_extent(model, states)
     low, high = extent / 4, extent
@@ -345,8 +376,11 @@ def _loss(half_width: float, extent: float, model: Model, states: Mapping[str, S
 
 def _sampled_in_space(states: Mapping[str, Shape], space: PhaseSpace) -> dict[str, Shape]:
     """The states with their mean over a few places in place of what depends on the place."""
-    cells = [min(n, 4) for n in space.space_cells]
-    return {name: _MeanOverPlaces(state, tuple(cells), space) for name, state in states.items()}
+    cells = tuple(min(n, 4) for n in space.space_cells)
+    return {
+        name: _MeanOverPlaces(state, cells, space) if state.is_local(space) else state
+        for name, state in states.items()
+    }
 
 
 @dataclass(frozen=True)
@@ -397,6 +431,30 @@ def predict_in_space(
 def leaks(grid: PhaseSpace) -> bool:
     """Whether particles can leave the box."""
     return any(grid.boundary[axis] == "open" for axis in grid.moving_axes)
+
+
+def typical_masses(start: State, moments: SiteMoments) -> tuple[NDArray[np.float64], float]:
+    """Squared masses and screening mass as the average particle has them."""
+    weight = moments.totals.sum(axis=1, dtype=float)
+    weight /= weight.sum()
+    return weight @ start.mass_squared, float(weight @ np.asarray(start.screening2))
+
+
+def check_host_memory(grid: PhaseSpace, model: Model) -> None:
+    """Refuse states in space that this machine cannot hold."""
+    needed = HOST_COPIES * 8 * grid.sites * grid.size * len(model.species)
+    try:
+        there = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        lines = Path("/proc/meminfo").read_text().splitlines()
+        there = max(there, *(1024 * int(v.split()[1]) for v in lines if v.startswith("MemAvail")))
+    except (OSError, ValueError, AttributeError):  # not a Linux machine
+        return
+    if grid.sites > 1 and needed > there:
+        raise InputError(
+            f"grid.space_cells = {list(grid.space_cells)} with momentum_cells = "
+            f"{list(grid.momentum_cells)}: needs {needed / 2**30:.1f} GiB, and this machine has "
+            f"{there / 2**30:.1f} GiB free; use fewer cells"
+        )
 
 
 def extreme_masses(start: State) -> list[tuple[NDArray[np.float64], float]]:

@@ -280,7 +280,10 @@ def summary(ds: xr.Dataset) -> Table:
     for name, side in (("", "left"), ("value", "right"), ("predicted", "right")):
         table.add_column(name, justify=side)  # type: ignore[arg-type]
     (_space_rows if "x" in ds.number.dims else _rows)(table, ds)
-    table.add_row("collisions lost at the edge", f"{100 * float(ds.null_weight[-1]):.1f} %", "")
+    lost = 100 * float(ds.null_weight[-1])
+    table.add_row(
+        "collisions lost at the edge", "unknown" if math.isnan(lost) else f"{lost:.1f} %", ""
+    )
     return table
 
 

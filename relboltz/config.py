@@ -70,7 +70,7 @@ def _in_order(value: Any) -> Any:
         words = text.split() if isinstance(text, str) else []
         known = bool(words) and set(words) <= set(DIRECTIONS)
         result.append(" ".join(sorted(set(words), key=DIRECTIONS.index)) if known else text)
-    return tuple(result)
+    return tuple(dict.fromkeys(result))
 
 
 Count = Annotated[int, Field(ge=1, le=MAX_CELLS)]
@@ -192,8 +192,8 @@ class Settings(Table):
         output = data.setdefault("output", {})
         if isinstance(output, dict):
             grid = data.get("grid")
-            cells = np.atleast_1d(grid.get("space_cells", 1) if isinstance(grid, dict) else 1)
-            in_space = cells.dtype.kind == "i" and bool((cells > 1).any())
+            cells = _per_axis(grid.get("space_cells", 1) if isinstance(grid, dict) else 1)
+            in_space = isinstance(cells, tuple) and any(isinstance(n, int) and n > 1 for n in cells)
             output.setdefault("snapshots", [] if in_space else [0.0, float(end)])
         collisions = data.get("collisions")
         if isinstance(collisions, dict) and collisions.get("sampling") in ("k2", "k3"):
@@ -405,22 +405,35 @@ def _absent(key: str, value: Any, feature: str, instead: str) -> str:
 
 def _space_conflicts(config: Config) -> list[str]:
     """Keys about space that would have no effect."""
-    grid, kept = config.grid, config.output.marginals
-    if grid.space_cells != (1, 1, 1):
-        return []
-    given = sorted(grid.model_fields_set & {"boundary", "momentum_boundary"})
-    used = [key for key in given if getattr(grid, key) not in ("periodic", "closed")]
-    problems = [
-        f"grid.{key} = {_plain(getattr(grid, key))!r}: has no effect with one space cell; "
-        "set grid.space_cells, or leave it out"
-        for key in used
-    ]
-    if kept:
+    grid = config.grid
+    problems = []
+    walls = (grid.boundary,) * 3 if isinstance(grid.boundary, str) else grid.boundary
+    alone = [axis for axis, n in enumerate(grid.space_cells) if n == 1]
+    each = not isinstance(grid.boundary, str) or len(alone) == 3
+    if each and any(walls[axis] != "periodic" for axis in alone):
         problems.append(
-            f"output.marginals = {list(kept)}: needs more than one space cell; set "
-            "grid.space_cells, or use output.snapshots for f"
+            f"grid.boundary = {_plain(grid.boundary)!r}: has no effect with one space cell along "
+            "an axis; set grid.space_cells, or use 'periodic' there"
         )
-    return problems
+    if len(alone) < 3:
+        return problems
+    if grid.momentum_boundary != "closed":
+        problems.append(
+            f"grid.momentum_boundary = {grid.momentum_boundary!r}: has no effect with one space "
+            "cell; set grid.space_cells, or leave it out"
+        )
+    return problems + no_marginals(config)
+
+
+def no_marginals(settings: Settings) -> list[str]:
+    """Marginals of a homogeneous system."""
+    kept = settings.output.marginals
+    if not kept:
+        return []
+    return [
+        f"output.marginals = {list(kept)}: needs more than one space cell; set "
+        "grid.space_cells, or use output.snapshots for f"
+    ]
 
 
 def _not_yet(config: Settings) -> list[str]:

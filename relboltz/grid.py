@@ -21,6 +21,11 @@ MOMENTUM_BOUNDARIES = ("closed", "periodic")
 
 def _triple(name: str, value: object, kind: type) -> tuple:
     """One number for all axes or three numbers, as a tuple of three."""
+    if isinstance(value, str) and value == "auto":
+        raise InputError(
+            f"{name} = 'auto': a configuration may say so; in Python give the half widths, or give "
+            "solve() a number of cells instead of a PhaseSpace"
+        )
     values: tuple[Any, ...] = (value,) * 3 if np.ndim(value) == 0 else tuple(value)  # type: ignore
     if len(values) != 3 or not all(isinstance(v, int | float | np.number) for v in values):
         raise InputError(f"{name} = {value!r}: give one number or three, one for each axis")

@@ -203,7 +203,12 @@ def evaluate(initial: Mapping[str, Shape], grid: PhaseSpace, model: Model) -> Ar
     they themselves cause.
     """
     shapes = _assign(initial, model)
-    local = any(shape.is_local(grid) for _, shape in shapes.values())
+    local = [name for name, shape in shapes.values() if shape.is_local(grid)]
+    if grid.sites == 1 and local:
+        raise InputError(
+            f"initial.{local[0]}: depends on the place, and the grid has one space cell; give "
+            "grid.space_cells, or a state that depends on momenta alone"
+        )
     if grid.sites > 1 and local:
         f = np.empty((grid.sites, len(model.species), grid.size))
         for site in range(grid.sites):
@@ -249,7 +254,8 @@ def starting_states(start: Start, model: Model) -> dict[str, Shape]:
                 f"initial: an array of shape {start.shape} does not fit the {len(model.species)} "
                 "species"
             )
-        rows = start.reshape(len(model.species), -1)
+        first = start.ndim > 1 and len(start) == len(model.species)
+        rows = start if first else start.reshape(len(model.species), -1)
         return {name: NodeValues(row) for name, row in zip(model.names, rows, strict=True)}
     if not isinstance(start, Mapping):
         raise InputError(

@@ -27,6 +27,8 @@ from .observables import QUANTITIES, entropy
 AXES = ["x", "y", "z"]
 WALLS = [axis + side for axis in AXES for side in "-+"]
 """Walls of the box: x- is at the low end of the x axis."""
+CHUNK_BYTES = 2**20
+"""Of a snapshot in space: what is read at once."""
 
 
 def versions() -> dict[str, str]:
@@ -157,8 +159,8 @@ def write(ds: xr.Dataset, path: Path) -> None:
         for name, variable in ds.variables.items()
         if variable.dtype.kind in "fi" and variable.size > 1000
     }
-    if "f" in encoding and "x" in ds.f.dims:  # a chunk is what is read at once: one site
-        encoding["f"]["chunksizes"] = (1,) * (ds.f.ndim - 3) + ds.f.shape[-3:]
+    if "f" in encoding and "x" in ds.f.dims:
+        encoding["f"]["chunksizes"] = _chunks(ds.f.shape)
     data = ds.to_netcdf(engine="h5netcdf", encoding=encoding)
     part = _part(path)
     try:
@@ -170,6 +172,17 @@ def write(ds: xr.Dataset, path: Path) -> None:
     finally:
         with contextlib.suppress(OSError):
             part.unlink()
+
+
+def _chunks(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Whole sites of one species, as many along z, y, x as stay below CHUNK_BYTES."""
+    chunks, size = [1] * (len(shape) - 3) + list(shape[-3:]), 8 * int(np.prod(shape[-3:]))
+    for axis in (4, 3, 2):
+        chunks[axis] = max(1, min(shape[axis], CHUNK_BYTES // size))
+        size *= chunks[axis]
+        if chunks[axis] < shape[axis]:
+            break
+    return tuple(chunks)
 
 
 def load(path: str | Path) -> xr.Dataset:

@@ -64,6 +64,15 @@ def place(p: Array) -> str:
     return "p = (" + ", ".join(f"{v:.6g}" for v in p) + ") GeV"
 
 
+def _takes(signature: inspect.Signature, count: int) -> bool:
+    """Whether a function can be called with so many arguments."""
+    try:
+        signature.bind(*range(count))
+    except TypeError:
+        return False
+    return True
+
+
 # --- averages -----------------------------------------------------------------------------------
 
 
@@ -384,31 +393,21 @@ class FromFile(Shape):
     def values_at(
         self, grid: PhaseSpace, species: Species, mass_squared: float, site: int
     ) -> Array:
-        with _open(self.path) as dataset:
-            theirs = _grid_of(dataset, self.path)
-            in_space = self.is_local(grid)
-            cells = tuple(dataset.sizes.get(name, 1) for name in "xyz")
-            if not _same(theirs, grid) or (in_space and cells != grid.space_cells):
-                where = f" at {list(cells)} space cells" if in_space else ""
-                raise InputError(
-                    f"path = {str(self.path)!r}: its grid is {_describe(theirs)}{where}, this one "
-                    f"is {_describe(grid)}; use the same cells and widths"
-                )
-            names = [str(name) for name in dataset["species"].values]
-            if species.name not in names:
-                raise InputError(
-                    f"path = {str(self.path)!r}: has no species {species.name!r}, only "
-                    f"{', '.join(names)}; give that species another shape"
-                )
-            f = dataset["f"].isel(snapshot=-1, species=names.index(species.name))
-            if in_space:
-                x, y, z = (int(i) for i in np.unravel_index(site, grid.space_cells))
-                f = f.isel(x=x, y=y, z=z)
-            return f.transpose("px", "py", "pz").values.astype(np.float64).ravel()
+        theirs, names, f = _last_snapshot(self.path)
+        if not _same(theirs, grid):
+            raise InputError(
+                f"path = {str(self.path)!r}: its grid is {_describe(theirs)}, this one is "
+                f"{_describe(grid)}; use the same cells and widths"
+            )
+        if species.name not in names:
+            raise InputError(
+                f"path = {str(self.path)!r}: has no species {species.name!r}, only "
+                f"{', '.join(names)}; give that species another shape"
+            )
+        return np.array(f[names.index(species.name)].reshape(-1, grid.size)[site])
 
     def is_local(self, grid: PhaseSpace) -> bool:
-        with _open(self.path) as dataset:
-            return "x" in dataset["f"].dims
+        return _last_snapshot(self.path)[0].sites > 1
 
     def extent(self) -> float:
         return max(file_grid(self.path).momentum_max)
@@ -434,9 +433,20 @@ class FromFunction(Shape):
         else:
             raise InputError(f"function = {self.function!r}: use a function or 'file.py:function'")
         try:
-            count = len(inspect.signature(self.function).parameters)
+            signature = inspect.signature(self.function)
         except (TypeError, ValueError):  # some built-in functions do not tell
             return
+        fits = [count for count in (3, 6) if _takes(signature, count)]
+        if len(fits) == 2:  # defaults for the rest: the first name tells
+            fits = [6 if next(iter(signature.parameters)) == "x" else 3]
+            starred = any(p.kind is p.VAR_POSITIONAL for p in signature.parameters.values())
+            fits = [] if starred else fits
+        if not fits:
+            raise InputError(
+                f"shape = {self.label!r}: write the function as f(px, py, pz) or "
+                "f(x, y, z, px, py, pz); other arguments need defaults"
+            )
+        count = fits[0]
         _set(self, arguments=6 if count == 6 else 3)
 
     def is_local(self, grid: PhaseSpace) -> bool:
@@ -488,9 +498,10 @@ class FromFunction(Shape):
         bad = ~np.isfinite(f)
         if bad.any():
             first = int(bad.argmax())
+            there = " and (" + ", ".join(f"{x:.6g}" for x in where) + ") fm" if where else ""
             raise InputError(
                 f"shape = {self.label!r}: the function returned {f[first]} at "
-                f"{place(np.array([px, py, pz])[:, first])}; return finite numbers"
+                f"{place(np.array([px, py, pz])[:, first])}{there}; return finite numbers"
             )
         return f
 
@@ -513,10 +524,16 @@ class NodeValues(Shape):
     def values_at(
         self, grid: PhaseSpace, species: Species, mass_squared: float, site: int
     ) -> Array:
-        if self.is_local(grid):
+        homogeneous = ((grid.size,), grid.momentum_cells)
+        in_space = ((grid.sites, grid.size), (*grid.space_cells, *grid.momentum_cells))
+        if self.array.shape in in_space:
             return np.array(self.array.reshape(grid.sites, grid.size)[site], dtype=float)
-        if self.array.size != grid.size:
-            raise InputError(f"array of shape {self.array.shape} does not fit {_describe(grid)}")
+        if self.array.shape not in homogeneous:
+            also = f" or (x, y, z, px, py, pz) = {in_space[1]}" if grid.sites > 1 else ""
+            raise InputError(
+                f"array of shape {self.array.shape} does not fit {_describe(grid)}: use (px, py, "
+                f"pz) = {grid.momentum_cells}{also}"
+            )
         return np.array(self.array, dtype=float).reshape(grid.size)
 
     def extent(self) -> float:
@@ -580,7 +597,8 @@ def _open(path: str | Path) -> Any:
         dataset.close()
         what = ", ".join(missing) or "snapshots"
         raise InputError(
-            f"path = {str(path)!r}: has no {what}; use a file written by relboltz, with snapshots"
+            f"path = {str(path)!r}: has no {what}; use a file written by relboltz, with snapshots "
+            "(a run in space keeps those that output.snapshots asks for)"
         )
     return dataset
 
@@ -592,8 +610,18 @@ def _grid_of(dataset: Any, path: str | Path) -> PhaseSpace:
         if widths is None:
             raise InputError(f"path = {str(path)!r}: an axis with one node does not tell its width")
     else:
-        widths = [float(f"{0.5 * np.ptp(a) * len(a) / (len(a) - 1):.12g}") for a in axes]
-    return PhaseSpace([len(axis) for axis in axes], [float(w) for w in widths])
+        widths = [_half_width(axis) for axis in axes]
+    places = [dataset[name].values if name in dataset["f"].dims else [0.0] for name in "xyz"]
+    return PhaseSpace(
+        [len(axis) for axis in axes], [float(w) for w in widths],
+        [len(axis) for axis in places],
+        [_half_width(axis) if len(axis) > 1 else 3.0 for axis in places],
+    )  # fmt: skip
+
+
+def _half_width(centres: Any) -> float:
+    """Half width of an axis from the centres of its cells, at least two."""
+    return float(f"{0.5 * np.ptp(centres) * len(centres) / (len(centres) - 1):.12g}")
 
 
 def file_grid(path: str | Path) -> PhaseSpace:
@@ -602,10 +630,27 @@ def file_grid(path: str | Path) -> PhaseSpace:
         return _grid_of(dataset, path)
 
 
+def _last_snapshot(path: str | Path) -> tuple[PhaseSpace, list[str], Array]:
+    """Grid, species and last f (species, ...) of a file."""
+    changed = Path(path).stat().st_mtime_ns if Path(path).is_file() else 0
+    return _read_snapshot(str(path), changed)
+
+
+@lru_cache(maxsize=2)
+def _read_snapshot(path: str, changed: int) -> tuple[PhaseSpace, list[str], Array]:
+    with _open(path) as dataset:
+        names = [str(name) for name in dataset["species"].values]
+        place = [name for name in "xyz" if name in dataset["f"].dims]
+        f = dataset["f"].isel(snapshot=-1).transpose("species", *place, "px", "py", "pz")
+        return _grid_of(dataset, path), names, f.values.astype(np.float64)
+
+
 def _same(a: PhaseSpace, b: PhaseSpace) -> bool:
-    return a.momentum_cells == b.momentum_cells and np.allclose(
-        a.momentum_max, b.momentum_max, rtol=1e-9, atol=0
-    )
+    """Whether two grids have the same cells and widths; those of homogeneous axes do not matter."""
+    moving = list(b.moving_axes)
+    one, other = ([*g.momentum_max, *np.array(g.space_max)[moving]] for g in (a, b))
+    same = (a.momentum_cells, a.space_cells) == (b.momentum_cells, b.space_cells)
+    return same and np.allclose(one, other, rtol=1e-9, atol=0)
 
 
 def _describe(grid: PhaseSpace) -> str:

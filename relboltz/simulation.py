@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from . import checks, equilibrium, initial, output
 from .backends import choose, resolve
 from .collisions import Flows, Sampling
-from .config import Config, Settings, short_axes
+from .config import Config, Settings, no_marginals, short_axes
 from .errors import Halted, InputError, Interrupted, RunError
 from .flight import Leg, launch
 from .grid import PhaseSpace
@@ -49,14 +49,15 @@ def solve(
     model : such as ``qcd(alpha_s=0.3)``, ``gluons(0.3)``, ``quarks(0.3)`` or your own Model
     grid : a PhaseSpace; or numbers of cells, for a box that is chosen automatically
     initial : f by species or group: shapes of ``relboltz.initial``, tables as in a configuration,
-        functions of (px, py, pz) in GeV, or node values; or one array (species, nx, ny, nz)
+        functions of (px, py, pz) in GeV, or of (x, y, z, px, py, pz) with the place in fm, or node
+        values (px, py, pz), in space (x, y, z, px, py, pz); or one such array, species first
     end : last time [fm]
     file : NetCDF file to keep up to date while running
     progress : a bar where somebody watches (True), none (False), or a function that is called
         with a ``relboltz.progress.Moment`` after every step
     **options : keys of [collisions], [time], [run] and [output]: samples, seed, projection,
         sampling, symmetrical, pairs, step, tolerance, backend, precision, threads, every,
-        snapshots
+        snapshots, marginals
 
     Returns
     -------
@@ -71,6 +72,9 @@ def solve(
     if isinstance(grid, PhaseSpace) and grid.sites > 1:
         options.setdefault("snapshots", [])  # full snapshots on request only
     settings = Settings.from_options(end=end, **options)
+    problems = [] if isinstance(grid, PhaseSpace) and grid.sites > 1 else no_marginals(settings)
+    if problems:
+        raise InputError("\n".join(problems))
     resolve(settings.run.backend, settings.run.precision)
     if file is not None:
         output.check_writable(Path(file))
@@ -83,6 +87,7 @@ def solve(
         if any(isinstance(state, NodeValues) for state in states.values()):
             raise InputError("grid: an initial state given as an array needs a PhaseSpace")
         grid = checks.automatic_grid(grid, model, states)
+    checks.check_host_memory(grid, model)
     f = evaluate(states, grid, model)
     path = Path(file) if file is not None else None
     run = Run(model, grid, f, settings, path, "", _description(model, grid, states, settings, path))
@@ -162,6 +167,7 @@ def run_config(
     else:
         assert cells is not None
         grid = config.grid.phase_space(cells, config.grid.momentum_max)
+    checks.check_host_memory(grid, model)
     f = initial.evaluate(shapes, grid, model)
     data = config.to_dict()
     data["grid"] |= grid_dict(grid)  # what "auto" and defaults came to
@@ -220,9 +226,10 @@ class Run:
             start, moments = take_over(cast(Any, self.backend), start, Shells.of(grid))
             self.start = start
             self.predicted, self._energy = checks.predict_in_space(self.grid, model, start, moments)
-            thickest, thinnest = checks.extreme_masses(start)
-            squares = thinnest
-            checks.check_model(elements, grid, *thickest)
+            for extreme in checks.extreme_masses(start):
+                checks.check_model(elements, grid, *extreme)
+            squares = checks.typical_masses(start, moments)
+            checks.warn_of_parity(self.grid, self.said)
             longest = courant_limit(self.grid, start.mass_squared)
             if not isinstance(time.step, str) and time.step > longest:
                 raise InputError(
@@ -270,8 +277,10 @@ class Run:
             except Halted:
                 pass
             except Exception as error:
+                self.backend.interrupt = False
                 ds = self._finish(f"failed: {error}", began)
                 raise RunError(str(error), ds) from error
+            self.backend.interrupt = False  # what is left to do is to save
             status = f"interrupted by {interrupt.name}" if interrupt else "done"
             ds = self._finish(status, began)
         if self.sink.trouble:
@@ -304,7 +313,11 @@ class Run:
         density = self.start.unit * self.grid.measure / self.grid.sites
         number = int(last["charge_drift"][0]) * density / float(first["charge_density"][0])
         energy = total_energy(last) / total_energy(first) - 1
-        checks.warn_of_drift(number, energy, self.said, self.grid.sites > 1)
+        nearest = self.settings.collisions.projection == "nearest"
+        in_space = self.grid.sites > 1
+        checks.warn_of_drift(number, energy, self.said, nearest, in_space)
+        if in_space:
+            checks.warn_of_refusals(last, first, self.said)
 
     def _record(self) -> None:
         """Measure the state if a record is due, keep its f if a snapshot is."""
@@ -338,10 +351,11 @@ class Run:
     def _finish(self, status: str, began: float) -> xr.Dataset:
         """The whole result; a run that ended early also keeps the last good state."""
         if status != "done":
-            try:
-                self._keep_last_state()
-            except Exception as error:  # a GPU that failed cannot be asked; the records are here
-                status += f"; the last state is lost: {error}"
+            for keep in (self._keep_last_state, self._keep_last_record):
+                try:
+                    keep()
+                except Exception as error:  # a GPU that failed cannot be asked
+                    status += f"; the last state is lost: {error}"
         self._warn()
         self.attributes["wall_seconds"] = time.perf_counter() - began
         self.attributes["steps"] = self.flight.watch.steps
@@ -351,12 +365,15 @@ class Run:
         return ds
 
     def _keep_last_state(self) -> None:
-        """A record and a snapshot of the state as it is."""
+        """A snapshot of the state as it is."""
         now = self.flight.state.time
-        if not self.records or self.records[-1]["time"] < now:
-            self._measure()
         if not self.snapshots or self.snapshots[-1][0] < now:
             self.snapshots.append((now, self.flight.occupation()))
+
+    def _keep_last_record(self) -> None:
+        """A record of the state as it is."""
+        if not self.records or self.records[-1]["time"] < self.flight.state.time:
+            self._measure()
 
     def _dataset(self, status: str) -> xr.Dataset:
         attributes = {**self.attributes, "status": status, "warnings": "\n".join(self.said)}

@@ -32,6 +32,7 @@ from .watching import Watch
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
+LOW_WORD = 0xFFFFFFFF
 LARGEST_CHANGE = 0.5
 """Largest |C(n2) - C(n0)| / |C(n0)| of a step: what streaming drives out of equilibrium, C drives
 back, so that its error is one of viscosity, however small the deviation from equilibrium."""
@@ -121,10 +122,11 @@ class Ledger:
     def __init__(self, grid: PhaseSpace, model: Model):
         species = len(model.species)
         self.left = {
-            axis: np.zeros((2, species, grid.size), np.int64)
+            axis: np.zeros((2, 2, species, grid.size), np.int64)
             for axis in grid.moving_axes
             if grid.boundary[axis] == "open"
         }
+        """Quanta by side, species and node, in two words: 2^32 times the first plus the second."""
         self.energy = np.zeros((3, 2))
         self.refused = np.zeros((3, 2, species))
 
@@ -132,7 +134,10 @@ class Ledger:
         """Add what a step that stands let out."""
         for passage in passages:
             if len(passage.left):
-                self.left[passage.axis] += passage.left
+                high, low = self.left[passage.axis]
+                low += passage.left & LOW_WORD
+                high += (passage.left >> 32) + (low >> 32)
+                low &= LOW_WORD
             self.energy[passage.axis] += passage.energy
             self.refused[passage.axis] += passage.refused
 
@@ -346,11 +351,7 @@ class SpaceFlight:
         """Step until the stop [fm]."""
         while self.state.time < stop:
             room = stop - self.state.time
-            longest = courant_limit(self.grid, self.squares[:, :-1])
-            wanted = self.control.wanted
-            self.control.wanted = min(wanted, longest)
-            length = self.control.length(room)
-            self.control.wanted = wanted
+            length = self.control.length(room, courant_limit(self.grid, self.squares[:, :-1]))
             report = self._step(length)
             if report is None:
                 continue

@@ -30,6 +30,19 @@ LOCAL = (
     "chemical_potential", "velocity", "pressure_ratio",
 )  # fmt: skip
 """What has a value in every space cell; ``total_*`` is its average over the box."""
+WEIGHTED = {
+    "temperature": "energy", "chemical_potential": "energy", "velocity": "energy",
+    "pressure_ratio": "pressure",
+}  # fmt: skip
+"""What has no meaning where there is nothing is averaged with a weight."""
+OF_THE_BOX = {
+    "charge_density": "density of a conserved charge, what left included, average over the box",
+    "charge_drift": "change of a conserved charge, what left included, in quanta: exact",
+    "momentum_drift": "change of momentum, what left included, in quanta: forces and walls make it",
+    "spectrum": "f averaged over the box and over shells of |p|",
+    "rate": "collisions per volume and time, as written, average over the box",
+    "rate_reverse": "collisions per volume and time, in reverse, average over the box",
+}
 LEDGER: dict[str, tuple[tuple[str, ...], str, str]] = {
     "left_number": (("wall", "species"), "fm^-3", "particles that left, per volume of the box"),
     "left_momentum": (("wall", "axis"), "GeV fm^-3", "momentum that left, per volume of the box"),
@@ -49,9 +62,10 @@ def space_quantities() -> dict[str, tuple[tuple[str, ...], str, str]]:
     for name, (dims, unit, words) in QUANTITIES.items():
         if name in LOCAL:
             result[name] = ((*dims, "x", "y", "z"), unit, words)
-            result[f"total_{name}"] = (dims, unit, f"{words}, average over the box")
+            how = f", weighted with {WEIGHTED[name]}" if name in WEIGHTED else ""
+            result[f"total_{name}"] = (dims, unit, f"{words}, average over the box{how}")
         else:
-            result[name] = (dims, unit, words)
+            result[name] = (dims, unit, OF_THE_BOX.get(name, words))
     return {**result, **LEDGER}
 
 
@@ -80,8 +94,11 @@ class SpaceObserver:
     def _all_charges(self, moments: SiteMoments) -> list[int]:
         """Conserved charges inside and in the ledger, in quanta, exactly."""
         totals = [exact_sum(moments.totals[:, a]) for a in range(moments.totals.shape[1])]
-        for left in self._flight.ledger.left.values():
-            totals = [n + exact_sum(left[:, a].ravel()) for a, n in enumerate(totals)]
+        for high, low in self._flight.ledger.left.values():
+            totals = [
+                n + (int(high[:, a].sum()) << 32) + int(low[:, a].sum())
+                for a, n in enumerate(totals)
+            ]
         return [
             sum(q * n for q, n in zip(vector, totals, strict=True))
             for vector in self.model.conserved.values()
@@ -90,9 +107,9 @@ class SpaceObserver:
     def _all_momentum(self, moments: SiteMoments) -> list[int]:
         """Momentum inside and in the ledger, in quanta times half a spacing, exactly."""
         result = momentum_total(moments.planes)
-        for left in self._flight.ledger.left.values():
-            gone = momentum_total(node_planes(self.grid, left))
-            result = [a + b for a, b in zip(result, gone, strict=True)]
+        for words in self._flight.ledger.left.values():
+            high, low = (momentum_total(node_planes(self.grid, word)) for word in words)
+            result = [a + (b << 32) + c for a, b, c in zip(result, high, low, strict=True)]
         return result
 
     def record(self, state: State, moments: SiteMoments) -> dict[str, Any]:
@@ -130,7 +147,8 @@ class SpaceObserver:
         record: dict[str, Any] = {"time": state.time}
         for name, values in local.items():
             record[name] = grid.in_space(values)
-            record[f"total_{name}"] = _average(values)
+            by = energy if WEIGHTED.get(name) == "energy" else None
+            record[f"total_{name}"] = _average(values, by)
         record["total_pressure_ratio"] = _pressure_ratio(tensor.mean(axis=0)[None])[0]
         return {**record, **self._global(state, moments), **self._ledger(state.unit)}
 
@@ -170,7 +188,7 @@ class SpaceObserver:
             "limited_weight": 0.0,
             "noise": np.nan,
             "step": np.nan,
-            **{_marginal_name(m): self._marginal(m, state.unit) for m in self.marginals},
+            **self._kept_marginals(state.unit),
         }
 
     def _ledger(self, unit: float) -> dict[str, Any]:
@@ -179,8 +197,9 @@ class SpaceObserver:
         density = unit * grid.measure / grid.sites
         species = len(self.model.species)
         number, momentum = np.zeros((3, 2, species)), np.zeros((3, 2, 3))
-        for axis, left in ledger.left.items():
-            number[axis] = left.sum(axis=2, dtype=float)
+        for axis, (high, low) in ledger.left.items():
+            left = high * 2.0**32 + low
+            number[axis] = left.sum(axis=2)
             for i, planes in enumerate(node_planes(grid, left)):
                 momentum[axis, :, i] = planes @ grid.axis(i)
         return {
@@ -190,9 +209,15 @@ class SpaceObserver:
             "refused_number": ledger.refused.reshape(6, species) * density,
         }
 
-    def _marginal(self, text: str, unit: float) -> Array:
-        """f averaged over all directions but those named: (species, ...)."""
+    def _kept_marginals(self, unit: float) -> dict[str, Any]:
+        """The marginals asked for; the state is fetched once for all of them."""
+        if not self.marginals:
+            return {}
         number = self._flight.engine.get()
+        return {_marginal_name(m): self._marginal(m, number, unit) for m in self.marginals}
+
+    def _marginal(self, text: str, number: NDArray[np.int64], unit: float) -> Array:
+        """f averaged over all directions but those named: (species, ...)."""
         shape = (*self.grid.space_cells, number.shape[1], *self.grid.momentum_cells)
         order = ("x", "y", "z", "species", "px", "py", "pz")
         kept = text.split()
@@ -227,12 +252,13 @@ def _marginal_name(text: str) -> str:
     return "f_" + "_".join(text.split())
 
 
-def _average(values: Array) -> Any:
+def _average(values: Array, weight: Array | None = None) -> Any:
     """Mean over the sites that have a value."""
-    known = np.isfinite(values)
-    count = known.sum(axis=0)
+    one = np.ones(len(values)) if weight is None else weight
+    share = np.isfinite(values) * one.reshape(-1, *(1,) * (values.ndim - 1))
+    total = share.sum(axis=0)
     with np.errstate(invalid="ignore", divide="ignore"):
-        return np.where(count > 0, np.where(known, values, 0.0).sum(axis=0) / count, np.nan)
+        return np.where(total > 0, (share * np.nan_to_num(values)).sum(axis=0) / total, np.nan)
 
 
 def _pressure_ratio(tensor: Array) -> Array:
@@ -243,10 +269,8 @@ def _pressure_ratio(tensor: Array) -> Array:
     )
 
 
-def node_planes(
-    grid: PhaseSpace, number: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Quanta (sides, species, nodes) on the planes of each axis: (sides, nodes of the axis)."""
+def node_planes(grid: PhaseSpace, number: NDArray) -> tuple[NDArray, NDArray, NDArray]:
+    """(sides, species, nodes) summed on the planes of each axis: (sides, nodes of the axis)."""
     cube = number.sum(axis=1).reshape(len(number), *grid.momentum_cells)
     return cube.sum(axis=(2, 3)), cube.sum(axis=(1, 3)), cube.sum(axis=(1, 2))
 

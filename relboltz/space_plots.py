@@ -97,7 +97,7 @@ def _values(ds: Dataset, quantity: str, species: Names, axes: Sequence[str]) -> 
         raise InputError(f"quantity {quantity!r} does not depend on {axis}")
     values = values.mean([d for d in values.dims if d in DIRECTIONS and d not in axes])
     if "axis" in values.dims and len(axes) == 1:
-        values = values.sel(axis=axes[0])
+        values = values.sel(axis=_component(ds, quantity, axes[0]))
     elif "axis" in values.dims:
         values = (values**2).sum("axis", skipna=False) ** 0.5
     return values.transpose("time", *axes).assign_attrs(ds[quantity].attrs)
@@ -106,8 +106,19 @@ def _values(ds: Dataset, quantity: str, species: Names, axes: Sequence[str]) -> 
 def _words(ds: Dataset, quantity: str, axes: Sequence[str]) -> str:
     """Words and unit for an axis or a colour bar."""
     short = "mean $f$" if quantity in _of_f(ds) else SHORT.get(quantity, "")
-    along = f" along {axes[0]}" if len(axes) == 1 else ""
-    return _labelled(ds[quantity], short + along * ("axis" in ds[quantity].dims))
+    if "axis" in ds[quantity].dims and len(axes) == 1:
+        short += f" along {_component(ds, quantity, axes[0])}"
+    others = [d for d in directions(ds) if d not in axes and d in ds[quantity].dims]
+    short = short or str(ds[quantity].attrs["long_name"])
+    return _labelled(ds[quantity], short + f", mean over {', '.join(others)}" * bool(others))
+
+
+def _component(ds: Dataset, quantity: str, axis: str) -> str:
+    """The component of a vector to show along an axis: that one, or another that is far larger."""
+    over = [str(d) for d in ds[quantity].dims if d != "axis"]
+    size: Any = abs(ds[quantity]).max(over).fillna(0.0)
+    largest = str(size.axis.values[int(size.argmax())])
+    return largest if float(size.max()) > 10 * float(size.sel(axis=axis)) else axis
 
 
 def _title(ds: Dataset, quantity: str, species: Names) -> str:
@@ -160,7 +171,7 @@ def profile(
     times: Any = None,
     ax: Ax = None,
 ) -> Axes:
-    """A quantity along an axis at several times; of velocity and momentum that component."""
+    """A quantity along an axis at several times; of a vector that component or a far larger one."""
     _check_axis(ds, axis)
     values = _values(ds, quantity, species, [axis])
     ax, wanted = _axes(ax), np.atleast_1d(chosen_times(ds) if times is None else times)

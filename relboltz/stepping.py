@@ -37,9 +37,8 @@ class State:
 
     number : N_a f of all cells (species by node) in units of 2^-bits; empty on the host while
         the state lives on a GPU
-    mass_squared, screening2 : of this very state [GeV^2]
-
-    In space all of these have the sites as their first axis.
+    mass_squared, screening2 : of this very state [GeV^2]; in space, like number, with the sites as
+        their first axis
     past : of the last two steps, newest first: mass_squared, screening2 before it, its length [fm]
     """
 
@@ -336,9 +335,9 @@ class StepControl:
         self.tolerance = tolerance
         self.wanted = FIRST_STEP if isinstance(step, str) else step
 
-    def length(self, room: float) -> float:
+    def length(self, room: float, longest: float = math.inf) -> float:
         """The next length, such that a stop at distance ``room`` is met without a tiny step."""
-        return step_length(self.wanted, room, self.automatic)
+        return step_length(min(self.wanted, longest), room, self.automatic)
 
     def learn(self, report: StepReport) -> bool:
         """Whether the step may stand; adapts the next length."""

@@ -1,5 +1,6 @@
 """Matter in space: laws, order of the split step, sound, and what is recorded."""
 
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -9,8 +10,9 @@ import relboltz as rb
 from relboltz import equilibrium, space
 from relboltz.backends.cpu import CpuBackend
 from relboltz.backends.cpu_space import CpuSpace
-from relboltz.collisions import Draw, Sampling
-from relboltz.stepping import Stepper, initial_state
+from relboltz.collisions import Draw, Flows, Sampling
+from relboltz.control import MAX_CHANGE_RATIO
+from relboltz.stepping import StepControl, Stepper, initial_state
 from relboltz.units import HBARC
 
 QUIET = dict(backend="cpu", progress=False)
@@ -101,6 +103,106 @@ def test_the_same_seed_gives_the_same_bits_on_any_number_of_threads():
     one, three = (rb.solve(GLUONS, grid, {"g": hump}, threads=t, **options) for t in (1, 3))
     for name in ("f", "energy_total", "mass_squared", "rate", "left_energy", "temperature"):
         assert np.array_equal(one[name], three[name], equal_nan=True), name
+
+
+def test_a_uniform_state_in_space_is_a_homogeneous_one(monkeypatch):
+    """The same records, prediction and spectra: averages over the box are per volume."""
+    monkeypatch.setattr(space, "CORRECTIONS", 1)
+    monkeypatch.setattr("relboltz.backends.cpu_space.CORRECTIONS", 1)
+    start = {"g": rb.initial.gaussian(0.5, [0.8, 0.8, 0.5])}
+    options = dict(end=0.02, step=0.01, every=0.01, samples=600, **QUIET)
+    one = rb.solve(GLUONS, rb.PhaseSpace(7, 2.0), start, **options)
+    many = rb.solve(GLUONS, rb.PhaseSpace(7, 2.0, [2, 1, 2], 3.0), start, **options)
+    for name in ("number", "energy_total", "entropy", "temperature", "pressure_ratio"):
+        assert np.allclose(many[f"total_{name}"], one[name], rtol=1e-3, atol=1e-8), name
+    tensor = many.total_energy_momentum - one.energy_momentum  # other events, so other noise
+    assert float(np.abs(tensor).max()) < 1e-3 * float(one.energy_kinetic[0])
+    assert np.allclose(many.total_source, one.source, rtol=0.05, equal_nan=True)
+    assert np.allclose(many.spectrum, one.spectrum, rtol=1e-3, atol=1e-7)
+    assert np.allclose(many.rate[:2], one.rate[:2], rtol=0.02)
+    assert np.allclose(many.equilibrium_distance, one.equilibrium_distance, rtol=1e-3)
+    for name in ("equilibrium_temperature", "equilibrium_mass_squared", "equilibrium_number"):
+        assert np.allclose(many[name], one[name], rtol=1e-9), name
+
+
+def test_a_rejected_step_leaves_no_trace(monkeypatch):
+    """State and ledger are those of a run that never tried it."""
+    grid = rb.PhaseSpace(5, 2.0, [4, 1, 1], 3.0, "open")
+    options = dict(end=0.2, every=0.2, samples=2, snapshots=[0.2], **QUIET)
+    plain = rb.solve(GLUONS, grid, {"g": hump}, step=0.05, **options)
+    learn, refusals = StepControl.learn, iter([True, False, False, True, False])
+
+    def moody(self, report):
+        return learn(self, report) and next(refusals, True)
+
+    monkeypatch.setattr(StepControl, "learn", moody)
+    tried = rb.solve(GLUONS, grid, {"g": hump}, step=0.05, **options)
+    for name in ("f", "left_number", "left_energy", "mass_squared", "refused_number"):
+        assert np.array_equal(plain[name], tried[name]), name
+    assert next(refusals, None) is None
+
+
+def test_a_failure_keeps_the_last_good_state(monkeypatch, tmp_path):
+    """Collisions that fail in the middle of a step: the state before it is on disk."""
+    grid = rb.PhaseSpace(5, 2.0, [4, 1, 1], 3.0)
+    options = dict(step=0.05, every=0.1, samples=2, **QUIET)
+    good = rb.solve(GLUONS, grid, {"g": hump}, end=0.1, snapshots=[0.1], **options)
+    collide, calls = CpuSpace.collide, []
+
+    def fails(self, *arguments):
+        calls.append(1)
+        if len(calls) == 3:
+            raise RuntimeError("a bolt of lightning")
+        return collide(self, *arguments)
+
+    monkeypatch.setattr(CpuSpace, "collide", fails)
+    with pytest.raises(rb.RunError, match="lightning"):
+        rb.solve(GLUONS, grid, {"g": hump}, end=1.0, file=tmp_path / "run.nc", **options)
+    kept = rb.load(tmp_path / "run.nc")
+    assert float(kept.snapshot[-1]) == pytest.approx(0.1)
+    assert (kept.f[-1].values == good.f[-1].values).all()
+
+
+def test_ctrl_c_in_space_keeps_state_and_record(monkeypatch, tmp_path):
+    """What was done since the last record is not lost."""
+    import os
+    import signal
+
+    grid = rb.PhaseSpace(5, 2.0, [4, 1, 1], 3.0)
+    sweep, calls = CpuSpace.sweep, []
+
+    def interrupted(self, *arguments):
+        calls.append(1)
+        if len(calls) == 6:  # in the second half of the third step
+            os.kill(os.getpid(), signal.SIGINT)
+        return sweep(self, *arguments)
+
+    monkeypatch.setattr(CpuSpace, "sweep", interrupted)
+    with pytest.raises(rb.Interrupted):
+        rb.solve(
+            GLUONS, grid, {"g": hump}, end=1.0, step=0.05, every=0.5, samples=2,
+            file=tmp_path / "run.nc", **QUIET,
+        )  # fmt: skip
+    kept = rb.load(tmp_path / "run.nc")
+    assert kept.attrs["status"] == "interrupted by Ctrl-C"
+    assert float(kept.time[-1]) == float(kept.snapshot[-1]) == pytest.approx(0.1)
+
+
+def test_a_step_is_a_palindrome():
+    """H_x/2 H_z/2 C H_z/2 H_x/2: homogeneous axes are left out."""
+    parts = space.substeps(rb.PhaseSpace(4, 1.0, [2, 1, 3]))
+    assert [part.axis for part in parts] == [0, 2, None, 2, 0]
+    assert [part.share for part in parts] == [0.5, 0.5, 1.0, 0.5, 0.5]
+
+
+def test_the_busiest_site_decides_on_the_step():
+    """Change of C relative to C, where the error is more than rounding."""
+    flows = Flows(np.zeros(1), np.zeros(1), 0.0, 0.0)
+    sums = [(10**6, 10**7, 10**9), (30, 10, 10**12), (0, 0, 0)]
+    report = space.Collided.from_sums(0.1, sums, flows, (1.0, 0.0), 0.0, np.zeros(1))
+    report = replace(report, tolerance=1e-3)
+    assert report.change_ratio == pytest.approx(0.1 * MAX_CHANGE_RATIO / space.LARGEST_CHANGE)
+    assert report.error == pytest.approx((10**6 + 30) / (10**9 + 10**12))
 
 
 # --- order --------------------------------------------------------------------------------------
@@ -299,7 +401,7 @@ def test_snapshots_in_space_are_on_request_and_chunked_by_site(tmp_path, recorde
     assert none.sizes["snapshot"] == 0
     rb.solve(GLUONS, grid, {"g": hump}, snapshots=[0.1], file=path, **options)
     with h5py.File(path) as handle:
-        assert handle["f"].chunks == (1, 1, 1, 1, 1, 6, 5, 4)
+        assert handle["f"].chunks == (1, 1, 4, 3, 1, 6, 5, 4)
         assert handle["f"].compression == "gzip"
 
 
@@ -312,8 +414,11 @@ def test_a_snapshot_in_space_starts_another_run(tmp_path, recorded):
     second = rb.solve(GLUONS, grid, start, end=0.1, snapshots=[0.0], **options)
     assert np.allclose(second.f[0], first.f[0], rtol=0, atol=1e-13)
     other = rb.PhaseSpace([6, 5, 4], 2.0, [2, 3, 1], 3.0)
-    with pytest.raises(rb.InputError, match="its grid is .* at \\[4, 3, 1\\] space cells"):
+    with pytest.raises(rb.InputError, match="its grid is 4 x 3 x 1 space cells with 6 x 5 x 4"):
         rb.solve(GLUONS, other, start, end=0.1, **options)
+    wider = rb.PhaseSpace([6, 5, 4], 2.0, [4, 3, 1], 4.0)
+    with pytest.raises(rb.InputError, match="use the same cells and widths"):
+        rb.solve(GLUONS, wider, start, end=0.1, **options)
 
 
 def test_the_papers_flat_momentum_grid_runs_with_nearest():
@@ -362,6 +467,70 @@ def test_the_longest_step_follows_streaming_and_force():
 def test_bad_spaces_are_refused(keys, message):
     with pytest.raises(rb.InputError, match=message):
         rb.PhaseSpace(5, 1.0, **keys)
+
+
+@pytest.mark.parametrize(
+    ("start", "message"),
+    [
+        (lambda x, y, z, px: px, r"write the function as f\(px, py, pz\) or"),
+        (lambda *a: a[0], r"write the function as f\(px, py, pz\) or"),
+        (np.ones((5, 5, 5, 2, 1, 1)), r"does not fit .* or \(x, y, z, px, py, pz\) = \(2, 1, 1,"),
+        (lambda x, y, z, px, py, pz: np.nan + x, r"returned nan at p = .* and \(.*\) fm"),
+    ],
+)
+def test_faulty_starts_in_space_are_named(start, message):
+    grid = rb.PhaseSpace(5, 2.0, [2, 1, 1], 3.0)
+    with pytest.raises(rb.InputError, match=message):
+        rb.solve(GLUONS, grid, {"g": start}, end=1.0, **QUIET)
+
+
+def test_functions_may_have_arguments_of_their_own():
+    """Those with defaults are not places or momenta."""
+    grid = rb.PhaseSpace(5, 2.0, [2, 1, 1], 3.0)
+
+    def local(x, y, z, px, py, pz, height=0.5):
+        return height * (1 + 0.1 * x) + 0 * px
+
+    def uniform(px, py, pz, height=0.5, power=1, more=2):
+        return height * np.exp(-(px**2)) ** power
+
+    f = rb.initial.evaluate({"g": rb.initial.from_function(local)}, grid, GLUONS)
+    assert f[1, 0, 0] == pytest.approx(0.5 * 1.15)
+    g = rb.initial.evaluate({"g": rb.initial.from_function(uniform)}, grid, GLUONS)
+    assert g[0, 0] == pytest.approx(g[1, 0]) and g.max() < 0.5
+
+
+def test_a_place_needs_space():
+    with pytest.raises(rb.InputError, match="initial.g: depends on the place, and the grid has"):
+        rb.solve(GLUONS, 5, {"g": hump}, end=1.0, **QUIET)
+    with pytest.raises(rb.InputError, match="output.marginals = .* needs more than one space"):
+        rb.solve(GLUONS, 5, {"g": rb.initial.gaussian(1, 1)}, end=1.0, marginals=["x"], **QUIET)
+
+
+def test_odd_coarse_momenta_warn_that_matter_stays_behind():
+    grid = rb.PhaseSpace([5, 4, 4], 2.0, [2, 2, 1], 3.0)
+    with pytest.warns(rb.AccuracyWarning, match="5 along x: the nodes with p_x = 0, one in 5"):
+        rb.solve(HEAVY, grid, {"g": hump}, end=0.01, samples=1, **QUIET)
+
+
+def test_a_state_too_large_for_this_machine_is_refused():
+    grid = rb.PhaseSpace(64, 2.0, 100, 3.0)
+    with pytest.raises(rb.InputError, match=r"needs .* GiB, and this machine has .* use fewer"):
+        rb.solve(GLUONS, grid, {"g": rb.initial.gaussian(0.5, 0.5)}, end=1.0, **QUIET)
+
+
+def test_an_automatic_box_in_space(tmp_path):
+    """Chosen from the mean over a few places; thermal states keep their thermal masses."""
+    from relboltz import checks
+
+    space_of = rb.PhaseSpace(1, 1.0, [6, 1, 1], 3.0)
+    thermal = {"g": rb.initial.thermal(0.3, 0.1)}
+    assert checks.automatic_grid(9, GLUONS, thermal, space_of) == checks.automatic_grid(
+        9, GLUONS, thermal
+    )
+    local = {"g": rb.initial.from_function(hump, sampling="node")}
+    wide = checks.automatic_grid(9, GLUONS, local, space_of).momentum_max[0]
+    assert 2.0 < wide < 8.0
 
 
 def test_a_configuration_in_space_runs(tmp_path):

@@ -55,7 +55,8 @@ class Plan:
         buckets = 1 << max(0, (grid.size - 1).bit_length())
         self.site = cells * BATCH_BYTES + 4 * species * buckets + 2 * 8 * k.SUMS * blocks
         self.scratch = max(LEAST_SCRATCH, SCRATCH_SHARE * self.state)
-        self.most = min(65535 // species, (2**32 - 1) // max(1, blocks * k.SPAN * roots))
+        slots = max(1, blocks * k.SPAN * roots)
+        self.most = min(65535 // species, (2**32 - 1) // slots, (2**31 - 1) // cells)
         self.least = 2 * self.state + self.scratch + self.site + min(self.events, LEAST_EVENTS)
 
     def batch(self, free: int) -> tuple[int, float]:
@@ -71,13 +72,15 @@ def check_memory(grid: PhaseSpace, plan: Plan, free: int) -> None:
     """Refuse states that do not fit the GPU, and say which would."""
     if plan.least <= 0.9 * free:
         return
-    part = 0.9 * free / plan.least
-    cells = [max(1, int(n * part ** (1 / max(1, len(grid.moving_axes))))) if n > 1 else 1
+    fixed = plan.least - 2 * plan.state - SCRATCH_SHARE * plan.state
+    part = max(0.9 * free - max(fixed, 0) - LEAST_SCRATCH, 0) / ((2 + SCRATCH_SHARE) * plan.state)
+    cells = [int(n * part ** (1 / max(1, len(grid.moving_axes)))) if n > 1 else 1
              for n in grid.space_cells]  # fmt: skip
+    remedy = f"space_cells = {cells} would fit" if min(cells) > 0 else "use fewer momentum_cells"
     raise InputError(
         f"grid.space_cells = {list(grid.space_cells)} with momentum_cells = "
         f"{list(grid.momentum_cells)} need {plan.least / 2**30:.1f} GiB, and the GPU has "
-        f"{free / 2**30:.1f} GiB free; space_cells = {cells} would fit, or use run.backend = 'cpu'"
+        f"{free / 2**30:.1f} GiB free; {remedy}, or use run.backend = 'cpu'"
     )
 
 
@@ -151,7 +154,6 @@ class CudaSpace(Threads):
         """Bytes of all arrays on the GPU."""
         own = [self._scratch, self._squares, self._work, *self._measures, *(self._fit_room or ())]
         own += [v for axis in self._axes.values() for v in axis if hasattr(v, "copy_to_host")]
-        own += [self.machine.illegal, self.machine.counts]
         return self.machine.allocated + sum(int(v.nbytes) for v in own)
 
     # -- the state -------------------------------------------------------------------------------
@@ -295,12 +297,15 @@ class CudaSpace(Threads):
             machine.middle(2)
             machine.apply(3)
         self._wait()
-        if not machine.sampling.symmetrical:
-            return np.zeros(machine.count)
         scale = float(self._scalars[k.SCALE])
-        fine = machine.illegal.copy_to_host()[: machine.count] == 0
+        fine = np.ones(machine.count, bool)
         for sums in (machine.sums, machine.sums_2):
             fine &= ~(scale * machine.site_sums(sums, k.MOVES) >= k.LARGEST_SUM)
+        if not machine.sampling.symmetrical:
+            if fine.all():
+                return np.zeros(machine.count)
+            raise RunError("the step is far too long: what it moves does not fit 64-bit numbers")
+        fine &= machine.illegal.copy_to_host()[: machine.count] == 0
         if fine.all() and machine.legal(2).all():
             return np.zeros(machine.count)
         return machine.limited_stages(CORRECTIONS)

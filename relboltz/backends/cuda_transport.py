@@ -59,7 +59,7 @@ given = compiled.given
 allowed = compiled.allowed
 truncated = compiled.truncated
 
-(CELLS, SITE_STEP, MOMENTA, NODE_STEP, WALL, EDGE, KINDS, NODES, GROUPS) = range(9)
+(CELLS, SITE_STEP, MOMENTA, NODE_STEP, WALL, EDGE, SPECIES, NODES, GROUPS) = range(9)
 """Whole numbers of a sweep: see ``space.Pencils``."""
 WHOLE = 9
 DT, DX, DP = range(3)
@@ -282,7 +282,7 @@ def sweep(number, squares, whole, real, p, transverse_p2, capacity, scratch, led
     flag = cuda.shared.array(1, int64)
     t = cuda.threadIdx.x
     n, site_step, m, node_step = whole[CELLS], whole[SITE_STEP], whole[MOMENTA], whole[NODE_STEP]
-    kinds, nodes = whole[KINDS], whole[NODES]
+    kinds, nodes = whole[SPECIES], whole[NODES]
     across = nodes // m
     blocks = (across + LANES - 1) // LANES
     w = scratch[cuda.blockIdx.x]
@@ -361,5 +361,5 @@ def whole_numbers(pencils, nodes):
     values = np.zeros(WHOLE, np.int64)
     values[[CELLS, SITE_STEP, MOMENTA, NODE_STEP]] = pencils.lines
     values[[WALL, EDGE]] = pencils.walls
-    values[KINDS], values[NODES], values[GROUPS] = pencils.species, nodes, pencils.groups
+    values[SPECIES], values[NODES], values[GROUPS] = pencils.species, nodes, pencils.groups
     return values
