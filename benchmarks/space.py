@@ -98,7 +98,7 @@ def stepped(model, grid, start, steps: int, **options):
 
         setattr(run.backend, name, timed)
     ds = run.go()
-    per_step = {name: spent[name] / max(1, calls[name] - 5) * calls[name] / steps for name in spent}
+    per_step = {name: spent[name] / max(1, calls[name] - 1) * calls[name] / steps for name in spent}
     return per_step, run, ds
 
 

@@ -117,7 +117,7 @@ def _component(ds: Dataset, quantity: str, axis: str) -> str:
     """The component of a vector to show along an axis: that one, or another that is far larger."""
     over = [str(d) for d in ds[quantity].dims if d != "axis"]
     size: Any = abs(ds[quantity]).max(over).fillna(0.0)
-    largest = str(size.axis.values[int(size.argmax())])
+    largest = str(size.axis.values[int(size.values.argmax())])
     return largest if float(size.max()) > 10 * float(size.sel(axis=axis)) else axis
 
 
