@@ -169,6 +169,14 @@ def warn_of_setup(
                 "Use even numbers of momentum_cells, or masses = 0",
                 said,
             )
+        hot = predicted.temperature if predicted.found else np.inf
+        if m2 == 0 and coarsest > 0.5 * hot and all(n % 2 for n in grid.momentum_cells):
+            warn(
+                f"a massless {species.name} at rest scatters with no other massless one, and the "
+                f"node at p = 0 holds many at a spacing of {coarsest:.3g} GeV: rates are too low. "
+                "Use even numbers of momentum_cells",
+                said,
+            )
     if not predicted.found:
         if not leaks:
             warn(

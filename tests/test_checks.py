@@ -35,6 +35,28 @@ def one(texts, words):
 # --- warnings -----------------------------------------------------------------------------------
 
 
+def test_massless_particles_at_rest_warn_of_even_grids():
+    """Constant cross section: the rate of 9^3 nodes is far below that of 10^3, per n^2."""
+    model = rb.Model(
+        [rb.Species("a", 1, 0)],
+        [rb.Process("a a -> a a", lambda s: 1000.0 * s)],
+        masses={"a": 0.0},
+    )
+    start = {"a": rb.initial.thermal(0.3, sampling="node")}
+    rates = []
+    for cells in (9, 10):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            ds = rb.solve(
+                model, rb.PhaseSpace(cells, 2.4), start, end=1e-3, samples=64, backend="cpu",
+                progress=False,
+            )  # fmt: skip
+        said = any("a massless a at rest" in str(w.message) for w in caught)
+        assert said == (cells % 2 == 1)
+        rates.append(float(ds.rate[0, 0] / ds.number[0, 0] ** 2))
+    assert rates[0] < 0.9 * rates[1]
+
+
 def test_a_coarse_grid_warns_with_both_numbers():
     ds, texts = said()
     text = one(texts, "the grid is coarse")
