@@ -121,7 +121,7 @@ def _on_cpu(worker: Any, state: State) -> dict[str, float]:
     landing = drawing * worker.landing_share(draw, occupancy)
     update = 2 * _median(lambda: worker.tables(state.number, state.unit), share)
     return {
-        "threads": worker.threads,
+        "threads": worker.count,
         "step": _median(step, share),
         "draw": drawing - landing,
         "land": landing,

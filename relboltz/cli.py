@@ -393,7 +393,7 @@ def _installation() -> Table:
     import platform
 
     from .backends import cuda_engine
-    from .backends.cpu import available_cores
+    from .backends.threads import available_cores
     from .compiling import cache_folder
 
     table = Table(title=f"relboltz {__version__}", show_header=False)

@@ -6,12 +6,8 @@ floating point is summed per chunk and then in the order of the chunks.
 
 from __future__ import annotations
 
-import itertools
-import os
-import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 
 import numpy as np
@@ -29,11 +25,12 @@ from ..collisions import (
     channels,
     finest_scale,
 )
-from ..errors import Halted, InputError, negative_element, raising_element
+from ..errors import InputError, negative_element, raising_element
 from ..grid import PhaseSpace
 from ..model import Model
 from . import cpu_kernels as k
 from .matrix_elements import Elements
+from .threads import Threads
 
 STORE_LIMIT = 4e9
 """Bytes of events to keep between the stages of a step; beyond, they are drawn again."""
@@ -43,13 +40,6 @@ Events = tuple[NDArray[np.int32], NDArray[np.float64], NDArray[np.float64]]
 NO_LIMITS = (np.empty(0), np.empty(0))
 MOST_CHUNKS = 16
 GROUPS_PER_THREAD = 8
-
-
-def available_cores() -> int:
-    """Cores that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def check_size(grid: PhaseSpace, model: Model, sampling: Sampling) -> None:
@@ -66,7 +56,7 @@ def check_size(grid: PhaseSpace, model: Model, sampling: Sampling) -> None:
         )
 
 
-class CpuBackend:
+class CpuBackend(Threads):
     """Draws the events of a step and applies them to states, on all cores.
 
     Parameters
@@ -79,7 +69,7 @@ class CpuBackend:
 
     def __init__(self, grid: PhaseSpace, model: Model, sampling: Sampling, threads: int = 0):
         self.grid, self.model, self.sampling = grid, model, sampling
-        self.threads = threads or available_cores()
+        super().__init__(threads)
         self.size = grid.size
         self.cells = len(model.species) * grid.size
         self.channels = channels(model, sampling.symmetrical)
@@ -95,8 +85,7 @@ class CpuBackend:
         self._process_of = np.array([channel.process for channel in of_chunk], dtype=np.int64)
         self._gain_rows = np.array([not channel.forward for channel in of_chunk], dtype=np.int64)
         self._leg_share = np.array([0.25 if channel.only_p else 1.0 for channel in of_chunk])
-        self._pool = ThreadPoolExecutor(self.threads) if self.threads > 1 else None
-        self._scratch = [_Scratch(self.cells) for _ in range(self.threads)]
+        self._scratch = [_Scratch(self.cells) for _ in range(self.count)]
         capacity = len(of_chunk) * self._capacity
         self._stored = capacity * EVENT_BYTES <= STORE_LIMIT
         rows = capacity if self._stored else 0
@@ -105,13 +94,11 @@ class CpuBackend:
         self._ratios = np.empty(rows)
         self._counts = np.zeros(len(of_chunk), np.int64)
         self._draw: Draw | None = None
-        self.interrupt: object = False
-        """Once it is true, work in hand is dropped and Halted raised."""
 
     @property
     def words(self) -> str:
         """Where the work is done, in words."""
-        return f"cpu, {self.threads} thread{'s' if self.threads > 1 else ''}, float64"
+        return f"cpu, {self.count} thread{'s' if self.count > 1 else ''}, float64"
 
     @property
     def clamped(self) -> int:
@@ -136,7 +123,7 @@ class CpuBackend:
         depends on it; groups only set how often threads have to meet.
         """
         chunks = [-(-self.samples_of(channel) // k.CHUNK) for channel in self.channels]
-        most = min(MOST_CHUNKS, max(1, sum(chunks) // (GROUPS_PER_THREAD * self.threads)))
+        most = min(MOST_CHUNKS, max(1, sum(chunks) // (GROUPS_PER_THREAD * self.count)))
         plan, before = [], 0
         for index, channel in enumerate(self.channels):
             total = self.samples_of(channel)
@@ -396,32 +383,9 @@ class CpuBackend:
             list(self._pool.map(function, items))
 
     def _run(self, work: Callable[[_Scratch, _Group], None]) -> None:
-        """All groups, on all threads; a free thread takes the next group."""
-        counter = itertools.count()
-        failed = threading.Event()
-
-        def worker(thread: int) -> None:
-            try:
-                for number in iter(counter.__next__, None):
-                    if number >= len(self._groups) or failed.is_set():
-                        return
-                    if self.interrupt:
-                        raise Halted
-                    work(self._scratch[thread], self._groups[number])
-            except BaseException:
-                failed.set()  # the others need not go on
-                raise
-
-        if self._pool is None:
-            worker(0)
-            return
-        futures = [self._pool.submit(worker, thread) for thread in range(self.threads)]
-        try:
-            for done in futures:
-                done.result()
-        finally:
-            failed.set()
-            wait(futures)
+        """All groups, on all threads."""
+        groups, scratch = self._groups, self._scratch
+        self.share(lambda thread, item: work(scratch[thread], groups[item]), len(groups))
 
     @staticmethod
     def _reduce(parts: list[NDArray[np.int64]]) -> NDArray[np.int64]:

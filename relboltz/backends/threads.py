@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
@@ -10,9 +11,15 @@ from concurrent.futures import ThreadPoolExecutor, wait
 import numpy as np
 
 from ..errors import Halted
-from .cpu import available_cores
 
 PARTS_PER_THREAD = 8
+
+
+def available_cores() -> int:
+    """Cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 class Threads:
