@@ -106,7 +106,11 @@ def test_the_same_seed_gives_the_same_bits_on_any_number_of_threads():
 
 
 def test_a_uniform_state_in_space_is_a_homogeneous_one(monkeypatch):
-    """The same records, prediction and spectra: averages over the box are per volume."""
+    """The same records, prediction and spectra: averages over the box are per volume.
+
+    Events are others, so there is noise. Homogeneous runs with other seeds differ by 4e-4 in the
+    spectrum, 2 % in its outermost shell, 0.3 % in the rate and 3 % in the source.
+    """
     monkeypatch.setattr(space, "CORRECTIONS", 1)
     monkeypatch.setattr("relboltz.backends.cpu_space.CORRECTIONS", 1)
     start = {"g": rb.initial.gaussian(0.5, [0.8, 0.8, 0.5])}
@@ -118,8 +122,9 @@ def test_a_uniform_state_in_space_is_a_homogeneous_one(monkeypatch):
     tensor = many.total_energy_momentum - one.energy_momentum  # other events, so other noise
     assert float(np.abs(tensor).max()) < 1e-3 * float(one.energy_kinetic[0])
     assert np.allclose(many.total_source, one.source, rtol=0.05, equal_nan=True)
-    assert np.allclose(many.spectrum, one.spectrum, rtol=0.02, atol=1e-5)
-    assert np.allclose(many.rate[:2], one.rate[:2], rtol=0.02)
+    assert np.allclose(many.spectrum[..., :-1], one.spectrum[..., :-1], rtol=1e-3)
+    assert np.allclose(many.spectrum[..., -1], one.spectrum[..., -1], rtol=0.05)
+    assert np.allclose(many.rate[:2], one.rate[:2], rtol=0.01)
     assert np.allclose(many.equilibrium_distance, one.equilibrium_distance, rtol=1e-3)
     for name in ("equilibrium_temperature", "equilibrium_mass_squared", "equilibrium_number"):
         assert np.allclose(many[name], one[name], rtol=1e-9), name
