@@ -77,7 +77,8 @@ def _case(backend: str, case: Case, threads: int) -> dict[str, Any]:
     run = Settings.from_options(end=1.0, backend=backend, threads=threads).run
     worker = choose(grid, model, Sampling(pairs=pairs, samples=samples), run)
     parts = _on_gpu(worker, state, f) if backend == "cuda" else _on_cpu(worker, state)
-    events = sum(worker.sampling.samples_of(channel, grid.size) for channel in worker.channels)
+    per_set = sum(worker.sampling.samples_of(channel, grid.size) for channel in worker.channels)
+    events = worker.sampling.sets * per_set
     seconds = parts.pop("step")
     split = {part: 1e3 * parts.pop(part) for part in ("draw", "land", "deposit", "update")}
     rate = 2 * events / seconds
@@ -104,7 +105,7 @@ def _median(work: Callable[[], Any], seconds: float) -> float:
 
 
 def _on_cpu(worker: Any, state: State) -> dict[str, float]:
-    """A Heun step of given length and its parts; landing is timed on one chunk."""
+    """A step of given length and its parts; landing is timed on one chunk."""
     scale = 0.001 / state.unit
     draw = Draw(0, state.mass_squared, state.screening2)
     table, occupancy = worker.tables(state.number, state.unit)
@@ -113,19 +114,18 @@ def _on_cpu(worker: Any, state: State) -> dict[str, float]:
     def step() -> None:
         first, f = worker.tables(state.number, state.unit)
         worker.draw(draw, f)
-        change, _ = worker.net(first, scale)
-        second, _ = worker.tables(state.number + 2 * change, state.unit)
-        worker.net(second, scale)
+        change, _ = worker.net((first, first), scale)
+        worker.net([worker.tables(state.number + 4 * c, state.unit)[0] for c in change], scale)
 
     drawing = _median(lambda: worker.draw(draw, occupancy), share)
     landing = drawing * worker.landing_share(draw, occupancy)
-    update = 2 * _median(lambda: worker.tables(state.number, state.unit), share)
+    update = 3 * _median(lambda: worker.tables(state.number, state.unit), share)
     return {
         "threads": worker.count,
         "step": _median(step, share),
         "draw": drawing - landing,
         "land": landing,
-        "deposit": 2 * _median(lambda: worker.net(table, scale), share),
+        "deposit": 2 * _median(lambda: worker.net((table, table), scale), share),
         "update": update,
     }
 
@@ -163,7 +163,7 @@ def _on_gpu(worker: Any, state: State, f: np.ndarray) -> dict[str, float]:
     machine.draw_all(False)
     weights = machine.event_weights.copy_to_host()
     live = float((weights > 0).mean()) * machine.slab * k.SPAN / max(1, machine.samples_drawn)
-    deposit = used - landed + timed(lambda: machine.apply(2))
+    deposit = used - landed + timed(lambda: machine.apply(k.LAST_STAGE))
     blocks, often = 2048, 256
     hammer = timed(lambda: kernels.hammer[blocks, k.THREADS, machine.stream](machine.change, often))
     return {

@@ -88,9 +88,12 @@ class Sampling:
     samples: int = 16
     seed: int = 1
 
+    sets: int = 2
+    """Independent estimates of C that the events of a step make up: see ``stepping``."""
+
     def samples_of(self, channel: Channel, nodes: int) -> int:
-        """Samples of a channel in one step."""
-        return max(1, round(self.samples * nodes * channel.share))
+        """Samples of a channel in one set of a step."""
+        return max(1, round(self.samples * nodes * channel.share / self.sets))
 
 
 @dataclass(frozen=True)
@@ -159,7 +162,10 @@ class Channel:
     """Deposit on the leg p alone: sampling without symmetry."""
 
     def weight(self, cell_volume: float, samples: int) -> float:
-        """Common weight of its events: w d^3p / ((2 pi)^3 4 samples hbar c)."""
+        """Common weight of its events: w d^3p / ((2 pi)^3 4 samples hbar c).
+
+        samples : of all sets together, so that the sum over all events is C
+        """
         return self.factor * cell_volume / ((2 * np.pi) ** 3 * 4 * samples * HBARC)
 
 

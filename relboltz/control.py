@@ -1,16 +1,21 @@
 """How long a step may be, and which masses it takes: scalar functions for host and device.
 
 Two bounds: the L1 error of a step stays below the tolerance, and C may not change by more than
-MAX_CHANGE_RATIO of itself within a step. The second one is relative to the deviation from
-equilibrium, so fast modes stay damped when that deviation, and with it the error, becomes tiny.
+``largest_change`` of itself within a step. The second one is relative to the deviation from
+equilibrium, so it holds however small that is: a mode that decays at a rate r is damped by
+1 - z + z^2/2 a step, z = r dt, so its rate is z^2/6 too small: that falls with the tolerance.
 """
 
 from __future__ import annotations
 
 from math import sqrt
 
-MAX_CHANGE_RATIO = 0.9
-"""Largest |C(n1) - C(n0)| / |C(n0)| of a step: keeps fast modes inside Heun's stable range."""
+CHANGE, CHANGE_IN_SPACE = 0.3, 0.6
+"""Largest |C(n1) - C(n0)| / |C(n0)| of a step with a tolerance of USUAL; collisions in space have
+an error of higher order (``space.SETS``)."""
+USUAL = 1e-3
+STABLE = 0.9
+"""The same with any tolerance: beyond it, fast modes are not damped."""
 GROWTH = 1.25
 """Largest growth of the step from one step to the next."""
 SAFETY = 0.9
@@ -20,6 +25,8 @@ FIRST_STEP = 1e-3
 """First length of an automatic run [fm]; it grows, or shrinks, from there."""
 SHORTEST = 1e-7
 """No step below this length [fm] is done again."""
+LEAST_SIGNAL = 0.1
+"""Part of C^2 that is taken as more than noise in any case."""
 STILL = 1e-6
 """Errors below this part of the tolerance never shorten the step."""
 
@@ -31,10 +38,23 @@ def step_length(wanted, room, automatic):
     return 0.5 * room if automatic and room < 2.0 * wanted else wanted
 
 
-def adapted(length, error, change_ratio, wanted, tolerance):
-    """Whether a step of this length may stand, and the length wanted next."""
+def largest_change(change, tolerance, noise):
+    """How much C may change within a step, relative to itself.
+
+    change : what it may be with the usual tolerance
+    noise : squared standard error of C over C^2, both summed over the cells. What the noise of
+        each step adds must decay before it adds up.
+    """
+    return min(STABLE, change * sqrt(tolerance / USUAL)) * max(1.0 - noise, LEAST_SIGNAL)
+
+
+def adapted(length, error, change_ratio, largest, wanted, tolerance):
+    """Whether a step of this length may stand, and the length wanted next.
+
+    change_ratio, largest : how much C changed, relative to itself, and how much it may
+    """
     by_error = sqrt(tolerance / max(error, 1e-300))
-    by_change = MAX_CHANGE_RATIO / max(change_ratio, 1e-30)
+    by_change = largest / max(change_ratio, 1e-30)
     factor = SAFETY * min(by_error, by_change)
     if error < STILL * tolerance:  # may be rounding: no reason to shorten
         return True, max(wanted, min(GROWTH * wanted, factor * length))

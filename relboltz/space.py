@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from . import transport
 from .collisions import Flows, Sampling
-from .control import MAX_CHANGE_RATIO, STILL
+from .control import STILL
 from .errors import RunError
 from .flight import Leg, check_finite
 from .grid import PhaseSpace
@@ -33,15 +33,10 @@ Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 LOW_WORD = 0xFFFFFFFF
-LARGEST_CHANGE = 0.5
-"""Largest |C(n2) - C(n0)| / |C(n0)| of a step: what streaming drives out of equilibrium, C drives
-back, so that its error is one of viscosity, however small the deviation from equilibrium."""
-
-CORRECTIONS = 2
-"""Of collisions in a step. With one (Heun) a step that lasts z mean free times makes transport
-coefficients too large by z^2/6 + z^2/12, from collisions and from taking turns; with two the
-collisions act as 1 - z + z^2/2 - z^3/4, as the trapezoidal rule does, and the z^2 cancel."""
-
+SETS = 3
+"""Of events in a step. With two sets collisions damp a mode of rate r by 1 - z + z^2/2, z = r dt,
+which makes transport coefficients too large by z^2/6, and taking turns with streaming adds z^2/12;
+with three it is 1 - z + z^2/2 - z^3/4, as the trapezoidal rule has it, and the z^2 cancel."""
 
 # --- transport along one axis -------------------------------------------------------------------
 
@@ -147,7 +142,7 @@ class Ledger:
 
 @dataclass(frozen=True)
 class Collided(StepReport):
-    """A step of collisions at all sites: sums in quanta, flows per site, C of one site."""
+    """A step of collisions at all sites: sums in quanta, flows per site."""
 
     ratios: Array = field(default_factory=lambda: np.zeros(0), repr=False)
     """Change of C within the step at every site, relative to C; and its error there."""
@@ -156,16 +151,12 @@ class Collided(StepReport):
 
     @property
     def change_ratio(self) -> float:
-        """The largest of the sites where the error is more than rounding.
-
-        In units of what a step in space may have (``control`` knows the limit of others).
-        """
+        """The largest of the sites where the error is more than rounding."""
         counts = self.errors > STILL * self.tolerance
-        largest = float(self.ratios[counts].max(initial=0.0))
-        return largest * (MAX_CHANGE_RATIO / LARGEST_CHANGE)
+        return float(self.ratios[counts].max(initial=0.0))
 
     @classmethod
-    def of(cls, reports: Sequence[StepReport], watched: int) -> Collided:
+    def of(cls, reports: Sequence[StepReport]) -> Collided:
         """From the reports of all sites, in their order."""
         moved = np.array([float(r.moved) for r in reports])
         limited = np.array([r.limited_weight for r in reports])
@@ -175,7 +166,7 @@ class Collided(StepReport):
             _mean_flows([r.flows for r in reports]),
             (sum(r.drawn[0] for r in reports), sum(r.drawn[1] for r in reports)),
             float(limited @ moved / moved.sum()) if moved.sum() > 0 else 0.0,
-            reports[watched].rate,
+            (sum(r.noise[0] for r in reports), sum(r.noise[1] for r in reports)),
         )
 
     @classmethod
@@ -186,7 +177,7 @@ class Collided(StepReport):
         flows: Flows,
         drawn: tuple[float, float],
         limited: float,
-        rate: Array,
+        noise: tuple[float, float],
     ) -> Collided:
         """sums : difference, moved and total quanta of every site."""
         difference, moved, total = (np.array(v, float) for v in zip(*sums, strict=True))
@@ -194,20 +185,20 @@ class Collided(StepReport):
             ratios = np.where(moved > 0, difference / moved, 0.0)
             errors = difference / np.maximum(total, 1.0)
         d, m, t = (sum(int(v) for v in column) for column in zip(*sums, strict=True))
-        return cls(length, d, m, t, flows, drawn, limited, rate, ratios, errors)
+        return cls(length, d, m, t, flows, drawn, limited, noise, ratios, errors)
 
     @classmethod
     def flows_alone(cls, found: Sequence[tuple[Flows, tuple[float, float]]]) -> Collided:
         """Rates of a state that did not move."""
         drawn = (sum(d[0] for _, d in found), sum(d[1] for _, d in found))
         flows = _mean_flows([flows for flows, _ in found])
-        return cls(1.0, 0, 0, 1, flows, drawn, 0.0, np.zeros(0))
+        return cls(1.0, 0, 0, 1, flows, drawn, 0.0, (0.0, 0.0))
 
     @classmethod
     def nothing(cls, sites: int, length: float) -> Collided:
         """No processes, no collisions."""
         return cls(length, 0, 0, 1, Flows(np.zeros(0), np.zeros(0), 0.0, 0.0), (0.0, 0.0), 0.0,
-                   np.zeros(1), np.zeros(sites), np.zeros(sites))  # fmt: skip
+                   (0.0, 0.0), np.zeros(sites), np.zeros(sites))  # fmt: skip
 
 
 def _mean_flows(flows: Sequence[Flows]) -> Flows:
@@ -248,7 +239,7 @@ class Engine(Protocol):
     def masses(self, start: Array) -> Array:
         """Squared masses of all species and of the screening, at all sites [GeV^2]."""
 
-    def collide(self, step: int, length: float, squares: Array, watched: int) -> Collided:
+    def collide(self, step: int, length: float, squares: Array) -> Collided:
         """Collisions at all sites."""
 
     def look(self, step: int, squares: Array) -> Collided:
@@ -343,7 +334,6 @@ class SpaceFlight:
         self._parts = substeps(self.grid)
         self._past: list[list[tuple[Array, float]]] = [[] for _ in self._parts]
         self._moving = self.model.thermal or bool(self.model.screening.coupling)
-        self._watched = 0
         self._measured: tuple[int, SiteMoments] | None = None
         self.state = start
 
@@ -383,7 +373,7 @@ class SpaceFlight:
                 if part.axis is not None:
                     passages.append(engine.sweep(part.axis, lasts, used))
                 else:
-                    report = engine.collide(self.state.step, lasts, used, self._watched)
+                    report = engine.collide(self.state.step, lasts, used)
                     report = replace(report, tolerance=self.control.tolerance)
                     check_finite(self.model, self.state.time, report.flows)
                     if not self.control.learn(report):
@@ -413,8 +403,6 @@ class SpaceFlight:
         """Sums over the nodes of every site."""
         if self._measured is None or self._measured[0] != self.state.step:
             found = self.engine.moments(self.squares, self._shells, self._final)
-            if self._measured is None:  # C is watched where there is most at the start
-                self._watched = int(found.totals.sum(axis=1, dtype=float).argmax())
             self._measured = (self.state.step, found)
         return self._measured[1]
 
@@ -427,6 +415,7 @@ def space_engine(
     grid: PhaseSpace, model: Model, sampling: Sampling, backend: str, precision: str, threads: int
 ) -> Engine:
     """Where a state in space will live."""
+    sampling = replace(sampling, sets=SETS)
     if backend == "cuda":
         from .backends.cuda_space import CudaSpace
 

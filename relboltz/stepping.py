@@ -1,4 +1,14 @@
-"""Time steps: Heun with the same events in both stages, limits that keep f legal, step size.
+"""Time steps: crossed sets of events, limits that keep f legal, step size.
+
+The events of a step are split into two sets A and B, each an unbiased estimate of C, and each is
+evaluated again on what the other one predicts:
+
+    n = n0 + dt/4 [A(n0) + B(n0) + A(n0 + dt B(n0)) + B(n0 + dt A(n0))]
+
+An event that moves the very cells it is evaluated on next would saturate itself, and relaxation
+would be too slow by O(dt/samples), however well everything is conserved. With three sets (in
+space, see there) the prediction is itself corrected once: with b = n0 + dt B(n0) and
+q = n0 + dt/2 [D(n0) + D(b)], A is evaluated on q, and the others in turn.
 
 The state is particle number N_a f per cell in 64-bit fixed point. Every deposit is a whole
 number of quanta, so number and momentum are conserved to the last bit, in any order of events.
@@ -7,16 +17,16 @@ number of quanta, so number and momentum are conserved to the last bit, in any o
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from . import equilibrium
-from .backends.cpu import CpuBackend
+from .backends.cpu import CpuBackend, Tables
 from .collisions import Draw, Flows
-from .control import FIRST_STEP, adapted, mean_ahead, step_length
+from .control import CHANGE, FIRST_STEP, adapted, largest_change, mean_ahead, step_length
 from .errors import InputError, RunError
 from .grid import PhaseSpace
 from .model import Model
@@ -75,8 +85,8 @@ class StepReport:
     drawn: tuple[float, float]
     """Weight of physical collisions, and the part that was lost."""
     limited_weight: float
-    rate: NDArray[np.float64] = field(repr=False)
-    """First-stage change of every cell per fm, in quanta."""
+    noise: tuple[float, float]
+    """Sum over the cells of the squared standard error of C, and of C^2."""
 
     @property
     def error(self) -> float:
@@ -89,10 +99,27 @@ class StepReport:
         return float(self.difference) / float(self.moved) if self.moved > 0 else 0.0
 
     @property
+    def noise_ratio(self) -> float:
+        """Squared standard error of C over C^2, both summed over the cells."""
+        error, size = self.noise
+        return error / size if size > 0 else 0.0
+
+    @property
     def null_weight(self) -> float:
         """Part of the collisions that was lost."""
         total, lost = self.drawn
         return lost / total if total > 0 else 0.0
+
+
+def noise_sums(first: NDArray[np.int64]) -> tuple[float, float]:
+    """Sums over the cells of the squared standard error of C, and of C^2.
+
+    first : what each set contributes to C, its part of their mean. They are independent: with two
+        of them, C = (A + B)/2, the standard error is |A - B|/2.
+    """
+    sets, mean = len(first), first.sum(axis=0).astype(np.float64)
+    apart = sum(float(np.square(sets * part - mean).sum()) for part in first)
+    return apart / (sets * (sets - 1)), float(np.square(mean).sum())
 
 
 def exact_sum(values: NDArray[np.int64]) -> int:
@@ -187,6 +214,7 @@ class Stepper:
         self._fermion = self.model.statistics[species] < 0
         self._capacity = capacities(self.model, bits)[species]
         self._all = backend.sampling.symmetrical
+        self._sets = backend.sampling.sets
 
     def evaluate(self, state: State) -> tuple[Flows, float]:
         """Flows of all processes in a state, and the part of collisions that is lost."""
@@ -200,7 +228,7 @@ class Stepper:
         """Flows of all processes, weight of collisions and what is lost of it; nothing moves."""
         table, occupancy = self.backend.tables(number, unit)
         drawn = self.backend.draw(draw, occupancy)
-        return self.backend.net(table, 0.0)[1], drawn
+        return self.backend.net((table,) * self._sets, 0.0)[1], drawn
 
     def step(self, state: State, length: float) -> tuple[State, StepReport]:
         """One Heun step of this length [fm], with the masses that conserve the total energy.
@@ -211,13 +239,13 @@ class Stepper:
         """
         now = np.append(state.mass_squared, state.screening2)
         if self.model.thermal and not state.past:
-            trial, _ = self._heun(state, length, now)
+            trial, _ = self._attempt(state, length, now)
             now = 0.5 * (now + np.append(trial.mass_squared, trial.screening2))
         elif self.model.thermal:
             now = masses_ahead(state, length)
-        return self._heun(state, length, now)
+        return self._attempt(state, length, now)
 
-    def _heun(
+    def _attempt(
         self, state: State, length: float, squares: NDArray[np.float64]
     ) -> tuple[State, StepReport]:
         """A step with given squared masses of all species and, last, of the screening."""
@@ -233,33 +261,15 @@ class Stepper:
         return with_masses(self.grid, self.model, new), report
 
     def collide(
-        self,
-        n0: NDArray[np.int64],
-        unit: float,
-        draw: Draw,
-        length: float,
-        corrections: int = 1,
+        self, n0: NDArray[np.int64], unit: float, draw: Draw, length: float
     ) -> tuple[NDArray[np.int64], StepReport]:
-        """Numbers of quanta after a step of collisions with these events.
-
-        n = n0 + dt (C(n0) + C(n'))/2, where n' is an Euler step (Heun), or with two corrections
-        the result of the first one: nearer to the trapezoidal rule, see ``space``.
-        """
-        backend = self.backend
+        """Numbers of quanta after a step of collisions with these events."""
+        table, occupancy = self.backend.tables(n0, unit)
+        drawn = self.backend.draw(draw, occupancy)
         half = 0.5 * length / unit
-        table, occupancy = backend.tables(n0, unit)
-        drawn = backend.draw(draw, occupancy)
-        d1, flows, limited1 = self._stage(n0, table, half, n0, 2)
-        n1 = n0 + 2 * d1
-        table, _ = backend.tables(n1, unit)
-        d2, _, limited2 = self._stage(n1, table, half, n0 + d1, 1)
-        for _ in range(corrections - 1):
-            n2 = n0 + d1 + d2
-            if not self._all:
-                n2 = np.clip(n2, 0, self._capacity)
-            table, _ = backend.tables(n2, unit)
-            d2, _, more = self._stage(n2, table, half, n0 + d1, 1)
-            limited2 = max(limited2, more)
+        stages = self._stages(n0, unit, table, half) or self._limited(n0, unit, table, half)
+        first, last, flows, limited = stages
+        d1, d2 = first.sum(axis=0), last.sum(axis=0)
         number = n0 + d1 + d2
         if not self._all:
             number = np.clip(number, 0, self._capacity)
@@ -270,38 +280,84 @@ class Stepper:
             total=exact_sum(n0),
             flows=flows,
             drawn=drawn,
-            limited_weight=max(limited1, limited2),
-            rate=d1.astype(np.float64) * (2.0 / length),
+            limited_weight=limited,
+            noise=noise_sums(first),
         )
         return number, report
 
-    def _stage(
+    def _stages(
+        self, n0: NDArray[np.int64], unit: float, table: NDArray[np.float64], half: float
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64], Flows, float] | None:
+        """First and last stage of a step without limits; None if a cell would become illegal."""
+        first, flows = self.backend.net((table,) * self._sets, half)
+        last, again = self.backend.net(self._seen(n0, unit, first, half), half)
+        wanted = half * (flows.wanted + again.wanted)
+        fits = not wanted >= 2.0**SUM_BITS  # NaN is for the caller to report
+        if not self._all and not fits:
+            raise RunError("the step is far too long: what it moves does not fit 64-bit numbers")
+        if fits and (not self._all or self._legal(n0 + first.sum(axis=0) + last.sum(axis=0))):
+            return first, last, flows, 0.0
+        return None
+
+    def _limited(
+        self, n0: NDArray[np.int64], unit: float, table: NDArray[np.float64], half: float
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64], Flows, float]:
+        """Both stages, each limited where a cell asks for it, and the part that was refused.
+
+        The first one may use up half of what a cell holds, the last one what that leaves.
+        """
+        first, flows, limited = self._stage((table,) * self._sets, half, n0, 2)
+        tables = self._seen(n0, unit, first, half)
+        last, _, more = self._stage(tables, half, n0 + first.sum(axis=0), 1)
+        return first, last, flows, max(limited, more)
+
+    def _seen(
+        self, n0: NDArray[np.int64], unit: float, first: NDArray[np.int64], half: float
+    ) -> Tables:
+        """What the events of each set see in the last stage."""
+        tables = self._predicted(n0, unit, first, first)
+        for _ in range(self._sets - 2):
+            tables = self._predicted(n0, unit, first, self.backend.net(tables, half)[0])
+        return tables
+
+    def _predicted(
         self,
-        number: NDArray[np.int64],
-        table: NDArray[np.float64],
-        half: float,
-        base: NDArray[np.int64],
-        times: int,
+        n0: NDArray[np.int64],
+        unit: float,
+        first: NDArray[np.int64],
+        latest: NDArray[np.int64],
+    ) -> Tables:
+        """For each set the table of what the set before it predicts: no event sees itself.
+
+        first, latest : half a step by all sets together, so a set alone predicts n0 plus so many
+            times the sum of its parts as there are sets
+        """
+        guesses = (n0 + self._sets * (a + b) for a, b in zip(first, latest, strict=True))
+        tables = [
+            self.backend.tables(np.clip(guess, 0, self._capacity), unit)[0] for guess in guesses
+        ]
+        return [tables[-1], *tables[:-1]]
+
+    def _stage(
+        self, tables: Tables, half: float, base: NDArray[np.int64], times: int
     ) -> tuple[NDArray[np.int64], Flows, float]:
-        """Half the change of an Euler step, limited only if a cell asks for it.
+        """Half the change of an Euler step by each set, limited only if a cell asks for it.
 
         base + times * change must be legal. If it is not, every event is scaled as a whole by
         the tightest limit of its cells, so that conservation stays exact.
         """
-        change, flows = self.backend.net(table, half)
+        change, flows = self.backend.net(tables, half)
         wanted = half * flows.wanted  # no cell can change by more than twice that
-        fits = not wanted >= 2.0**SUM_BITS  # NaN is for the caller to report
-        if fits and (not self._all or self._legal(base + times * change)):
+        fits = not wanted >= 2.0**SUM_BITS
+        if fits and self._legal(base + times * change.sum(axis=0)):
             return change, flows, 0.0
-        if not self._all:
-            raise RunError("the step is far too long: what it moves does not fit 64-bit numbers")
         coarser = 1.0 if fits else 2.0 ** (math.ceil(math.log2(wanted)) - SUM_BITS)
-        loss, gain = self.backend.demands(table, half / coarser)
+        loss, gain = self.backend.demands(tables, half / coarser)
         allowance = 0.5
         for _ in range(20):
-            limits = self._limits(number, loss, gain, allowance / coarser)
-            change, limited = self.backend.net(table, half, limits)
-            if self._legal(base + times * change):
+            limits = self._limits(base, loss, gain, allowance / coarser)
+            change, limited = self.backend.net(tables, half, limits)
+            if self._legal(base + times * change.sum(axis=0)):
                 refused = limited.refused / limited.wanted if limited.wanted > 0 else 0.0
                 return change, flows, refused
             allowance *= 0.25
@@ -330,9 +386,10 @@ class Stepper:
 class StepControl:
     """Chooses the length of steps [fm] from the error of those before."""
 
-    def __init__(self, step: float | str, tolerance: float):
+    def __init__(self, step: float | str, tolerance: float, change: float = CHANGE):
+        """change : how much C may change within a step with the usual tolerance"""
         self.automatic = isinstance(step, str)
-        self.tolerance = tolerance
+        self.tolerance, self.change = tolerance, change
         self.wanted = FIRST_STEP if isinstance(step, str) else step
 
     def length(self, room: float, longest: float = math.inf) -> float:
@@ -344,6 +401,8 @@ class StepControl:
         if not self.automatic:
             return True
         stands, self.wanted = adapted(
-            report.length, report.error, report.change_ratio, self.wanted, self.tolerance
-        )
+            report.length, report.error, report.change_ratio,
+            largest_change(self.change, self.tolerance, report.noise_ratio),
+            self.wanted, self.tolerance,
+        )  # fmt: skip
         return stands

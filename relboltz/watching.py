@@ -53,7 +53,7 @@ class Watch:
 
     steps: int = 0
     noise: float = np.nan
-    """Of the last two steps."""
+    """Of the last step: standard error of C over C."""
     scatter: float = 0.0
     moved: float = 0.0
     null_max: float = 0.0
@@ -61,18 +61,15 @@ class Watch:
     limited_max: float = 0.0
     """Since the last record."""
     length: float = np.nan
-    _rate: NDArray[np.float64] | None = None
 
     def see(self, report: StepReport) -> None:
-        """Compare C[f] of two successive steps, whose samples are independent."""
+        """Take note of a step that stands."""
         self.steps += 1
-        if self._rate is not None:
-            size = float(np.abs(report.rate).sum() + np.abs(self._rate).sum())
-            scatter = float(np.abs(report.rate - self._rate).sum())
-            self.noise = scatter / size if size > 0 else np.nan
-            self.scatter += scatter * report.length
-            self.moved += size * report.length
-        self._rate, self.length = report.rate, report.length
+        error, size = report.noise
+        self.noise = math.sqrt(report.noise_ratio) if size > 0 else np.nan
+        self.scatter += error
+        self.moved += size
+        self.length = report.length
         self.limited_max = max(self.limited_max, report.limited_weight)
         self.limited_sum += report.limited_weight
         self.null_max = max(self.null_max, report.null_weight)
@@ -87,7 +84,7 @@ class Watch:
         """Noise of all that moved, mean limited weight, largest lost weight."""
         if not self.steps:
             return 0.0, 0.0, 0.0
-        noise = self.scatter / self.moved if self.moved > 0 else 0.0
+        noise = math.sqrt(self.scatter / self.moved) if self.moved > 0 else 0.0
         return noise, self.limited_sum / self.steps, self.null_max
 
 

@@ -97,7 +97,7 @@ def record_launches(model, sampling, precision):
         cuda_kernels.set_course[1, 1](machine.control, machine.scalars, 1.0)
         cuda_kernels.hammer[1, 1](machine.change, 8)
         machine.step()
-        machine.legal(1)
+        machine.legal(0)
         verdicts = iter([False, True, True])
         machine.legal = lambda stage: np.array([next(verdicts)])
         machine.limited_step()
@@ -121,7 +121,7 @@ def in_space(module, model, sampling, precision, start):
     engine.sweep(0, 0.1, squares)
     engine._squares[:] = 1.0
     engine.masses(squares)
-    engine.collide(0, 0.1, squares, 0)
+    engine.collide(0, 0.1, squares)
     engine.look(0, squares)
     engine.fit_sums(np.zeros((2, squares.shape[1] + 3)), squares, np.arange(2))
     engine.moments(squares, Shells.of(grid), np.zeros((len(model.species), grid.size)))

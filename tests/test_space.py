@@ -11,7 +11,6 @@ from relboltz import equilibrium, space
 from relboltz.backends.cpu import CpuBackend
 from relboltz.backends.cpu_space import CpuSpace
 from relboltz.collisions import Draw, Flows, Sampling
-from relboltz.control import MAX_CHANGE_RATIO
 from relboltz.stepping import StepControl, Stepper, initial_state
 from relboltz.units import HBARC
 
@@ -80,16 +79,14 @@ def test_collisions_at_a_site_are_those_of_a_homogeneous_system():
     engine = CpuSpace(grid, HEAVY, sampling, 2)
     engine.put(start.number, start.bits)
     squares = np.tile([0.49, 0.36], (grid.sites, 1))
-    engine.collide(7, 0.05, squares, 0)
+    engine.collide(7, 0.05, squares)
     stepper = Stepper(CpuBackend(grid.at_a_site, HEAVY, sampling, 1), start.bits)
     for site in range(grid.sites):
         draw = Draw(7, squares[site, :1], 0.36, site)
-        alone, _ = stepper.collide(
-            start.number[site].ravel(), start.unit, draw, 0.05, space.CORRECTIONS
-        )
+        alone, _ = stepper.collide(start.number[site].ravel(), start.unit, draw, 0.05)
         assert (engine.get()[site].ravel() == alone).all()
     same = Draw(7, squares[0, :1], 0.36, 1)
-    other, _ = stepper.collide(start.number[0].ravel(), start.unit, same, 0.05, space.CORRECTIONS)
+    other, _ = stepper.collide(start.number[0].ravel(), start.unit, same, 0.05)
     assert (engine.get()[0].ravel() != other).any()
 
 
@@ -204,9 +201,10 @@ def test_the_busiest_site_decides_on_the_step():
     """Change of C relative to C, where the error is more than rounding."""
     flows = Flows(np.zeros(1), np.zeros(1), 0.0, 0.0)
     sums = [(10**6, 10**7, 10**9), (30, 10, 10**12), (0, 0, 0)]
-    report = space.Collided.from_sums(0.1, sums, flows, (1.0, 0.0), 0.0, np.zeros(1))
+    report = space.Collided.from_sums(0.1, sums, flows, (1.0, 0.0), 0.0, (1.0, 4.0))
     report = replace(report, tolerance=1e-3)
-    assert report.change_ratio == pytest.approx(0.1 * MAX_CHANGE_RATIO / space.LARGEST_CHANGE)
+    assert report.change_ratio == pytest.approx(0.1)
+    assert report.noise_ratio == 0.25
     assert report.error == pytest.approx((10**6 + 30) / (10**9 + 10**12))
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +38,8 @@ STORE_LIMIT = 4e9
 EVENT_BYTES = 6 * 4 + 8 + 8
 Events = tuple[NDArray[np.int32], NDArray[np.float64], NDArray[np.float64]]
 """Six cells, weight and split of every event."""
+Tables = Sequence[NDArray[np.float64]]
+"""ln(f/F) and ln F of every cell, one table for each set of events."""
 NO_LIMITS = (np.empty(0), np.empty(0))
 MOST_CHUNKS = 16
 GROUPS_PER_THREAD = 8
@@ -85,7 +88,7 @@ class CpuBackend(Threads):
         self._process_of = np.array([channel.process for channel in of_chunk], dtype=np.int64)
         self._gain_rows = np.array([not channel.forward for channel in of_chunk], dtype=np.int64)
         self._leg_share = np.array([0.25 if channel.only_p else 1.0 for channel in of_chunk])
-        self._scratch = [_Scratch(self.cells) for _ in range(self.count)]
+        self._scratch = [_Scratch(sampling.sets, self.cells) for _ in range(self.count)]
         capacity = len(of_chunk) * self._capacity
         self._stored = capacity * EVENT_BYTES <= STORE_LIMIT
         rows = capacity if self._stored else 0
@@ -113,7 +116,7 @@ class CpuBackend(Threads):
         return k.CHUNK if self.sampling.sampling == "cm" else 2 * k.CHUNK
 
     def samples_of(self, channel: Channel) -> int:
-        """Samples of a channel in one step."""
+        """Samples of a channel in one set of a step."""
         return self.sampling.samples_of(channel, self.size)
 
     def _plan(self) -> list[_Group]:
@@ -123,16 +126,18 @@ class CpuBackend(Threads):
         depends on it; groups only set how often threads have to meet.
         """
         chunks = [-(-self.samples_of(channel) // k.CHUNK) for channel in self.channels]
-        most = min(MOST_CHUNKS, max(1, sum(chunks) // (GROUPS_PER_THREAD * self.count)))
+        sets = self.sampling.sets
+        most = min(MOST_CHUNKS, max(1, sets * sum(chunks) // (GROUPS_PER_THREAD * self.count)))
         plan, before = [], 0
-        for index, channel in enumerate(self.channels):
+        for which, (index, channel) in product(range(sets), enumerate(self.channels)):
             total = self.samples_of(channel)
             for first in range(0, chunks[index], most):
                 last = min(first + most, chunks[index])
                 count = min(last * k.CHUNK, total) - first * k.CHUNK
                 span = slice(before + first, before + last)
-                plan.append(_Group(index, first * k.CHUNK, count, span))
+                plan.append(_Group(which, index, first * k.CHUNK, count, span))
             before += chunks[index]
+        self._chunks_of_set = sum(chunks)
         return plan
 
     def _new_table(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
@@ -187,28 +192,33 @@ class CpuBackend(Threads):
 
     def net(
         self,
-        table: NDArray[np.float64],
+        tables: Tables,
         scale: float,
         limits: tuple[NDArray[np.float64], NDArray[np.float64]] = NO_LIMITS,
     ) -> tuple[NDArray[np.int64], Flows]:
-        """Change of every cell in whole units: round(scale W (e^x - e^y)) per event."""
+        """What each set of events changes, (sets, cells), in whole units.
+
+        An event moves round(scale W (e^x - e^y)); the events of a set see the table of that set.
+        """
         for scratch in self._scratch:
             scratch.total[:] = 0
         sums = np.zeros((len(self._counts), 4))
         if self._pool is None and self._stored and self._groups:  # one call for all channels
-            k.apply_group(
-                self._counts, self._capacity, (self._legs, self._weights, self._ratios), table,
-                scale, limits, self.channels[0].only_p, self._scratch[0].w,
-                self._scratch[0].total, sums,
-            )  # fmt: skip
-            return self._scratch[0].total.copy(), self._flows(sums)
+            scratch, chunks = self._scratch[0], self._chunks_of_set
+            for which, table in enumerate(tables):
+                span = slice(which * chunks, (which + 1) * chunks)
+                k.apply_group(
+                    self._counts[span], self._capacity, self._kept(span), table, scale, limits,
+                    self.channels[0].only_p, scratch.w, scratch.total[which], sums[span],
+                )  # fmt: skip
+            return scratch.total.copy(), self._flows(sums)
 
         def work(scratch: _Scratch, group: _Group) -> None:
             events = self._again(scratch, group)
             only_p = self.channels[group.channel].only_p
             k.apply_group(
-                self._counts[group.span], self._capacity, events, table, scale, limits, only_p,
-                scratch.w, scratch.total, sums[group.span],
+                self._counts[group.span], self._capacity, events, tables[group.which], scale,
+                limits, only_p, scratch.w, scratch.total[group.which], sums[group.span],
             )  # fmt: skip
 
         self._run(work)
@@ -225,21 +235,19 @@ class CpuBackend(Threads):
                 k.amounts(count, legs, weights, ratios, table, scratch.w)
                 k.deposit_gross(
                     count, scale, legs, ratios, weights, only_p, scratch.w,
-                    scratch.gain, scratch.total,
+                    scratch.gain, scratch.total[0],
                 )  # fmt: skip
 
         loss, gain = self._two_sums(work)
         return gain, loss
 
-    def demands(
-        self, table: NDArray[np.float64], scale: float
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def demands(self, tables: Tables, scale: float) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """What all events together want to take from, and to put into, every cell."""
 
         def work(scratch: _Scratch, group: _Group) -> None:
             for count, (legs, weights, ratios) in self._by_chunk(scratch, group):
-                k.amounts(count, legs, weights, ratios, table, scratch.w)
-                k.demands(count, scale, legs, ratios, scratch.w, scratch.total, scratch.gain)
+                k.amounts(count, legs, weights, ratios, tables[group.which], scratch.w)
+                k.demands(count, scale, legs, ratios, scratch.w, scratch.total[0], scratch.gain)
 
         return self._two_sums(work)
 
@@ -248,11 +256,12 @@ class CpuBackend(Threads):
         number = (f * self.model.degeneracy[:, None]).ravel()
         table, occupancy = self.tables(number, 1.0)
         total, lost = self.draw(draw, occupancy)
-        scale = finest_scale(self.net(table, 0.0)[1])
+        same = (table,) * self.sampling.sets
+        scale = finest_scale(self.net(same, 0.0)[1])
         gain, loss = self.gross(table, scale)
-        net, flows = self.net(table, scale)
+        net, flows = self.net(same, scale)
         null = lost / total if total > 0 else 0.0
-        return Estimate(net / scale, gain / scale, loss / scale, flows, null)
+        return Estimate(net.sum(axis=0) / scale, gain / scale, loss / scale, flows, null)
 
     def landing_share(self, draw: Draw, occupancy: NDArray[np.float64]) -> float:
         """Part of the time of drawing that goes into landing, from one chunk of each channel."""
@@ -269,7 +278,7 @@ class CpuBackend(Threads):
         self, scratch: _Scratch, group: _Group, draw: Draw, occupancy: NDArray[np.float64]
     ) -> tuple[float, float]:
         """Seconds of drawing and landing one chunk, and of landing it again."""
-        first = _Group(group.channel, 0, min(group.count, k.CHUNK), slice(0, 1))
+        first = _Group(0, group.channel, 0, min(group.count, k.CHUNK), slice(0, 1))
         channel, room = self.channels[group.channel], scratch.events(self._capacity)
         (k3, p), (k1, k2) = channel.nodes, channel.pair
         mass = (float(draw.mass_squared[k1]), float(draw.mass_squared[k2]))
@@ -291,7 +300,7 @@ class CpuBackend(Threads):
             scratch.gain = np.zeros(self.cells, np.int64)
             scratch.total[:] = 0
         self._run(work)
-        total = self._reduce([s.total for s in self._scratch])
+        total = self._reduce([s.total[0] for s in self._scratch])
         return total, self._reduce([s.gain for s in self._scratch])
 
     # -- pieces ----------------------------------------------------------------------------------
@@ -308,7 +317,11 @@ class CpuBackend(Threads):
         """Where a group's events are kept."""
         if not self._stored:
             return scratch.events(len(group.chunks) * self._capacity)
-        part = slice(group.span.start * self._capacity, group.span.stop * self._capacity)
+        return self._kept(group.span)
+
+    def _kept(self, span: slice) -> Events:
+        """Stored events of some chunks."""
+        part = slice(span.start * self._capacity, span.stop * self._capacity)
         return self._legs[part], self._weights[part], self._ratios[part]
 
     def _again(self, scratch: _Scratch, group: _Group) -> Events:
@@ -341,14 +354,14 @@ class CpuBackend(Threads):
             1.0 if process.peak == "t" else 0.0,
             1.0 if self.elements.folds[channel.process] else 2.0,
             self.grid.rest_inverse_energy,
-            channel.weight(self.grid.cell_volume, samples),
+            channel.weight(self.grid.cell_volume, self.sampling.sets * samples),
             1.0 if self.sampling.projection == "nearest" else 0.0,
         )
         element_m2 = (*(float(mass[a]) for a in legs),)
         fault = np.zeros(3)
         arguments = (
             function,
-            (group.first, group.count, samples),
+            (group.first, group.count, samples, group.which),
             (group.channel, draw.step, self.sampling.seed, draw.site),
             (self._tables[p], self._tables[k3]),
             self._geometry,
@@ -404,8 +417,10 @@ class CpuBackend(Threads):
 
 @dataclass(frozen=True)
 class _Group:
-    """Consecutive chunks of one channel: which, their first sample, and how many samples."""
+    """Consecutive chunks of one set and channel: their first sample, and how many samples."""
 
+    which: int
+    """Number of the set."""
     channel: int
     first: int
     count: int
@@ -420,12 +435,12 @@ class _Group:
 class _Scratch:
     """What one thread needs for one chunk, and its accumulators."""
 
-    def __init__(self, cells: int):
+    def __init__(self, sets: int, cells: int):
         self.w = np.zeros(k.ROWS * k.CHUNK)
         self.words = np.empty(4 * k.CHUNK, np.uint64)
         self.more = np.empty(4 * k.CHUNK, np.uint64)
         self.nodes = np.empty(4 * k.CHUNK, np.int64)
-        self.total = np.zeros(cells, np.int64)
+        self.total = np.zeros((sets, cells), np.int64)
         self.gain = np.zeros(0, np.int64)
         self.clamped = 0
         self._own: Events = (np.empty((0, 6), np.int32), np.empty(0), np.empty(0))
@@ -448,7 +463,7 @@ def draw_roots(
 
     Kept for comparison, so it is not compiled as a whole.
     """
-    first, total, samples = span
+    first, total, samples, which = span
     channel, step, seed, site = who
     w, words, nodes = scratch
     legs, weights, ratios = events
@@ -457,9 +472,10 @@ def draw_roots(
     for chunk in range(len(counts)):
         done = chunk * k.CHUNK
         count = min(k.CHUNK, total - done)
-        k.draw_words(first + done, count, channel, step, site, seed, words)
+        sample = which * samples + first + done
+        k.draw_words(sample, count, channel, step, site, seed, words)
         k.draw_pairs(first + done, count, samples, words, *tables, grid, w, nodes)
-        k.draw_words(first + done, count, channel | MORE_WORDS, step, site, seed, more)
+        k.draw_words(sample, count, channel | MORE_WORDS, step, site, seed, more)
         k.draw_box(count, words, more, grid, nodes, w)
         counts[chunk], sums[chunk] = 0, 0.0
         for branch in (1.0, -1.0):

@@ -112,7 +112,7 @@ def draw_words(first, count, channel, step, site, seed, words):
 
 @kernel
 def draw_pairs(first, count, samples, words, table_p, table_k, grid, w, nodes):
-    """Nodes p (stratified over all samples of the channel) and k3 (independent), and 1/(q q).
+    """Nodes p (stratified over the samples of a set) and k3 (independent), and 1/(q q).
 
     Sample j of N falls at (j + v)/N of the cumulative weight of p, v its first random word.
     """
@@ -499,7 +499,7 @@ _EVENTS = types.Tuple((types.int32[:, ::1], _F[::1], _F[::1]))
     kernel,
     signature=_I(
         types.FunctionType(ELEMENT),
-        types.UniTuple(_I, 3),
+        types.UniTuple(_I, 4),
         types.UniTuple(_I, 4),
         types.UniTuple(_TABLE, 2),
         types.UniTuple(types.UniTuple(_F, 3), 2),
@@ -518,13 +518,13 @@ def draw_group(
 ):
     """Draw and land the samples of a group of chunks, through the centre-of-mass frame.
 
-    span: first sample, how many, samples of the channel; who: channel, step, seed, site; element:
-    squared masses as the matrix element names them, screening2, ekt, parameters; how: peak, span of
-    the angle, 1/E at rest, factor of all weights, nearest cells or not. found: events, weights and
-    lost weights of each chunk, and where a matrix element is illegal (value, s, t): then the
-    result is -1, else the number of matrix elements that were clamped.
+    span: first sample, how many, samples of the set, number of the set; who: channel, step, seed,
+    site; element: squared masses as the matrix element names them, screening2, ekt, parameters;
+    how: peak, span of the angle, 1/E at rest, factor of all weights, nearest cells or not. found:
+    events, weights and lost weights of each chunk, and where a matrix element is illegal (value,
+    s, t): then the result is -1, else the number of matrix elements that were clamped.
     """
-    first, total, samples = span
+    first, total, samples, which = span
     channel, step, seed, site = who
     element_m2, screening2, ekt, parameters = element
     peak, angle_span, at_rest, factor, nearest = how
@@ -535,7 +535,7 @@ def draw_group(
     for chunk in range((total + CHUNK - 1) // CHUNK):
         done = chunk * CHUNK
         count = min(CHUNK, total - done)
-        draw_words(first + done, count, channel, step, site, seed, words)
+        draw_words(which * samples + first + done, count, channel, step, site, seed, words)
         draw_pairs(first + done, count, samples, words, tables[0], tables[1], grid, w, nodes)
         scatter_chunk(count, m2, (screening2, peak, angle_span), at_rest, w)
         evaluate(count, element_m2, screening2, ekt, parameters, w)

@@ -12,7 +12,7 @@ from ..grid import PhaseSpace
 from ..masses import MassModel, site_masses
 from ..model import Model
 from ..moments import Shells, SiteMoments, measure_sites
-from ..space import CORRECTIONS, Collided, Passage, Pencils
+from ..space import Collided, Passage, Pencils
 from ..stepping import Stepper, StepReport, capacities
 from .cpu import CpuBackend
 from .cpu_transport import sweep
@@ -115,10 +115,8 @@ class CpuSpace(Threads):
             raise RunError(f"the thermal masses of space cell {min(failed)} do not converge")
         return squares
 
-    def collide(
-        self, step: int, length: float, squares: NDArray[np.float64], watched: int
-    ) -> Collided:
-        """Collisions at all sites for a length [fm]; ``watched``: the site to tell C of."""
+    def collide(self, step: int, length: float, squares: NDArray[np.float64]) -> Collided:
+        """Collisions at all sites for a length [fm]."""
         reports: list[StepReport | None] = [None] * self.grid.sites
         if not self.model.processes:
             return Collided.nothing(self.grid.sites, length)
@@ -126,9 +124,7 @@ class CpuSpace(Threads):
         def work(thread: int, site: int) -> None:
             draw = Draw(step, squares[site, :-1], float(squares[site, -1]), site)
             number = self.number[site].ravel()
-            new, report = self._steppers[thread].collide(
-                number, self._unit, draw, length, CORRECTIONS
-            )
+            new, report = self._steppers[thread].collide(number, self._unit, draw, length)
             self.number[site] = new.reshape(self.shape[1:])
             reports[site] = report
 
@@ -137,7 +133,7 @@ class CpuSpace(Threads):
             work(0, 0)
             self._warm, first = True, 1
         self.share(lambda thread, item: work(thread, item + first), self.grid.sites - first)
-        return Collided.of([r for r in reports if r is not None], watched)
+        return Collided.of([r for r in reports if r is not None])
 
     def look(self, step: int, squares: NDArray[np.float64]) -> Collided:
         """Flows of the state as it is; nothing moves."""

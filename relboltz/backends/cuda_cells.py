@@ -10,21 +10,19 @@ import math
 from numba import float64, int64
 
 from .cuda_engine import kernel
+from .cuda_events import first_half
 from .cuda_layout import (
     AT_REST,
     CELLS_X,
     CELLS_Y,
-    CHANGE,
     COUNTS,
     CURRENT,
     ENERGY,
     ENTROPY,
     GO,
-    HAVE_RATE,
     IMPORTANCE,
     INVERSE,
-    LAST_LENGTH,
-    LENGTH,
+    MIDDLE_STAGE,
     MOMENTS,
     NODES,
     NOW,
@@ -56,7 +54,7 @@ from .cuda_physics import (
 
 
 @kernel
-def prepare(control, scalars, squares, given, number, species, highest, p2, table, change, prefix,
+def prepare(control, scalars, squares, given, number, species, highest, p2, tables, change, prefix,
             tiles, first_site):  # fmt: skip
     """Logarithms and importance of every cell; clears what the step will add up.
 
@@ -82,9 +80,9 @@ def prepare(control, scalars, squares, given, number, species, highest, p2, tabl
             f = given[cell]
         else:
             f = number[control[CURRENT], first_site * kinds * n + cell] * scale
-        table[cell, 0], table[cell, 1] = logarithms(f, species[a, 1])
-        change[control[CHANGE], cell] = 0
-        change[2, cell] = 0
+        tables[0, cell, 0], tables[0, cell, 1] = logarithms(f, species[a, 1])
+        for which in range(change.shape[0]):
+            change[which, cell] = 0
         if control[IMPORTANCE] != 0:
             m2 = squares[site * (kinds + 1) + a]
             top = highest[control[CURRENT], row] * scale
@@ -140,11 +138,9 @@ def cumulate(control, prefix, tiles, shift, cumulative, guide):
 
 
 @kernel
-def middle(control, scalars, number, species, capacity, table, change, illegal, first_site, stage):
-    """Logarithms after the first or second stage; says if a cell of a site left its bounds.
-
-    A third stage will take the place of the second, which is kept beside it.
-    """
+def predict(control, scalars, number, species, capacity, tables, change, stage, first_site):
+    """Logarithms of what each set predicts: n0 plus its first and its latest part of half a step,
+    times the number of sets; clears what the next stage will add up."""
     if control[STATUS] != GO:
         return
     i, row = cuda.grid(1), cuda.blockIdx.y
@@ -153,30 +149,26 @@ def middle(control, scalars, number, species, capacity, table, change, illegal, 
     n = control[NODES]
     if i < n:
         cell = row * n + i
-        new = number[control[CURRENT], first_site * kinds * n + cell]
-        new += change[control[CHANGE], cell]
-        if stage == 1:
-            new += change[control[CHANGE], cell]
-        else:
-            new += change[2, cell]
-            change[1 - control[CHANGE], cell] = change[2, cell]
-            change[2, cell] = 0
-            if control[SYMMETRICAL] == 0:
-                new = min(max(new, 0), capacity[a])
-        if new < 0 or new > capacity[a]:
-            illegal[row // kinds] = 1
-        f = new * (scalars[UNIT] / species[a, 0])
-        table[cell, 0], table[cell, 1] = logarithms(f, species[a, 1])
+        held = number[control[CURRENT], first_site * kinds * n + cell]
+        sets = tables.shape[0]
+        for which in range(sets):
+            moved = 2 * change[which, cell]
+            if stage == MIDDLE_STAGE:
+                moved = change[which, cell] + change[sets + which, cell]
+                change[sets + which, cell] = 0
+            guess = min(max(held + sets * moved, 0), capacity[a])
+            f = guess * (scalars[UNIT] / species[a, 0])
+            tables[which, cell, 0], tables[which, cell, 1] = logarithms(f, species[a, 1])
 
 
 @kernel
 def update(control, scalars, number, species, p2, capacity, change, highest, spread, illegal,
-           counts, first_site, beside):  # fmt: skip
-    """The new state; how far the stages are apart, and the last two steps.
+           counts, sets, first_site, beside):  # fmt: skip
+    """The new state; how far the stages are apart, and the sets of events.
 
     beside : 1 puts the new state beside the old one, 0 in its place
 
-    spread : sums of the blocks of |C - C before|, of |C| + |C before|, and of N f/E, N f/E^3,
+    spread : sums of the blocks of the squared standard error of C, of C^2, and of N f/E, N f/E^3,
         N f/E^5 with the masses that are expected of the new state
     """
     shared = cuda.shared.array(THREADS, int64)
@@ -188,7 +180,7 @@ def update(control, scalars, number, species, p2, capacity, change, highest, spr
     site, a = row // kinds, row % kinds
     i = cuda.blockIdx.x * THREADS + t
     n = control[NODES]
-    current, mine = control[CURRENT], control[CHANGE]
+    current = control[CURRENT]
     target = 1 - current if beside != 0 else current
     moved = 0
     difference = 0
@@ -201,8 +193,8 @@ def update(control, scalars, number, species, p2, capacity, change, highest, spr
     fifth = 0.0
     if i < n:
         cell = row * n + i
-        d1 = change[mine, cell]
-        d2 = change[2, cell]
+        d1 = first_half(change, cell, sets)
+        d2 = change[sets, cell]
         held = number[current, first_site * kinds * n + cell]
         new = held + d1 + d2
         if control[SYMMETRICAL] == 0:
@@ -212,11 +204,10 @@ def update(control, scalars, number, species, p2, capacity, change, highest, spr
         number[target, first_site * kinds * n + cell] = new
         moved = abs(d1)
         difference = abs(d2 - d1)
-        if control[HAVE_RATE] != 0:
-            rate = d1 * (2.0 / scalars[LENGTH])
-            old = change[1 - mine, cell] * (2.0 / scalars[LAST_LENGTH])
-            apart = abs(rate - old)
-            size = abs(rate) + abs(old)
+        size = float(d1) * float(d1)
+        for which in range(sets):
+            part = float(sets * change[which, cell] - d1)
+            apart += part * part / (sets * (sets - 1))
         if control[THERMAL] != 0:
             inverse = inverse_energy(p2[i], expected(scalars, a), scalars[AT_REST])
             first = new * inverse

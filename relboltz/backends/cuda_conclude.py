@@ -12,6 +12,7 @@ from functools import partial
 from numba import float64, int64
 
 from ..collisions import ACCEPTED_FLAW
+from ..control import CHANGE
 from .cuda_engine import kernel
 from .cuda_layout import (
     ACCEPTED,
@@ -22,7 +23,6 @@ from .cuda_layout import (
     BEFORE,
     BELOW,
     CELL,
-    CHANGE,
     CLAMPED,
     CURRENT,
     DIFFERENCE,
@@ -34,7 +34,6 @@ from .cuda_layout import (
     FIRST_BLOCK,
     FORWARD,
     GO,
-    HAVE_RATE,
     ILLEGAL,
     LANES,
     LARGEST_SUM,
@@ -101,6 +100,7 @@ from .cuda_physics import (
     eliminate,
     expected,
     inverse_energy,
+    largest_change,
     mean_ahead,
     piece,
     step_length,
@@ -161,9 +161,11 @@ def judge(control, scalars, totals):
     if control[PHASE] == TRIAL:
         return TRIED
     if control[AUTOMATIC] != 0:
+        noise = totals[SUMS] / totals[SUMS + 1] if totals[SUMS + 1] > 0.0 else 0.0
         stands, scalars[WANTED] = adapted(
-            scalars[LENGTH], scalars[ERROR], scalars[RATIO], scalars[WANTED], scalars[TOLERANCE]
-        )
+            scalars[LENGTH], scalars[ERROR], scalars[RATIO],
+            largest_change(CHANGE, scalars[TOLERANCE], noise), scalars[WANTED], scalars[TOLERANCE],
+        )  # fmt: skip
         if not stands:
             return AGAIN
     return STANDS
@@ -175,13 +177,10 @@ def commit(control, scalars, totals, width):
     control[ACCEPTED] += 1
     control[STEP] += 1
     control[CURRENT] = 1 - control[CURRENT]
-    if control[HAVE_RATE] != 0:
-        apart, size = totals[SUMS], totals[SUMS + 1]
-        scalars[NOISE] = apart / size if size > 0.0 else math.nan
-        scalars[SCATTER] += apart * scalars[LENGTH]
-        scalars[SIZE] += size * scalars[LENGTH]
-    control[HAVE_RATE] = 1
-    control[CHANGE] = 1 - control[CHANGE]
+    apart, size = totals[SUMS], totals[SUMS + 1]
+    scalars[NOISE] = math.sqrt(apart / size) if size > 0.0 else math.nan
+    scalars[SCATTER] += apart
+    scalars[SIZE] += size
     scalars[LAST_LENGTH] = scalars[LENGTH]
     scalars[NULL_MAX] = max(scalars[NULL_MAX], scalars[NULL])
     scalars[LIMITED_SUM] += scalars[LIMITED]
@@ -364,7 +363,7 @@ def add_up_events(shared, control, sums, sums_2, totals):
 
 @piece
 def add_up_cells(shared, spread, totals, work, width):
-    """Totals over the tiles of every species: spread of C for totals, sums of N f/E^n for work."""
+    """Totals over the tiles of every species: noise of C for totals, sums of N f/E^n for work."""
     t = cuda.threadIdx.x
     if t == 0:
         totals[SUMS] = 0.0

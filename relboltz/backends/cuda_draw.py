@@ -32,10 +32,10 @@ from relboltz.backends.cuda_events import (
     both_occupied, event_flow, independent, move, partner_shift, slot_of, stratified,
 )
 from relboltz.backends.cuda_layout import (
-    ANGLE_SPAN, AT_REST, BELOW, CHANGE, EACH, EKT, ELEMENT, EVERYTHING, FACTOR, FORWARD, GO,
+    ANGLE_SPAN, AT_REST, BELOW, CHANNEL, COUNT, EACH, EKT, ELEMENT, EVERYTHING, FACTOR, FORWARD, GO,
     IMPORTANCE, K1, K2, K3, LEG_A, LOST, MOVES, NEGATIVE, NET, NODES,
-    ONLY_P, OWN, P, PEAK, POSITIVE, SAMPLES, SCALE, SEED, SHARED_SUMS, SINGLE, SPECIES, STATUS,
-    STEP, SUMS, THREADS,
+    ONLY_P, OWN, P, PEAK, POSITIVE, SAMPLE, SAMPLES, SCALE, SEED, SET, SHARED_SUMS, SINGLE,
+    SPECIES, STATUS, STEP, SUMS, THREADS,
 )
 from relboltz.backends.cuda_physics import (
     WORD, add, block_sums, cuda, element_flaw, physics,
@@ -84,6 +84,7 @@ def draw(
 ):
     """Draw the samples of a block at a site; land and keep them, and use them, if asked to.
 
+    A block belongs to one set of the events of a channel, whose samples are stratified together.
     Cells and tables of a species lie behind those of all species of the sites before.
     """
     shared = cuda.shared.array(SHARED, float64)
@@ -91,7 +92,7 @@ def draw(
         return
     thread = cuda.threadIdx.x
     block = cuda.blockIdx.x + first_block
-    channel = blocks[block, 0]
+    channel = blocks[block, CHANNEL]
     n = control[NODES]
     before = cuda.blockIdx.y * control[SPECIES]
     kind_1, kind_2 = before + channels[channel, K1], before + channels[channel, K2]
@@ -102,11 +103,12 @@ def draw(
     only_p = channels[channel, ONLY_P]
     partner = partner_shift(control, channels, channel)
     single = control[SINGLE]
-    row = control[CHANGE]
+    row = blocks[block, SET]
     key_0 = WORD(control[SEED] & 0xFFFFFFFF)
     key_1 = WORD(control[SEED] >> 32)
     step = WORD(control[STEP])
-    first = blocks[block, 1]
+    first = blocks[block, SAMPLE]
+    others = row * samples
     even = n if control[IMPORTANCE] == 0 else 0
     for i in range(SUMS):
         shared[i * THREADS + thread] = 0.0
@@ -127,7 +129,7 @@ def draw(
     last_p = np.uint32(0)
     gathered = int64(0)
     for i in range(EACH):
-        if thread * EACH + i >= blocks[block, 2]:
+        if thread * EACH + i >= blocks[block, COUNT]:
             for branch in range(ROOTS):
                 weights[slot_of(i * ROOTS + branch, ROOTS)] = 0.0
             continue
@@ -136,7 +138,7 @@ def draw(
         h = (shared[CELLS + 3], shared[CELLS + 4], shared[CELLS + 5])
         m2 = (shared[M2], shared[M2 + 1], shared[M2 + 2], shared[M2 + 3])
         w0, w1, w2, w3 = philox(
-            WORD(sample), WORD(channel), step, site, key_0, key_1
+            WORD(others + sample), WORD(channel), step, site, key_0, key_1
         )
         p, chance_p = stratified(
             cumulative, guide, kind_p, sample, int64(w0), samples, shift, even
@@ -249,7 +251,7 @@ THROUGH_ROOTS = """        area = 4.0 * (0.5 * cells[0] * h[0]) * (0.5 * cells[1
         size = cells[0] * cells[1] * cells[2]
         inverse_q = area * size * 4294967296.0 / float(chance_p)
         v0, v1, v2, _ = philox(
-            WORD(sample), WORD(channel | MORE_WORDS), step, site, key_0, key_1
+            WORD(others + sample), WORD(channel | MORE_WORDS), step, site, key_0, key_1
         )
         k1x = (uniform(w2) - 0.5) * cells[0] * h[0]
         k1y = (uniform(w3) - 0.5) * cells[1] * h[1]

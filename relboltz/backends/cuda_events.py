@@ -9,20 +9,24 @@ from numba import float64, int64
 
 from .cuda_engine import kernel
 from .cuda_layout import (
-    CHANGE,
+    CHANNEL,
     CURRENT,
     EACH,
+    FIRST_STAGE,
     FORWARD,
     GO,
     K1,
     K2,
     K3,
+    LAST_STAGE,
+    MIDDLE_STAGE,
     MOVES,
     NEGATIVE,
     NET,
     NODES,
     ONLY_P,
     SCALE,
+    SET,
     SINGLE,
     STATUS,
     THREADS,
@@ -145,9 +149,33 @@ def partner_shift(control, channels, channel):
     return (a - channels[channel, K3] - channels[channel, P]) * control[NODES]
 
 
+@piece
+def seen(tables, which, stage):
+    """What the events of a set see: the state, later what the set before theirs predicts."""
+    sets = tables.shape[0]
+    return tables[0 if stage == FIRST_STAGE else (which + sets - 1) % sets]
+
+
+@piece
+def row_of(sets, which, stage):
+    """Where a set adds up what it changes."""
+    if stage == FIRST_STAGE:
+        return which
+    return sets + which if stage == MIDDLE_STAGE else sets
+
+
+@piece
+def first_half(change, cell, sets):
+    """What the first stage of all sets changes: half an Euler step."""
+    total = 0
+    for which in range(sets):
+        total += change[which, cell]
+    return total
+
+
 @kernel
 def apply(
-    control, scalars, channels, blocks, nodes, weights, ratios, table, change, low, high, sums,
+    control, scalars, channels, blocks, nodes, weights, ratios, tables, change, low, high, sums,
     first_block, roots, conserving, stage,
 ):  # fmt: skip
     """Apply kept events to the cells; low and high: limits of losses and gains, or no entries.
@@ -159,10 +187,11 @@ def apply(
         return
     t = cuda.threadIdx.x
     block = cuda.blockIdx.x + first_block
-    channel = blocks[block, 0]
+    channel = blocks[block, CHANNEL]
+    table = seen(tables, blocks[block, SET], stage)
     shift = partner_shift(control, channels, channel)
     only_p = channels[channel, ONLY_P]
-    row = control[CHANGE] if stage == 1 else 2
+    row = row_of(tables.shape[0], blocks[block, SET], stage)
     scale = scalars[SCALE]
     single = control[SINGLE]
     forward = 0.0
@@ -218,15 +247,16 @@ def apply(
 
 @kernel
 def demands(
-    control, scalars, channels, blocks, nodes, weights, ratios, table, loss, gain,
-    first_block, roots, conserving, coarser,
+    control, scalars, channels, blocks, nodes, weights, ratios, tables, loss, gain,
+    first_block, roots, conserving, stage, coarser,
 ):  # fmt: skip
     """What all events together want to take from, and to put into, every cell (rounded up).
 
     coarser : by how much the quanta of a site are enlarged for it
     """
     block = cuda.blockIdx.x + first_block
-    shift = partner_shift(control, channels, blocks[block, 0])
+    table = seen(tables, blocks[block, SET], stage)
+    shift = partner_shift(control, channels, blocks[block, CHANNEL])
     scale = scalars[SCALE] / coarser[cuda.blockIdx.y]
     for i in range(EACH * roots):
         j = slot_of(i, roots)
@@ -248,8 +278,8 @@ def demands(
 
 
 @kernel
-def limits(control, number, change, species, capacity, loss, gain, low, high, allowances, stage,
-           first_site):  # fmt: skip
+def limits(control, number, change, species, capacity, loss, gain, low, high, allowances, sets,
+           stage, first_site):  # fmt: skip
     """s = min(1, f / 2D) for losses and, for fermions, min(1, (1 - f) / 2G) for gains.
 
     allowances : part of it that a site may use; 0: the site needs no limits. Also clears the
@@ -259,28 +289,29 @@ def limits(control, number, change, species, capacity, loss, gain, low, high, al
     kinds = species.shape[0]
     a, allowance = row % kinds, allowances[row // kinds]
     n = control[NODES]
-    if i < n and allowance == 0.0:
-        low[row * n + i] = 1.0
-        high[row * n + i] = 1.0
-        change[control[CHANGE] if stage == 1 else 2, row * n + i] = 0
-    elif i < n:
-        cell = row * n + i
-        held = number[control[CURRENT], first_site * kinds * n + cell]
-        if stage == 2:
-            held += 2 * change[control[CHANGE], cell]
-        elif stage == 3:
-            held += change[control[CHANGE], cell] + change[1 - control[CHANGE], cell]
+    if i >= n:
+        return
+    cell = row * n + i
+    held = number[control[CURRENT], first_site * kinds * n + cell]
+    if stage == LAST_STAGE:
+        held += first_half(change, cell, sets)
+        change[sets, cell] = 0
+    else:
+        for which in range(sets):
+            change[which, cell] = 0
+    low[cell] = 1.0
+    high[cell] = 1.0
+    if allowance > 0.0:
         s = allowance * held / (2.0 * loss[cell]) if loss[cell] > 0 else 1.0
         low[cell] = min(max(s, 0.0), 1.0)
         s = 1.0
         if species[a, 1] < 0.0 and gain[cell] > 0:
             s = allowance * (capacity[a] - held) / (2.0 * gain[cell])
         high[cell] = min(max(s, 0.0), 1.0)
-        change[control[CHANGE] if stage == 1 else 2, cell] = 0
 
 
 @kernel
-def check(control, number, capacity, change, illegal, stage, first_site):
+def check(control, number, capacity, change, illegal, sets, stage, first_site):
     """Whether a stage leaves every cell of every site within its bounds."""
     i, row = cuda.grid(1), cuda.blockIdx.y
     kinds = capacity.size
@@ -288,20 +319,21 @@ def check(control, number, capacity, change, illegal, stage, first_site):
     if i < n:
         cell = row * n + i
         held = number[control[CURRENT], first_site * kinds * n + cell]
-        new = held + change[control[CHANGE], cell]
-        new += change[control[CHANGE], cell] if stage == 1 else change[2, cell]
+        first = first_half(change, cell, sets)
+        new = held + first + (change[sets, cell] if stage == LAST_STAGE else first)
         if new < 0 or new > capacity[row % kinds]:
             illegal[row // kinds] = 1
 
 
 @kernel
 def gross(
-    control, scalars, channels, blocks, nodes, weights, ratios, table, gain, loss,
+    control, scalars, channels, blocks, nodes, weights, ratios, tables, gain, loss,
     first_block, roots, conserving,
 ):  # fmt: skip
     """What comes in and what goes out, apart: e^x into the nodes, e^y out of them."""
     block = cuda.blockIdx.x + first_block
-    channel = blocks[block, 0]
+    channel = blocks[block, CHANNEL]
+    table = tables[0]
     shift = partner_shift(control, channels, channel)
     for i in range(EACH * roots):
         j = slot_of(i, roots)

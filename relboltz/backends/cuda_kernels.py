@@ -3,8 +3,8 @@
     prepare    ln(f/F) and ln F of every cell; importance of every node, summed within tiles
     cumulate   sampling tables from these sums
     draw       events: drawn, landed, kept, and applied for the first stage (generated source)
-    middle     the same logarithms after the first stage
-    apply      the kept events for the second stage
+    predict    the same logarithms of what each set of events predicts
+    apply      the kept events for the last stage, each set on what the other one predicts
     update     the new state beside the old one, and how far they are apart
     conclude   masses of the new state; it replaces the old one, or the step is done again
 
@@ -15,11 +15,11 @@ Sums of floating-point numbers are taken in a fixed order; cells are added up in
 
 from __future__ import annotations
 
-from .cuda_cells import cumulate, measure, middle, prepare, update
+from .cuda_cells import cumulate, measure, predict, prepare, update
 from .cuda_conclude import conclude, set_course
 from .cuda_events import apply, check, demands, gross, hammer, limits, merge
 
 __all__ = [
     "apply", "check", "conclude", "cumulate", "demands", "gross", "hammer", "limits", "measure",
-    "merge", "middle", "prepare", "set_course", "update",
+    "merge", "predict", "prepare", "set_course", "update",
 ]  # fmt: skip

@@ -22,9 +22,9 @@ SPAN = EACH * THREADS
 
 # --- control: whole numbers ---------------------------------------------------------------------
 
-(STATUS, STEP, CURRENT, CHANGE, PHASE, PAST, ACCEPTED, WANT_RATES, ILLEGAL, MOVED,
- DIFFERENCE, TOTAL, CLAMPED, FAULT, HAVE_RATE, MANUAL, SYMMETRICAL, THERMAL, AUTOMATIC, SINGLE,
- SEED, IMPORTANCE, NODES, CELLS_X, CELLS_Y, SPECIES) = range(26)  # fmt: skip
+(STATUS, STEP, CURRENT, PHASE, PAST, ACCEPTED, WANT_RATES, ILLEGAL, MOVED,
+ DIFFERENCE, TOTAL, CLAMPED, FAULT, MANUAL, SYMMETRICAL, THERMAL, AUTOMATIC, SINGLE,
+ SEED, IMPORTANCE, NODES, CELLS_X, CELLS_Y, SPECIES) = range(24)  # fmt: skip
 COUNTS = 3
 """MOVED, DIFFERENCE and TOTAL: so many for every site, one after the other."""
 CONTROLS = 32
@@ -50,6 +50,11 @@ MASS_ROWS = 5
  LAST_BLOCK) = range(13)  # fmt: skip
 PEAK, ANGLE_SPAN, FACTOR, OWN = range(4)
 """Floating-point numbers of a channel; the parameters of its matrix element follow at OWN."""
+CHANNEL, SAMPLE, COUNT, SET = range(4)
+"""What a block of threads works on: first sample and number of samples of a set of a channel."""
+FIRST_STAGE, MIDDLE_STAGE, LAST_STAGE = range(3)
+"""Stages of a step. Changes have a row for each set in the first, then for each set in the middle
+one (steps with three sets have it); the last stage starts again at the latter's first row."""
 
 EVERYTHING, LOST, FORWARD, NET, MOVES, POSITIVE, NEGATIVE, BELOW = range(8)
 """What a block sums up while drawing; applying leaves the first two out, refused in NEGATIVE."""

@@ -32,8 +32,11 @@ from .matrix_elements import Elements
 
 cuda = engine.toolkit()
 
-CELL_BYTES = 2 * 8 + 3 * 8 + 2 * 8 + 4 + 8 + 2 * 4 + 8 + 4 * 8
-"""Of every cell: states, changes, logarithms, sampling tables, final state, limits."""
+BATCH_BYTES = {2: 3 * 8 + 4 * 8 + 52, 3: 6 * 8 + 6 * 8 + 52}
+"""Of every cell that collides, by the number of sets of events: changes, logarithms; sampling
+tables and limits."""
+CELL_BYTES = 2 * 8 + BATCH_BYTES[2] + 8
+"""Of every cell: states, what collisions need, final state."""
 ESTIMATE_BYTES = 3 * 8
 """Of every cell while C[f] is taken apart: f, gain, loss."""
 NODE_BYTES = 8 + 4 + 4
@@ -90,6 +93,7 @@ class Machine:
         self.grid, self.model, self.sampling = grid, model, sampling
         self.precision, self.elements = precision, elements
         self.channels = channels(model, sampling.symmetrical)
+        self.sets = sampling.sets
         self.clamped = 0
         self.species, self.nodes = len(model.species), grid.size
         self.cells = self.species * self.nodes
@@ -144,30 +148,31 @@ class Machine:
     def _plan(
         self, kinds: list[int], parameters: list[list[float]]
     ) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.int64]]:
-        """Whole and other numbers of every channel, and channel, first sample, count of blocks."""
+        """Whole and other numbers of every channel, and what each block of threads works on."""
         model, grid = self.model, self.grid
         most = max((len(own) for own in parameters), default=0)
         integers = np.zeros((len(self.channels), k.LAST_BLOCK + 1), np.int64)
         floats = np.zeros((len(self.channels), k.OWN + most))
-        blocks: list[tuple[int, int, int]] = []
+        blocks: list[tuple[int, int, int, int]] = []
         for c, channel in enumerate(self.channels):
             process = model.processes[channel.process]
             samples = self.sampling.samples_of(channel, grid.size)
             first_block = len(blocks)
-            for first in range(0, samples, k.SPAN):
-                blocks.append((c, first, min(k.SPAN, samples - first)))
+            for which in range(self.sets):
+                for first in range(0, samples, k.SPAN):
+                    blocks.append((c, first, min(k.SPAN, samples - first), which))
             legs = [model.index(leg) for leg in process.legs]
             integers[c] = (
                 *channel.pair, *channel.nodes, channel.only_p, kinds[channel.process], samples,
                 *legs, first_block, len(blocks),
             )  # fmt: skip
             folds = self.elements.folds[channel.process]
-            factor = channel.weight(grid.cell_volume, samples)
+            factor = channel.weight(grid.cell_volume, self.sets * samples)
             own = parameters[channel.process]
             floats[c, : k.OWN + len(own)] = (
                 float(process.peak == "t"), 1.0 if folds else 2.0, factor, *own,
             )  # fmt: skip
-        return integers, floats, np.array(blocks, np.int64).reshape(-1, 3)
+        return integers, floats, np.array(blocks, np.int64).reshape(-1, 4)
 
     def _allocate_cells(self) -> None:
         s, n = self.species, self.nodes
@@ -176,8 +181,9 @@ class Machine:
         bits = max(0, (n - 1).bit_length())
         self.shift = 32 - bits
         self.number = cuda.device_array((2, self.sites * self.cells), np.int64)
-        self.change = self.new((3, cells), np.int64)
-        self.table = self.new((cells, 2), np.float64)
+        self.change = self.new((self.sets + max(1, self.sets * (self.sets - 2)), cells), np.int64)
+        self.tables = self.new((self.sets, cells, 2), np.float64)
+        self.table = self.tables[0]  # of the state itself, until the sets predict
         self.prefix = self.new((rows, n), np.int32)
         self.tile_sums = self.new((rows, self.tiles), np.int64)
         self.cumulative = self.new((rows, n + 1), np.int64)
@@ -218,12 +224,13 @@ class Machine:
     @property
     def samples_drawn(self) -> int:
         """Samples of a step, all channels together."""
-        return sum(self.sampling.samples_of(channel, self.nodes) for channel in self.channels)
+        return self.sets * sum(self.sampling.samples_of(c, self.nodes) for c in self.channels)
 
     @property
     def allocated(self) -> int:
         """Bytes of all arrays on the GPU."""
-        arrays = [*vars(self).values(), *self.limits]
+        views = (self.table, self.squares, self.illegal, self.counts)
+        arrays = [v for v in (*vars(self).values(), *self.limits) if not any(v is w for w in views)]
         return sum(int(v.nbytes) for v in arrays if hasattr(v, "copy_to_host"))
 
     def _compile_draw(self) -> None:
@@ -284,7 +291,7 @@ class Machine:
         f = self.nothing if given is None else given
         kernels.prepare[grid, threads, self.stream](
             self.control, self.scalars, self.squares, f, self.number, self.species_numbers,
-            self.highest, self.p2, self.table, self.change, self.prefix, self.tile_sums,
+            self.highest, self.p2, self.tables, self.change, self.prefix, self.tile_sums,
             self.first_site,
         )  # fmt: skip
         kernels.cumulate[grid, threads, self.stream](
@@ -320,7 +327,7 @@ class Machine:
     def _events(self) -> tuple[Any, ...]:
         return (
             self.control, self.scalars, self.channel_integers, self.block_table,
-            self.event_nodes, self.event_weights, self.event_ratios, self.table,
+            self.event_nodes, self.event_weights, self.event_ratios, self.tables,
         )  # fmt: skip
 
     def apply(self, stage: int, limits: tuple[Any, Any] | None = None) -> None:
@@ -335,21 +342,28 @@ class Machine:
 
         self.with_events(action)
 
-    def middle(self, stage: int = 1) -> None:
-        """Logarithms after the first or second stage."""
+    def predict(self, stage: int) -> None:
+        """Logarithms of what the sets of events predict after a stage."""
         grid, threads = self.over_cells
-        kernels.middle[grid, threads, self.stream](
+        kernels.predict[grid, threads, self.stream](
             self.control, self.scalars, self.number, self.species_numbers, self.capacity,
-            self.table, self.change, self.illegal, self.first_site, stage,
+            self.tables, self.change, stage, self.first_site,
         )  # fmt: skip
+
+    def look_ahead(self) -> None:
+        """From the end of the first stage to what the events of the last one see."""
+        self.predict(k.FIRST_STAGE)
+        for _ in range(self.sets - 2):
+            self.apply(k.MIDDLE_STAGE)
+            self.predict(k.MIDDLE_STAGE)
 
     def update(self, beside: bool) -> None:
         """The new state, beside the old one or in its place."""
         grid, threads = self.over_cells
         kernels.update[grid, threads, self.stream](
             self.control, self.scalars, self.number, self.species_numbers, self.p2, self.capacity,
-            self.change, self.highest, self.spread, self.illegal, self.counts, self.first_site,
-            int(beside),
+            self.change, self.highest, self.spread, self.illegal, self.counts, self.sets,
+            self.first_site, int(beside),
         )  # fmt: skip
 
     def conclude(self) -> None:
@@ -377,8 +391,8 @@ class Machine:
         """One attempt at a step; nothing of it is waited for."""
         self.prepare()
         self.draw_all(True)
-        self.middle()
-        self.apply(2)
+        self.look_ahead()
+        self.apply(k.LAST_STAGE)
         self.conclude()
 
     # -- with the host looking on ----------------------------------------------------------------
@@ -394,19 +408,15 @@ class Machine:
         self.scalars.copy_to_device(scalars)
         self.conclude()
 
-    def limited_stages(self, corrections: int = 1) -> NDArray[np.float64]:
-        """All stages, each limited where a cell asks for it; the part refused at every site."""
+    def limited_stages(self) -> NDArray[np.float64]:
+        """Both stages, each limited where a cell asks for it; the part refused at every site."""
         self.prepare()
         self.draw_all(False)
-        limited = self._stage(1)
+        limited = self._stage(k.FIRST_STAGE)
         rows = self.blocks * self.batch
         kernels.merge[-(-rows // k.THREADS), k.THREADS, self.stream](self.sums, self.sums_2)
-        self.middle()
-        limited = np.maximum(limited, self._stage(2))
-        for _ in range(corrections - 1):
-            self.middle(2)
-            limited = np.maximum(limited, self._stage(3))
-        return limited
+        self.look_ahead()
+        return np.maximum(limited, self._stage(k.LAST_STAGE))
 
     def site_sums(self, sums: Any, column: int) -> NDArray[np.float64]:
         """Sums of a column over the blocks of every site at work."""
@@ -436,8 +446,9 @@ class Machine:
 
         def add_demands(first: int, count: int) -> None:
             kernels.demands[(count, self.count), k.THREADS, self.stream](
-                *self._events(), loss, gain, first, self.roots, self.conserving, coarser_there
-            )
+                *self._events(), loss, gain, first, self.roots, self.conserving, stage,
+                coarser_there,
+            )  # fmt: skip
 
         self.with_events(add_demands)
         allowance = np.where(legal, 0.0, 0.5)
@@ -445,7 +456,8 @@ class Machine:
         for _ in range(20):
             kernels.limits[grid, threads, self.stream](
                 self.control, self.number, self.change, self.species_numbers, self.capacity, loss,
-                gain, low, high, self.to(allowance / coarser, np.float64), stage, self.first_site,
+                gain, low, high, self.to(allowance / coarser, np.float64), self.sets, stage,
+                self.first_site,
             )  # fmt: skip
             self.apply(stage, (low, high))
             legal = self.legal(stage)
@@ -461,7 +473,7 @@ class Machine:
         self.clear_illegal()
         grid, threads = self.over_cells
         kernels.check[grid, threads, self.stream](
-            self.control, self.number, self.capacity, self.change, self.illegal, stage,
+            self.control, self.number, self.capacity, self.change, self.illegal, self.sets, stage,
             self.first_site,
         )  # fmt: skip
         found = self.illegal.copy_to_host()[: self.count] == 0
@@ -537,8 +549,9 @@ class Machine:
             )
 
         self.with_events(gross)
-        self.apply(2)
-        parts = [self.change.copy_to_host()[2], gain.copy_to_host(), loss.copy_to_host()]
+        self.apply(k.FIRST_STAGE)
+        net_there = self.change.copy_to_host()[: self.sets].sum(axis=0)
+        parts = [net_there, gain.copy_to_host(), loss.copy_to_host()]
         net, into, out = (part / scale for part in parts)
         return Estimate(net, into, out, flows, null)
 

@@ -6,6 +6,7 @@ The functions are those of the CPU; roots, reciprocals, floor and Philox words a
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 from numba import float64
@@ -28,13 +29,17 @@ from .cuda_layout import (
 from .physics import FUNCTIONS
 
 cuda = toolkit()
+CONTROL: list[Callable] = [
+    control.step_length,
+    control.largest_change,
+    control.adapted,
+    control.mean_ahead,
+]
 
 if SIMULATED:
     physics = build(FUNCTIONS, lambda function: function)
     flow_single = physics.flow
-    control_functions = build(
-        [control.step_length, control.adapted, control.mean_ahead], lambda function: function
-    )
+    control_functions = build(CONTROL, lambda function: function)
     eliminate = masses.eliminate
 else:
     libdevice = cuda.libdevice
@@ -98,9 +103,7 @@ else:
         device_function,
         {"exp": device_function(exp), "expm1": device_function(expm1)},
     ).flow
-    control_functions = build(
-        [control.step_length, control.adapted, control.mean_ahead], device_function
-    )
+    control_functions = build(CONTROL, device_function)
     eliminate = device_function(masses.eliminate)
 
 WORD = np.uint64 if SIMULATED else np.uint32
@@ -119,6 +122,7 @@ inverse_of = physics.inverse_energy
 packed_index = physics.packed_index
 step_length = control_functions.step_length
 adapted = control_functions.adapted
+largest_change = control_functions.largest_change
 mean_ahead = control_functions.mean_ahead
 
 

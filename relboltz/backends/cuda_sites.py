@@ -83,6 +83,22 @@ def peaks(control, number, highest, first_row):
 
 
 @kernel
+def site_noise(spread, noise, rows):
+    """Sums of the first two columns of ``spread`` over the rows of every site, in a fixed order."""
+    shared = cuda.shared.array(THREADS, float64)
+    error = 0.0
+    size = 0.0
+    for row in range(cuda.threadIdx.x, rows, THREADS):
+        error += spread[cuda.blockIdx.x * rows + row, 0]
+        size += spread[cuda.blockIdx.x * rows + row, 1]
+    error = block_sum(shared, error)
+    size = block_sum(shared, size)
+    if cuda.threadIdx.x == 0:
+        noise[cuda.blockIdx.x, 0] = error
+        noise[cuda.blockIdx.x, 1] = size
+
+
+@kernel
 def fit_sums(theta, squares, which, species, p2, packed, momentum, geometry, sums):
     """Sums over the nodes of one species at one site; as ``fits.fit_sums``.
 

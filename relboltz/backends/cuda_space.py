@@ -13,13 +13,13 @@ from ..fits import FIT_SUMS
 from ..grid import PhaseSpace
 from ..model import Model
 from ..moments import SUMS, Shells, SiteMoments
-from ..space import CORRECTIONS, Collided, Passage, Pencils
+from ..space import Collided, Passage, Pencils
 from ..stepping import capacities
 from . import cuda_engine as engine
 from . import cuda_layout as k
 from . import cuda_sites as sites_kernels
 from .cpu import check_size
-from .cuda_machine import LEAST_EVENTS, Machine, cuda, event_bytes
+from .cuda_machine import BATCH_BYTES, LEAST_EVENTS, Machine, cuda, event_bytes
 from .cuda_transport import SWEEPERS, sweep, whole_numbers
 from .matrix_elements import Elements
 from .threads import Threads
@@ -28,8 +28,6 @@ COPIES = 3.9
 """Memory that large arrays may take, in copies of the state: small ones come on top."""
 LEAST_MEMORY = 2**29
 """Bytes that a run may take in any case."""
-BATCH_BYTES = 3 * 8 + 2 * 8 + 4 + 8 + 2 * 4 + 4 * 8
-"""Of every cell of the sites that collide at once: changes, logarithms, tables, limits."""
 SCRATCH_SHARE = 0.2
 """Part of a copy of the state that streaming may use as scratch memory."""
 LEAST_SCRATCH = 2**26
@@ -46,14 +44,16 @@ class Plan:
         species, self.sites = len(model.species), grid.sites
         cells = species * grid.size
         self.state = 8 * cells * grid.sites
-        blocks = sum(
+        blocks = sampling.sets * sum(
             -(-sampling.samples_of(channel, grid.size) // k.SPAN)
             for channel in channels(model, sampling.symmetrical)
         )
         roots = 1 if sampling.sampling == "cm" else 2
         self.events = blocks * k.SPAN * roots * event_bytes(precision)
         buckets = 1 << max(0, (grid.size - 1).bit_length())
-        self.site = cells * BATCH_BYTES + 4 * species * buckets + 2 * 8 * k.SUMS * blocks
+        self.site = (
+            cells * BATCH_BYTES[sampling.sets] + 4 * species * buckets + 2 * 8 * k.SUMS * blocks
+        )
         self.scratch = max(LEAST_SCRATCH, SCRATCH_SHARE * self.state)
         slots = max(1, blocks * k.SPAN * roots)
         self.most = min(65535 // species, (2**32 - 1) // slots, (2**31 - 1) // cells)
@@ -111,6 +111,7 @@ class CudaSpace(Threads):
         machine.illegal = machine.new(batch, np.int64)
         machine.counts = machine.new(k.COUNTS * batch, np.int64)
         self._squares = machine.new(grid.sites * self._width, np.float64)
+        self._spread = machine.new((batch, 2), np.float64)
         self._axes = {axis: self._prepare_axis(plan, axis) for axis in grid.moving_axes}
         size = machine.work.shape[0]
         rows = grid.sites if size > k.NEAR_BY else 1
@@ -152,7 +153,8 @@ class CudaSpace(Threads):
     @property
     def allocated(self) -> int:
         """Bytes of all arrays on the GPU."""
-        own = [self._scratch, self._squares, self._work, *self._measures, *(self._fit_room or ())]
+        own = [self._scratch, self._squares, self._spread, self._work]
+        own += [*self._measures, *(self._fit_room or ())]
         own += [v for axis in self._axes.values() for v in axis if hasattr(v, "copy_to_host")]
         return self.machine.allocated + sum(int(v.nbytes) for v in own)
 
@@ -253,10 +255,8 @@ class CudaSpace(Threads):
             )
             yield first, machine.count
 
-    def collide(
-        self, step: int, length: float, squares: NDArray[np.float64], watched: int
-    ) -> Collided:
-        """Collisions at all sites for a length [fm]; ``watched``: the site to tell C of."""
+    def collide(self, step: int, length: float, squares: NDArray[np.float64]) -> Collided:
+        """Collisions at all sites for a length [fm]."""
         machine, unit = self.machine, 2.0**-self._bits
         if not machine.blocks:
             return Collided.nothing(self.grid.sites, length)
@@ -265,7 +265,7 @@ class CudaSpace(Threads):
         counts: list[NDArray[np.int64]] = []
         limited = np.zeros(self.grid.sites)
         looks: list[tuple[NDArray[np.float64], NDArray[np.float64]]] = []
-        rate = np.zeros(0)
+        noise: list[NDArray[np.float64]] = []
         for first, count in self._batches():
             refused = self._stages()
             looks.append(self._sums(step, squares))
@@ -275,15 +275,13 @@ class CudaSpace(Threads):
             found = machine.counts.copy_to_host()[: k.COUNTS * count]
             counts.append(found.reshape(-1, k.COUNTS))
             limited[first : first + count] = refused
-            if first <= watched < first + count:
-                begin = (watched - first) * machine.cells
-                change = machine.change[0][begin : begin + machine.cells].copy_to_host()
-                rate = change.astype(np.float64) * (2.0 / length)
+            noise.append(self._noise())
         moved = np.concatenate(counts)
         weights = moved[:, 0].astype(float)
         mean = float(limited @ weights / weights.sum()) if weights.sum() > 0 else 0.0
         sums = [(int(d), int(m), int(t)) for m, d, t in moved]
-        return Collided.from_sums(length, sums, *self._told(looks), mean, rate)
+        error, size = (float(v) for v in np.concatenate(noise).sum(axis=0))
+        return Collided.from_sums(length, sums, *self._told(looks), mean, (error, size))
 
     def _stages(self) -> NDArray[np.float64]:
         """All stages at the sites at work; the part that limits refused at each."""
@@ -291,11 +289,8 @@ class CudaSpace(Threads):
         machine.clear_illegal()
         machine.prepare()
         machine.draw_all(True)
-        machine.middle()
-        machine.apply(2)
-        for _ in range(CORRECTIONS - 1):
-            machine.middle(2)
-            machine.apply(3)
+        machine.look_ahead()
+        machine.apply(k.LAST_STAGE)
         self._wait()
         scale = float(self._scalars[k.SCALE])
         fine = np.ones(machine.count, bool)
@@ -305,10 +300,18 @@ class CudaSpace(Threads):
             if fine.all():
                 return np.zeros(machine.count)
             raise RunError("the step is far too long: what it moves does not fit 64-bit numbers")
-        fine &= machine.illegal.copy_to_host()[: machine.count] == 0
-        if fine.all() and machine.legal(2).all():
+        if fine.all() and machine.legal(k.LAST_STAGE).all():
             return np.zeros(machine.count)
-        return machine.limited_stages(CORRECTIONS)
+        return machine.limited_stages()
+
+    def _noise(self) -> NDArray[np.float64]:
+        """Sums of the squared standard error of C, and of C^2, at the sites at work."""
+        machine = self.machine
+        sites_kernels.site_noise[machine.count, k.THREADS, machine.stream](
+            machine.spread, self._spread, machine.species * machine.tiles
+        )
+        self._wait()
+        return self._spread.copy_to_host()[: machine.count]
 
     def _sums(
         self, step: int, squares: NDArray[np.float64]
@@ -353,7 +356,7 @@ class CudaSpace(Threads):
             self._wait()
             looks.append(self._sums(step, squares))
         flows, drawn = self._told(looks)
-        return Collided(1.0, 0, 0, 1, flows, drawn, 0.0, np.zeros(0))
+        return Collided(1.0, 0, 0, 1, flows, drawn, 0.0, (0.0, 0.0))
 
     def fit_sums(
         self,
