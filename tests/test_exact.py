@@ -37,18 +37,27 @@ def test_the_exact_solution_has_the_moments_it_is_known_for():
         assert np.trapezoid(exact(k, tau) * k**4, k) / norm == pytest.approx(expected, abs=1e-5)
 
 
-def test_moments_follow_the_exact_solution():
-    """Moments 2 to 4 within 0.2 % of the exact f on the same nodes, at tau = 2, 4, 6."""
-    grid = rb.PhaseSpace(48, 12 * T)
-    k = np.sqrt(grid.momentum_squared)
+def test_what_is_left_of_the_deviation_decays_as_in_the_exact_solution():
+    """1 - <k^2>/<k^2>_eq = (1 - K)^2 = exp(-tau/3)/16, at tau = 4, 8, 16 with the defaults.
+
+    On this grid (h = T, L = 14 T) more is left, by factors that were measured with steps of 0.04
+    and 0.1 and 16 and 64 samples and extrapolated in step/samples, three seeds: OFFSET, known
+    to 0.001, 0.001, 0.003. A step that evaluates its events on predictions that contain them
+    leaves 1.06, 1.15, 1.70. Another seed moves the results by 0.2, 0.5 and 2 %.
+    """
+    OFFSET, TOLERANCE = (1.038, 1.073, 1.129), (0.01, 0.02, 0.04)
+    grid = rb.PhaseSpace(28, 14 * T)
+    start, k2 = exact(np.sqrt(grid.momentum_squared), 0.0)[None], grid.momentum_squared
+    number = start.sum() * grid.measure * HBARC**3 / (T**3 / np.pi**2)  # 1 but for the grid
+    taus = np.array([0.0, 4.0, 8.0, 16.0])
     ds = rb.solve(
-        MODEL, grid, exact(k, 0.0)[None], end=6.0, every=2.0, snapshots=[2, 4, 6], tolerance=2e-4
+        MODEL, grid, start, end=16 / number, every=16 / number, snapshots=list(taus / number)
     )
     assert not ds.charge_drift.values.any()
-    for tau, f in zip(ds.snapshot.values, ds.f.values[:, 0], strict=True):
-        for moment in (2, 3, 4):
-            found, known = (np.sum(x * k**moment) for x in (f.ravel(), exact(k, tau)))
-            assert found == pytest.approx(known, rel=2e-3), (tau, moment)
+    final = rb.equilibrium.local(grid, MODEL, start, np.zeros(1)).f[0]
+    deviation = 1 - ds.f.values.reshape(4, -1) @ k2 / (final @ k2)
+    left = (deviation / deviation[0] * np.exp(taus / 3))[1:]
+    assert np.all(np.abs(left / OFFSET - 1) < TOLERANCE), left
 
 
 def test_the_paths_through_the_delta_function_agree():
