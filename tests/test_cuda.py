@@ -99,9 +99,9 @@ def test_every_kernel_compiles_without_a_gpu():
     """PTX for the oldest and the newest cards, with the arguments that the backend gives."""
     compiled = program("cuda_without_gpu.py", "7.5", "9.0")
     kernels = {label.split(",")[0] for label in compiled}
-    assert {"prepare", "cumulate", "draw", "middle", "apply", "update", "conclude", "measure",
+    assert {"prepare", "cumulate", "draw", "predict", "apply", "update", "conclude", "measure",
             "demands", "limits", "check", "merge", "gross", "set_course", "sweep", "site_masses",
-            "peaks", "measure_sites", "fit_sums"} <= kernels  # fmt: skip
+            "peaks", "measure_sites", "fit_sums", "site_noise"} <= kernels  # fmt: skip
     for label, result in compiled.items():
         assert "error" not in result, f"{label}: {result['error'][:2000]}"
         assert result["ptx"] > 1000

@@ -150,10 +150,9 @@ def partner_shift(control, channels, channel):
 
 
 @piece
-def seen(tables, which, stage):
-    """What the events of a set see: the state, later what the set before theirs predicts."""
-    sets = tables.shape[0]
-    return tables[0 if stage == FIRST_STAGE else (which + sets - 1) % sets]
+def seen(sets, which, stage):
+    """The table that the events of a set see: of the state, later of what another set predicts."""
+    return 0 if stage == FIRST_STAGE else (which + sets - 1) % sets
 
 
 @piece
@@ -188,7 +187,7 @@ def apply(
     t = cuda.threadIdx.x
     block = cuda.blockIdx.x + first_block
     channel = blocks[block, CHANNEL]
-    table = seen(tables, blocks[block, SET], stage)
+    table = tables[seen(tables.shape[0], blocks[block, SET], stage)]
     shift = partner_shift(control, channels, channel)
     only_p = channels[channel, ONLY_P]
     row = row_of(tables.shape[0], blocks[block, SET], stage)
@@ -255,7 +254,7 @@ def demands(
     coarser : by how much the quanta of a site are enlarged for it
     """
     block = cuda.blockIdx.x + first_block
-    table = seen(tables, blocks[block, SET], stage)
+    table = tables[seen(tables.shape[0], blocks[block, SET], stage)]
     shift = partner_shift(control, channels, blocks[block, CHANNEL])
     scale = scalars[SCALE] / coarser[cuda.blockIdx.y]
     for i in range(EACH * roots):
