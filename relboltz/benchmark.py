@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from .backends import choose, resolve
-from .collisions import Draw, Sampling
+from .collisions import SETS, Draw, Sampling
 from .config import Settings
 from .grid import PhaseSpace
 from .initial import evaluate, gaussian
@@ -78,7 +78,7 @@ def _case(backend: str, case: Case, threads: int) -> dict[str, Any]:
     worker = choose(grid, model, Sampling(pairs=pairs, samples=samples), run)
     parts = _on_gpu(worker, state, f) if backend == "cuda" else _on_cpu(worker, state)
     per_set = sum(worker.sampling.samples_of(channel, grid.size) for channel in worker.channels)
-    events = worker.sampling.sets * per_set
+    events = SETS * per_set
     seconds = parts.pop("step")
     split = {part: 1e3 * parts.pop(part) for part in ("draw", "land", "deposit", "update")}
     rate = 2 * events / seconds

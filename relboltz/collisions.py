@@ -23,6 +23,8 @@ LARGEST_ELEMENT = 1e300
 """A matrix element at or beyond this is not a number."""
 ACCEPTED_FLAW = 1e-9
 """Negative matrix elements that are rounding: smaller than this part of the positive ones."""
+SETS = 2
+"""Independent estimates of C that the events of a step make up: see ``stepping``."""
 FLOOR = -690.0
 """Lowest logarithm: f = 0 is taken as e^-690."""
 
@@ -88,12 +90,9 @@ class Sampling:
     samples: int = 16
     seed: int = 1
 
-    sets: int = 2
-    """Independent estimates of C that the events of a step make up: see ``stepping``."""
-
     def samples_of(self, channel: Channel, nodes: int) -> int:
         """Samples of a channel in one set of a step."""
-        return max(1, round(self.samples * nodes * channel.share / self.sets))
+        return max(1, round(self.samples * nodes * channel.share / SETS))
 
 
 @dataclass(frozen=True)

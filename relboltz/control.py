@@ -10,9 +10,8 @@ from __future__ import annotations
 
 from math import sqrt
 
-CHANGE, CHANGE_IN_SPACE = 0.3, 0.6
-"""Largest |C(n1) - C(n0)| / |C(n0)| of a step with a tolerance of USUAL; collisions in space have
-an error of higher order (``space.SETS``)."""
+CHANGE = 0.3
+"""Largest |C(n1) - C(n0)| / |C(n0)| of a step with a tolerance of USUAL."""
 USUAL = 1e-3
 STABLE = 0.9
 """The same with any tolerance: beyond it, fast modes are not damped."""
@@ -26,7 +25,7 @@ FIRST_STEP = 1e-3
 SHORTEST = 1e-7
 """No step below this length [fm] is done again."""
 LEAST_SIGNAL = 0.1
-"""Part of C^2 that is taken as more than noise in any case."""
+"""Part of C that is taken as more than noise in any case."""
 STILL = 1e-6
 """Errors below this part of the tolerance never shorten the step."""
 
@@ -38,14 +37,14 @@ def step_length(wanted, room, automatic):
     return 0.5 * room if automatic and room < 2.0 * wanted else wanted
 
 
-def largest_change(change, tolerance, noise):
+def largest_change(tolerance, noise):
     """How much C may change within a step, relative to itself.
 
-    change : what it may be with the usual tolerance
-    noise : squared standard error of C over C^2, both summed over the cells. What the noise of
-        each step adds must decay before it adds up.
+    noise : squared standard error of C over C^2, both summed over the cells. Noise that one step
+        adds must decay before the next ones add theirs, and a noisy prediction is a biased one.
     """
-    return min(STABLE, change * sqrt(tolerance / USUAL)) * max(1.0 - noise, LEAST_SIGNAL)
+    signal = max(1.0 - sqrt(noise), LEAST_SIGNAL)
+    return signal * min(STABLE, CHANGE * sqrt(tolerance / USUAL))
 
 
 def adapted(length, error, change_ratio, largest, wanted, tolerance):

@@ -17,7 +17,6 @@ from . import checks, equilibrium, initial, output
 from .backends import choose, resolve
 from .collisions import Flows, Sampling
 from .config import Config, Settings, no_marginals, short_axes
-from .control import CHANGE, CHANGE_IN_SPACE
 from .errors import Halted, InputError, Interrupted, RunError
 from .flight import Leg, launch
 from .grid import PhaseSpace
@@ -211,9 +210,8 @@ class Run:
         self.records: list[dict[str, Any]] = []
         self.snapshots: list[tuple[float, NDArray[np.float64]]] = []
         self.flight = launch(
-            self.backend, self.start,
-            StepControl(time.step, time.tolerance, CHANGE_IN_SPACE if grid.sites > 1 else CHANGE),
-            self.stops.near, shells, self.predicted.f,
+            self.backend, self.start, StepControl(time.step, time.tolerance), self.stops.near,
+            shells, self.predicted.f,
         )  # fmt: skip
         if grid.sites > 1:
             self.observer: Any = SpaceObserver(cast(Any, self.flight), kept.marginals)

@@ -33,10 +33,7 @@ Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 LOW_WORD = 0xFFFFFFFF
-SETS = 3
-"""Of events in a step. With two sets collisions damp a mode of rate r by 1 - z + z^2/2, z = r dt,
-which makes transport coefficients too large by z^2/6, and taking turns with streaming adds z^2/12;
-with three it is 1 - z + z^2/2 - z^3/4, as the trapezoidal rule has it, and the z^2 cancel."""
+
 
 # --- transport along one axis -------------------------------------------------------------------
 
@@ -415,7 +412,6 @@ def space_engine(
     grid: PhaseSpace, model: Model, sampling: Sampling, backend: str, precision: str, threads: int
 ) -> Engine:
     """Where a state in space will live."""
-    sampling = replace(sampling, sets=SETS)
     if backend == "cuda":
         from .backends.cuda_space import CudaSpace
 

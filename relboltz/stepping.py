@@ -6,9 +6,7 @@ evaluated again on what the other one predicts:
     n = n0 + dt/4 [A(n0) + B(n0) + A(n0 + dt B(n0)) + B(n0 + dt A(n0))]
 
 An event that moves the very cells it is evaluated on next would saturate itself, and relaxation
-would be too slow by O(dt/samples), however well everything is conserved. With three sets (in
-space, see there) the prediction is itself corrected once: with b = n0 + dt B(n0) and
-q = n0 + dt/2 [D(n0) + D(b)], A is evaluated on q, and the others in turn.
+would be too slow by O(dt/samples), however well everything is conserved.
 
 The state is particle number N_a f per cell in 64-bit fixed point. Every deposit is a whole
 number of quanta, so number and momentum are conserved to the last bit, in any order of events.
@@ -25,8 +23,8 @@ from numpy.typing import NDArray
 
 from . import equilibrium
 from .backends.cpu import CpuBackend, Tables
-from .collisions import Draw, Flows
-from .control import CHANGE, FIRST_STEP, adapted, largest_change, mean_ahead, step_length
+from .collisions import SETS, Draw, Flows
+from .control import FIRST_STEP, adapted, largest_change, mean_ahead, step_length
 from .errors import InputError, RunError
 from .grid import PhaseSpace
 from .model import Model
@@ -114,12 +112,11 @@ class StepReport:
 def noise_sums(first: NDArray[np.int64]) -> tuple[float, float]:
     """Sums over the cells of the squared standard error of C, and of C^2.
 
-    first : what each set contributes to C, its part of their mean. They are independent: with two
-        of them, C = (A + B)/2, the standard error is |A - B|/2.
+    first : what each of the two sets contributes to C. They are independent, so with
+        C = (A + B)/2 the standard error is |A - B|/2.
     """
-    sets, mean = len(first), first.sum(axis=0).astype(np.float64)
-    apart = sum(float(np.square(sets * part - mean).sum()) for part in first)
-    return apart / (sets * (sets - 1)), float(np.square(mean).sum())
+    a, b = first.astype(np.float64)
+    return float(np.square(a - b).sum()), float(np.square(a + b).sum())
 
 
 def exact_sum(values: NDArray[np.int64]) -> int:
@@ -214,7 +211,6 @@ class Stepper:
         self._fermion = self.model.statistics[species] < 0
         self._capacity = capacities(self.model, bits)[species]
         self._all = backend.sampling.symmetrical
-        self._sets = backend.sampling.sets
 
     def evaluate(self, state: State) -> tuple[Flows, float]:
         """Flows of all processes in a state, and the part of collisions that is lost."""
@@ -228,7 +224,7 @@ class Stepper:
         """Flows of all processes, weight of collisions and what is lost of it; nothing moves."""
         table, occupancy = self.backend.tables(number, unit)
         drawn = self.backend.draw(draw, occupancy)
-        return self.backend.net((table,) * self._sets, 0.0)[1], drawn
+        return self.backend.net((table,) * SETS, 0.0)[1], drawn
 
     def step(self, state: State, length: float) -> tuple[State, StepReport]:
         """One Heun step of this length [fm], with the masses that conserve the total energy.
@@ -289,8 +285,8 @@ class Stepper:
         self, n0: NDArray[np.int64], unit: float, table: NDArray[np.float64], half: float
     ) -> tuple[NDArray[np.int64], NDArray[np.int64], Flows, float] | None:
         """First and last stage of a step without limits; None if a cell would become illegal."""
-        first, flows = self.backend.net((table,) * self._sets, half)
-        last, again = self.backend.net(self._seen(n0, unit, first, half), half)
+        first, flows = self.backend.net((table,) * SETS, half)
+        last, again = self.backend.net(self._predicted(n0, unit, first), half)
         wanted = half * (flows.wanted + again.wanted)
         fits = not wanted >= 2.0**SUM_BITS  # NaN is for the caller to report
         if not self._all and not fits:
@@ -306,37 +302,18 @@ class Stepper:
 
         The first one may use up half of what a cell holds, the last one what that leaves.
         """
-        first, flows, limited = self._stage((table,) * self._sets, half, n0, 2)
-        tables = self._seen(n0, unit, first, half)
+        first, flows, limited = self._stage((table,) * SETS, half, n0, 2)
+        tables = self._predicted(n0, unit, first)
         last, _, more = self._stage(tables, half, n0 + first.sum(axis=0), 1)
         return first, last, flows, max(limited, more)
 
-    def _seen(
-        self, n0: NDArray[np.int64], unit: float, first: NDArray[np.int64], half: float
-    ) -> Tables:
-        """What the events of each set see in the last stage."""
-        tables = self._predicted(n0, unit, first, first)
-        for _ in range(self._sets - 2):
-            tables = self._predicted(n0, unit, first, self.backend.net(tables, half)[0])
-        return tables
+    def _predicted(self, n0: NDArray[np.int64], unit: float, first: NDArray[np.int64]) -> Tables:
+        """For each set the table of what the other one predicts: no event sees itself.
 
-    def _predicted(
-        self,
-        n0: NDArray[np.int64],
-        unit: float,
-        first: NDArray[np.int64],
-        latest: NDArray[np.int64],
-    ) -> Tables:
-        """For each set the table of what the set before it predicts: no event sees itself.
-
-        first, latest : half a step by all sets together, so a set alone predicts n0 plus so many
-            times the sum of its parts as there are sets
+        first : half a step by both sets together, so a set alone predicts n0 + 4 times its part
         """
-        guesses = (n0 + self._sets * (a + b) for a, b in zip(first, latest, strict=True))
-        tables = [
-            self.backend.tables(np.clip(guess, 0, self._capacity), unit)[0] for guess in guesses
-        ]
-        return [tables[-1], *tables[:-1]]
+        guesses = (np.clip(n0 + 4 * part, 0, self._capacity) for part in reversed(first))
+        return [self.backend.tables(guess, unit)[0] for guess in guesses]
 
     def _stage(
         self, tables: Tables, half: float, base: NDArray[np.int64], times: int
@@ -386,10 +363,9 @@ class Stepper:
 class StepControl:
     """Chooses the length of steps [fm] from the error of those before."""
 
-    def __init__(self, step: float | str, tolerance: float, change: float = CHANGE):
-        """change : how much C may change within a step with the usual tolerance"""
+    def __init__(self, step: float | str, tolerance: float):
         self.automatic = isinstance(step, str)
-        self.tolerance, self.change = tolerance, change
+        self.tolerance = tolerance
         self.wanted = FIRST_STEP if isinstance(step, str) else step
 
     def length(self, room: float, longest: float = math.inf) -> float:
@@ -402,7 +378,7 @@ class StepControl:
             return True
         stands, self.wanted = adapted(
             report.length, report.error, report.change_ratio,
-            largest_change(self.change, self.tolerance, report.noise_ratio),
+            largest_change(self.tolerance, report.noise_ratio),
             self.wanted, self.tolerance,
         )  # fmt: skip
         return stands

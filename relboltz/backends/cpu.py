@@ -18,6 +18,7 @@ from ..collisions import (
     ACCEPTED_FLAW,
     LARGEST_ELEMENT,
     MORE_WORDS,
+    SETS,
     Channel,
     Draw,
     Estimate,
@@ -88,7 +89,7 @@ class CpuBackend(Threads):
         self._process_of = np.array([channel.process for channel in of_chunk], dtype=np.int64)
         self._gain_rows = np.array([not channel.forward for channel in of_chunk], dtype=np.int64)
         self._leg_share = np.array([0.25 if channel.only_p else 1.0 for channel in of_chunk])
-        self._scratch = [_Scratch(sampling.sets, self.cells) for _ in range(self.count)]
+        self._scratch = [_Scratch(self.cells) for _ in range(self.count)]
         capacity = len(of_chunk) * self._capacity
         self._stored = capacity * EVENT_BYTES <= STORE_LIMIT
         rows = capacity if self._stored else 0
@@ -126,10 +127,9 @@ class CpuBackend(Threads):
         depends on it; groups only set how often threads have to meet.
         """
         chunks = [-(-self.samples_of(channel) // k.CHUNK) for channel in self.channels]
-        sets = self.sampling.sets
-        most = min(MOST_CHUNKS, max(1, sets * sum(chunks) // (GROUPS_PER_THREAD * self.count)))
+        most = min(MOST_CHUNKS, max(1, SETS * sum(chunks) // (GROUPS_PER_THREAD * self.count)))
         plan, before = [], 0
-        for which, (index, channel) in product(range(sets), enumerate(self.channels)):
+        for which, (index, channel) in product(range(SETS), enumerate(self.channels)):
             total = self.samples_of(channel)
             for first in range(0, chunks[index], most):
                 last = min(first + most, chunks[index])
@@ -256,7 +256,7 @@ class CpuBackend(Threads):
         number = (f * self.model.degeneracy[:, None]).ravel()
         table, occupancy = self.tables(number, 1.0)
         total, lost = self.draw(draw, occupancy)
-        same = (table,) * self.sampling.sets
+        same = (table,) * SETS
         scale = finest_scale(self.net(same, 0.0)[1])
         gain, loss = self.gross(table, scale)
         net, flows = self.net(same, scale)
@@ -354,7 +354,7 @@ class CpuBackend(Threads):
             1.0 if process.peak == "t" else 0.0,
             1.0 if self.elements.folds[channel.process] else 2.0,
             self.grid.rest_inverse_energy,
-            channel.weight(self.grid.cell_volume, self.sampling.sets * samples),
+            channel.weight(self.grid.cell_volume, SETS * samples),
             1.0 if self.sampling.projection == "nearest" else 0.0,
         )
         element_m2 = (*(float(mass[a]) for a in legs),)
@@ -435,12 +435,12 @@ class _Group:
 class _Scratch:
     """What one thread needs for one chunk, and its accumulators."""
 
-    def __init__(self, sets: int, cells: int):
+    def __init__(self, cells: int):
         self.w = np.zeros(k.ROWS * k.CHUNK)
         self.words = np.empty(4 * k.CHUNK, np.uint64)
         self.more = np.empty(4 * k.CHUNK, np.uint64)
         self.nodes = np.empty(4 * k.CHUNK, np.int64)
-        self.total = np.zeros((sets, cells), np.int64)
+        self.total = np.zeros((SETS, cells), np.int64)
         self.gain = np.zeros(0, np.int64)
         self.clamped = 0
         self._own: Events = (np.empty((0, 6), np.int32), np.empty(0), np.empty(0))

@@ -9,6 +9,7 @@ import math
 
 from numba import float64, int64
 
+from ..collisions import SETS
 from .cuda_engine import kernel
 from .cuda_events import first_half
 from .cuda_layout import (
@@ -22,7 +23,6 @@ from .cuda_layout import (
     GO,
     IMPORTANCE,
     INVERSE,
-    MIDDLE_STAGE,
     MOMENTS,
     NODES,
     NOW,
@@ -138,9 +138,8 @@ def cumulate(control, prefix, tiles, shift, cumulative, guide):
 
 
 @kernel
-def predict(control, scalars, number, species, capacity, tables, change, stage, first_site):
-    """Logarithms of what each set predicts: n0 plus its first and its latest part of half a step,
-    times the number of sets; clears what the next stage will add up."""
+def predict(control, scalars, number, species, capacity, tables, change, first_site):
+    """Logarithms of what each set predicts: n0 plus 4 times its part of half a step."""
     if control[STATUS] != GO:
         return
     i, row = cuda.grid(1), cuda.blockIdx.y
@@ -150,20 +149,15 @@ def predict(control, scalars, number, species, capacity, tables, change, stage, 
     if i < n:
         cell = row * n + i
         held = number[control[CURRENT], first_site * kinds * n + cell]
-        sets = tables.shape[0]
-        for which in range(sets):
-            moved = 2 * change[which, cell]
-            if stage == MIDDLE_STAGE:
-                moved = change[which, cell] + change[sets + which, cell]
-                change[sets + which, cell] = 0
-            guess = min(max(held + sets * moved, 0), capacity[a])
+        for which in range(SETS):
+            guess = min(max(held + 4 * change[which, cell], 0), capacity[a])
             f = guess * (scalars[UNIT] / species[a, 0])
             tables[which, cell, 0], tables[which, cell, 1] = logarithms(f, species[a, 1])
 
 
 @kernel
 def update(control, scalars, number, species, p2, capacity, change, highest, spread, illegal,
-           counts, sets, first_site, beside):  # fmt: skip
+           counts, first_site, beside):  # fmt: skip
     """The new state; how far the stages are apart, and the sets of events.
 
     beside : 1 puts the new state beside the old one, 0 in its place
@@ -193,8 +187,8 @@ def update(control, scalars, number, species, p2, capacity, change, highest, spr
     fifth = 0.0
     if i < n:
         cell = row * n + i
-        d1 = first_half(change, cell, sets)
-        d2 = change[sets, cell]
+        d1 = first_half(change, cell)
+        d2 = change[SETS, cell]
         held = number[current, first_site * kinds * n + cell]
         new = held + d1 + d2
         if control[SYMMETRICAL] == 0:
@@ -204,10 +198,8 @@ def update(control, scalars, number, species, p2, capacity, change, highest, spr
         number[target, first_site * kinds * n + cell] = new
         moved = abs(d1)
         difference = abs(d2 - d1)
-        size = float(d1) * float(d1)
-        for which in range(sets):
-            part = float(sets * change[which, cell] - d1)
-            apart += part * part / (sets * (sets - 1))
+        apart = float(change[0, cell] - change[1, cell]) ** 2
+        size = float(d1) ** 2
         if control[THERMAL] != 0:
             inverse = inverse_energy(p2[i], expected(scalars, a), scalars[AT_REST])
             first = new * inverse

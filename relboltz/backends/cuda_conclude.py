@@ -12,7 +12,6 @@ from functools import partial
 from numba import float64, int64
 
 from ..collisions import ACCEPTED_FLAW
-from ..control import CHANGE
 from .cuda_engine import kernel
 from .cuda_layout import (
     ACCEPTED,
@@ -164,7 +163,7 @@ def judge(control, scalars, totals):
         noise = totals[SUMS] / totals[SUMS + 1] if totals[SUMS + 1] > 0.0 else 0.0
         stands, scalars[WANTED] = adapted(
             scalars[LENGTH], scalars[ERROR], scalars[RATIO],
-            largest_change(CHANGE, scalars[TOLERANCE], noise), scalars[WANTED], scalars[TOLERANCE],
+            largest_change(scalars[TOLERANCE], noise), scalars[WANTED], scalars[TOLERANCE],
         )  # fmt: skip
         if not stands:
             return AGAIN

@@ -7,19 +7,18 @@ import math
 import numpy as np
 from numba import float64, int64
 
+from ..collisions import SETS
 from .cuda_engine import kernel
 from .cuda_layout import (
     CHANNEL,
     CURRENT,
     EACH,
-    FIRST_STAGE,
     FORWARD,
     GO,
     K1,
     K2,
     K3,
     LAST_STAGE,
-    MIDDLE_STAGE,
     MOVES,
     NEGATIVE,
     NET,
@@ -150,26 +149,15 @@ def partner_shift(control, channels, channel):
 
 
 @piece
-def seen(sets, which, stage):
-    """The table that the events of a set see: of the state, later of what another set predicts."""
-    return 0 if stage == FIRST_STAGE else (which + sets - 1) % sets
+def seen(which, stage):
+    """The table that a set of events sees: of the state, at last of what the other predicts."""
+    return 1 - which if stage == LAST_STAGE else 0
 
 
 @piece
-def row_of(sets, which, stage):
-    """Where a set adds up what it changes."""
-    if stage == FIRST_STAGE:
-        return which
-    return sets + which if stage == MIDDLE_STAGE else sets
-
-
-@piece
-def first_half(change, cell, sets):
-    """What the first stage of all sets changes: half an Euler step."""
-    total = 0
-    for which in range(sets):
-        total += change[which, cell]
-    return total
+def first_half(change, cell):
+    """What the first stage of both sets changes: half an Euler step."""
+    return change[0, cell] + change[1, cell]
 
 
 @kernel
@@ -187,10 +175,10 @@ def apply(
     t = cuda.threadIdx.x
     block = cuda.blockIdx.x + first_block
     channel = blocks[block, CHANNEL]
-    table = tables[seen(tables.shape[0], blocks[block, SET], stage)]
+    table = tables[seen(blocks[block, SET], stage)]
     shift = partner_shift(control, channels, channel)
     only_p = channels[channel, ONLY_P]
-    row = row_of(tables.shape[0], blocks[block, SET], stage)
+    row = SETS if stage == LAST_STAGE else blocks[block, SET]
     scale = scalars[SCALE]
     single = control[SINGLE]
     forward = 0.0
@@ -254,7 +242,7 @@ def demands(
     coarser : by how much the quanta of a site are enlarged for it
     """
     block = cuda.blockIdx.x + first_block
-    table = tables[seen(tables.shape[0], blocks[block, SET], stage)]
+    table = tables[seen(blocks[block, SET], stage)]
     shift = partner_shift(control, channels, blocks[block, CHANNEL])
     scale = scalars[SCALE] / coarser[cuda.blockIdx.y]
     for i in range(EACH * roots):
@@ -277,8 +265,8 @@ def demands(
 
 
 @kernel
-def limits(control, number, change, species, capacity, loss, gain, low, high, allowances, sets,
-           stage, first_site):  # fmt: skip
+def limits(control, number, change, species, capacity, loss, gain, low, high, allowances, stage,
+           first_site):  # fmt: skip
     """s = min(1, f / 2D) for losses and, for fermions, min(1, (1 - f) / 2G) for gains.
 
     allowances : part of it that a site may use; 0: the site needs no limits. Also clears the
@@ -293,10 +281,10 @@ def limits(control, number, change, species, capacity, loss, gain, low, high, al
     cell = row * n + i
     held = number[control[CURRENT], first_site * kinds * n + cell]
     if stage == LAST_STAGE:
-        held += first_half(change, cell, sets)
-        change[sets, cell] = 0
+        held += first_half(change, cell)
+        change[SETS, cell] = 0
     else:
-        for which in range(sets):
+        for which in range(SETS):
             change[which, cell] = 0
     low[cell] = 1.0
     high[cell] = 1.0
@@ -310,7 +298,7 @@ def limits(control, number, change, species, capacity, loss, gain, low, high, al
 
 
 @kernel
-def check(control, number, capacity, change, illegal, sets, stage, first_site):
+def check(control, number, capacity, change, illegal, stage, first_site):
     """Whether a stage leaves every cell of every site within its bounds."""
     i, row = cuda.grid(1), cuda.blockIdx.y
     kinds = capacity.size
@@ -318,8 +306,8 @@ def check(control, number, capacity, change, illegal, sets, stage, first_site):
     if i < n:
         cell = row * n + i
         held = number[control[CURRENT], first_site * kinds * n + cell]
-        first = first_half(change, cell, sets)
-        new = held + first + (change[sets, cell] if stage == LAST_STAGE else first)
+        first = first_half(change, cell)
+        new = held + first + (change[SETS, cell] if stage == LAST_STAGE else first)
         if new < 0 or new > capacity[row % kinds]:
             illegal[row // kinds] = 1
 

@@ -52,9 +52,8 @@ PEAK, ANGLE_SPAN, FACTOR, OWN = range(4)
 """Floating-point numbers of a channel; the parameters of its matrix element follow at OWN."""
 CHANNEL, SAMPLE, COUNT, SET = range(4)
 """What a block of threads works on: first sample and number of samples of a set of a channel."""
-FIRST_STAGE, MIDDLE_STAGE, LAST_STAGE = range(3)
-"""Stages of a step. Changes have a row for each set in the first, then for each set in the middle
-one (steps with three sets have it); the last stage starts again at the latter's first row."""
+FIRST_STAGE, LAST_STAGE = range(2)
+"""Stages of a step; changes have a row for each set in the first, and one for the last."""
 
 EVERYTHING, LOST, FORWARD, NET, MOVES, POSITIVE, NEGATIVE, BELOW = range(8)
 """What a block sums up while drawing; applying leaves the first two out, refused in NEGATIVE."""

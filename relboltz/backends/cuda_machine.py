@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from ..collisions import (
     ACCEPTED_FLAW,
+    SETS,
     Draw,
     Estimate,
     Flows,
@@ -32,10 +33,9 @@ from .matrix_elements import Elements
 
 cuda = engine.toolkit()
 
-BATCH_BYTES = {2: 3 * 8 + 4 * 8 + 52, 3: 6 * 8 + 6 * 8 + 52}
-"""Of every cell that collides, by the number of sets of events: changes, logarithms; sampling
-tables and limits."""
-CELL_BYTES = 2 * 8 + BATCH_BYTES[2] + 8
+BATCH_BYTES = 3 * 8 + 4 * 8 + 4 + 8 + 2 * 4 + 4 * 8
+"""Of every cell that collides: changes, logarithms, sampling tables, limits."""
+CELL_BYTES = 2 * 8 + BATCH_BYTES + 8
 """Of every cell: states, what collisions need, final state."""
 ESTIMATE_BYTES = 3 * 8
 """Of every cell while C[f] is taken apart: f, gain, loss."""
@@ -93,7 +93,6 @@ class Machine:
         self.grid, self.model, self.sampling = grid, model, sampling
         self.precision, self.elements = precision, elements
         self.channels = channels(model, sampling.symmetrical)
-        self.sets = sampling.sets
         self.clamped = 0
         self.species, self.nodes = len(model.species), grid.size
         self.cells = self.species * self.nodes
@@ -158,7 +157,7 @@ class Machine:
             process = model.processes[channel.process]
             samples = self.sampling.samples_of(channel, grid.size)
             first_block = len(blocks)
-            for which in range(self.sets):
+            for which in range(SETS):
                 for first in range(0, samples, k.SPAN):
                     blocks.append((c, first, min(k.SPAN, samples - first), which))
             legs = [model.index(leg) for leg in process.legs]
@@ -167,7 +166,7 @@ class Machine:
                 *legs, first_block, len(blocks),
             )  # fmt: skip
             folds = self.elements.folds[channel.process]
-            factor = channel.weight(grid.cell_volume, self.sets * samples)
+            factor = channel.weight(grid.cell_volume, SETS * samples)
             own = parameters[channel.process]
             floats[c, : k.OWN + len(own)] = (
                 float(process.peak == "t"), 1.0 if folds else 2.0, factor, *own,
@@ -181,8 +180,8 @@ class Machine:
         bits = max(0, (n - 1).bit_length())
         self.shift = 32 - bits
         self.number = cuda.device_array((2, self.sites * self.cells), np.int64)
-        self.change = self.new((self.sets + max(1, self.sets * (self.sets - 2)), cells), np.int64)
-        self.tables = self.new((self.sets, cells, 2), np.float64)
+        self.change = self.new((SETS + 1, cells), np.int64)
+        self.tables = self.new((SETS, cells, 2), np.float64)
         self.table = self.tables[0]  # of the state itself, until the sets predict
         self.prefix = self.new((rows, n), np.int32)
         self.tile_sums = self.new((rows, self.tiles), np.int64)
@@ -224,7 +223,7 @@ class Machine:
     @property
     def samples_drawn(self) -> int:
         """Samples of a step, all channels together."""
-        return self.sets * sum(self.sampling.samples_of(c, self.nodes) for c in self.channels)
+        return SETS * sum(self.sampling.samples_of(c, self.nodes) for c in self.channels)
 
     @property
     def allocated(self) -> int:
@@ -342,28 +341,21 @@ class Machine:
 
         self.with_events(action)
 
-    def predict(self, stage: int) -> None:
-        """Logarithms of what the sets of events predict after a stage."""
+    def predict(self) -> None:
+        """Logarithms of what the two sets of events predict."""
         grid, threads = self.over_cells
         kernels.predict[grid, threads, self.stream](
             self.control, self.scalars, self.number, self.species_numbers, self.capacity,
-            self.tables, self.change, stage, self.first_site,
+            self.tables, self.change, self.first_site,
         )  # fmt: skip
-
-    def look_ahead(self) -> None:
-        """From the end of the first stage to what the events of the last one see."""
-        self.predict(k.FIRST_STAGE)
-        for _ in range(self.sets - 2):
-            self.apply(k.MIDDLE_STAGE)
-            self.predict(k.MIDDLE_STAGE)
 
     def update(self, beside: bool) -> None:
         """The new state, beside the old one or in its place."""
         grid, threads = self.over_cells
         kernels.update[grid, threads, self.stream](
             self.control, self.scalars, self.number, self.species_numbers, self.p2, self.capacity,
-            self.change, self.highest, self.spread, self.illegal, self.counts, self.sets,
-            self.first_site, int(beside),
+            self.change, self.highest, self.spread, self.illegal, self.counts, self.first_site,
+            int(beside),
         )  # fmt: skip
 
     def conclude(self) -> None:
@@ -391,7 +383,7 @@ class Machine:
         """One attempt at a step; nothing of it is waited for."""
         self.prepare()
         self.draw_all(True)
-        self.look_ahead()
+        self.predict()
         self.apply(k.LAST_STAGE)
         self.conclude()
 
@@ -415,7 +407,7 @@ class Machine:
         limited = self._stage(k.FIRST_STAGE)
         rows = self.blocks * self.batch
         kernels.merge[-(-rows // k.THREADS), k.THREADS, self.stream](self.sums, self.sums_2)
-        self.look_ahead()
+        self.predict()
         return np.maximum(limited, self._stage(k.LAST_STAGE))
 
     def site_sums(self, sums: Any, column: int) -> NDArray[np.float64]:
@@ -456,8 +448,7 @@ class Machine:
         for _ in range(20):
             kernels.limits[grid, threads, self.stream](
                 self.control, self.number, self.change, self.species_numbers, self.capacity, loss,
-                gain, low, high, self.to(allowance / coarser, np.float64), self.sets, stage,
-                self.first_site,
+                gain, low, high, self.to(allowance / coarser, np.float64), stage, self.first_site,
             )  # fmt: skip
             self.apply(stage, (low, high))
             legal = self.legal(stage)
@@ -473,7 +464,7 @@ class Machine:
         self.clear_illegal()
         grid, threads = self.over_cells
         kernels.check[grid, threads, self.stream](
-            self.control, self.number, self.capacity, self.change, self.illegal, self.sets, stage,
+            self.control, self.number, self.capacity, self.change, self.illegal, stage,
             self.first_site,
         )  # fmt: skip
         found = self.illegal.copy_to_host()[: self.count] == 0
@@ -550,7 +541,7 @@ class Machine:
 
         self.with_events(gross)
         self.apply(k.FIRST_STAGE)
-        net_there = self.change.copy_to_host()[: self.sets].sum(axis=0)
+        net_there = self.change.copy_to_host()[:SETS].sum(axis=0)
         parts = [net_there, gain.copy_to_host(), loss.copy_to_host()]
         net, into, out = (part / scale for part in parts)
         return Estimate(net, into, out, flows, null)

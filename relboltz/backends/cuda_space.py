@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..collisions import ACCEPTED_FLAW, Draw, Flows, Sampling
+from ..collisions import ACCEPTED_FLAW, SETS, Draw, Flows, Sampling
 from ..errors import Halted, InputError, RunError
 from ..fits import FIT_SUMS
 from ..grid import PhaseSpace
@@ -44,16 +44,14 @@ class Plan:
         species, self.sites = len(model.species), grid.sites
         cells = species * grid.size
         self.state = 8 * cells * grid.sites
-        blocks = sampling.sets * sum(
+        blocks = SETS * sum(
             -(-sampling.samples_of(channel, grid.size) // k.SPAN)
             for channel in channels(model, sampling.symmetrical)
         )
         roots = 1 if sampling.sampling == "cm" else 2
         self.events = blocks * k.SPAN * roots * event_bytes(precision)
         buckets = 1 << max(0, (grid.size - 1).bit_length())
-        self.site = (
-            cells * BATCH_BYTES[sampling.sets] + 4 * species * buckets + 2 * 8 * k.SUMS * blocks
-        )
+        self.site = cells * BATCH_BYTES + 4 * species * buckets + 2 * 8 * k.SUMS * blocks
         self.scratch = max(LEAST_SCRATCH, SCRATCH_SHARE * self.state)
         slots = max(1, blocks * k.SPAN * roots)
         self.most = min(65535 // species, (2**32 - 1) // slots, (2**31 - 1) // cells)
@@ -289,7 +287,7 @@ class CudaSpace(Threads):
         machine.clear_illegal()
         machine.prepare()
         machine.draw_all(True)
-        machine.look_ahead()
+        machine.predict()
         machine.apply(k.LAST_STAGE)
         self._wait()
         scale = float(self._scalars[k.SCALE])
