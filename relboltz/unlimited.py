@@ -80,7 +80,7 @@ def _radii(scale: float) -> tuple[Array, Array]:
     return p, 4 * np.pi * p * p * slope * w / (2 * np.pi * HBARC) ** 3
 
 
-def _pressure(model: Model, gas: Gas, theta: Array, m2: Array, y: Array, present: Array) -> float:
+def _pressure(model: Model, gas: Gas, theta: Array, m2: Array, y: Array, present) -> float:
     """Of the particles and of the mean field, in the rest frame [GeV fm^-3]."""
     inverse = 1 / np.sqrt(gas.momentum_squared + m2[present, None])
     f = gas.occupations(m2[present], theta)
