@@ -77,7 +77,7 @@ def of(elements: Elements, state: FreeState) -> Reach | None:
             drawn[key] = (channel, drawn.get(key, (channel, 0.0))[1] + channel.factor)
     if not drawn:
         return None
-    radii = {a: _Radii.of(model, state, a) for a in np.flatnonzero(there)}
+    radii = {int(a): _Radii.of(model, state, int(a)) for a in np.flatnonzero(there)}
     count = max(FEWEST, EVENTS // len(drawn))
     parts = [
         _collisions(elements, state, radii, channel, factor, rng, count)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 
@@ -71,10 +72,16 @@ def predict(model: Model, numbers: Array, momentum: Array, energy_total: float) 
     return FreeState(float(1 / theta[0]), mu, speed * axis, m2, model.screening.squared(y))
 
 
+@cache
+def _gauss() -> tuple[Array, Array]:
+    """Points and weights between 0 and 1."""
+    x, w = np.polynomial.legendre.leggauss(POINTS)
+    return 0.5 * (1 + x), 0.5 * w
+
+
 def _radii(scale: float) -> tuple[Array, Array]:
     """Radii [GeV] from 0 to infinity, densest at 0, and their weights [fm^-3]."""
-    x, w = np.polynomial.legendre.leggauss(POINTS)
-    x, w = 0.5 * (1 + x), 0.5 * w
+    x, w = _gauss()
     p = scale * x * x / (1 - x)
     slope = scale * x * (2 - x) / (1 - x) ** 2
     return p, 4 * np.pi * p * p * slope * w / (2 * np.pi * HBARC) ** 3
