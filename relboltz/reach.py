@@ -28,7 +28,7 @@ Array = NDArray[np.float64]
 
 EVENTS = 120_000
 """Drawn for all channels together."""
-FEWEST = 2048
+FEWEST = 3 * k.CHUNK
 """Drawn for any one channel."""
 SEED = 20_240_101
 TAIL = 0.6
