@@ -15,5 +15,5 @@ model = rb.Model([a, b], [process], masses={"a": 0.3, "b": 0.4}, screening=0.5)
 start = {"a": rb.initial.thermal(0.15), "b": rb.initial.thermal(0.35)}
 
 if __name__ == "__main__":
-    result = rb.solve(model, 21, start, end=5.0, file="own_model.nc")
+    result = rb.solve(model, 33, start, end=5.0, file="own_model.nc")
     print("GeV per particle:", (result.energy_by_species / result.number).values[[0, -1]])

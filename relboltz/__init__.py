@@ -1,7 +1,7 @@
 """relboltz: the relativistic Boltzmann equation of quark-gluon matter.
 
 >>> import relboltz as rb
->>> result = rb.solve(rb.gluons(0.3), 21, {"g": rb.initial.step(0.5, 1.5)}, end=1.0)
+>>> result = rb.solve(rb.gluons(0.3), 31, {"g": rb.initial.step(0.5, 1.5)}, end=1.0)
 """
 
 __version__ = "0.1.0"

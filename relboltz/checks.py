@@ -1,32 +1,35 @@
-"""What is checked before a run, what is said about its accuracy, and the automatic box."""
+"""What is checked before a run, and what is said about its accuracy."""
 
 from __future__ import annotations
 
 import math
 import os
 import warnings
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from . import equilibrium, initial
+from . import equilibrium
 from .backends.matrix_elements import Elements
 from .equilibrium import Equilibrium
 from .errors import AccuracyWarning, InputError, depth_of_user, negative_element
 from .grid import PhaseSpace
-from .initial import FromFile, Shape
 from .kinematics import breakup_momentum2
-from .model import Model, Process, Species
+from .model import Model, Process
 from .moments import SiteMoments, momentum_total
 from .qcd import EKT_OVER_GLUON
+from .reach import Reach
 from .stepping import State
 from .units import HBARC
 
 ACCEPTED_LOSS = 0.01
-"""Part of the final state that may lie outside the box before a warning."""
+"""Part of a state that may lie outside the box before a warning."""
+ACCEPTED_RELAXATION = 0.05
+"""Part of what relaxes the spectrum that may need momenta outside the box before a warning."""
+WANTED_RELAXATION = 0.02
+"""The same for the boxes that are chosen or advised."""
 ACCEPTED_NOISE = 0.5
 ACCEPTED_LIMITED = 0.01
 ACCEPTED_NULL = 0.03
@@ -37,11 +40,6 @@ HOST_COPIES = 4
 """Copies of a state in space that the host needs while it begins."""
 LARGEST_BOX = 50.0
 """Half width [GeV] beyond which units are in doubt."""
-AUTOMATIC_LOSS = 0.8 * ACCEPTED_LOSS
-"""What the automatic box aims at: below the warning also on nodes other than the scratch ones."""
-DEFAULT_CELLS = 31
-SCRATCH_CELLS = 24
-"""Nodes per axis of the coarse grids on which the automatic box is tried."""
 
 
 def check_model(
@@ -192,13 +190,6 @@ def warn_of_setup(
             f"{_cells(grid, predicted.temperature)}",
             said,
         )
-    loss = equilibrium.edge_loss(grid, model, predicted)
-    if loss > ACCEPTED_LOSS:
-        warn(
-            f"the box cuts off {100 * loss:.1f} % of the predicted final state (momentum_max = "
-            f'{list(grid.momentum_max)} GeV); use a larger momentum_max, or "auto"',
-            said,
-        )
     if predicted.condensate_fraction > 0:
         warn(
             f"over-populated: no state with mu < m holds these particles at this energy; "
@@ -206,6 +197,50 @@ def warn_of_setup(
             "gathers in the softest nodes, and where it gathers depends on the grid",
             said,
         )
+
+
+def warn_of_box(
+    grid: PhaseSpace,
+    model: Model,
+    squares: tuple[NDArray[np.float64], float],
+    predicted: Equilibrium,
+    reach: Reach | None,
+    said: list[str],
+) -> None:
+    """Warn of a box that collisions of the final state leave; squares as in ``warn_of_setup``.
+
+    reach : collisions in unlimited momentum space; without any, the state itself must fit
+    """
+    widths = list(grid.momentum_max)
+    if reach is None:
+        cut = equilibrium.edge_loss(grid, model, predicted)
+        if cut > ACCEPTED_LOSS:
+            warn(
+                f"the box cuts off {100 * cut:.1f} % of the predicted final state (momentum_max = "
+                f'{widths} GeV); use a larger momentum_max, or "auto"',
+                said,
+            )
+        return
+    rate, relaxation = reach.loss(widths)
+    if relaxation > ACCEPTED_RELAXATION:
+        wanted = rounded_up(reach.half_width(WANTED_RELAXATION))
+        larger = PhaseSpace(grid.momentum_cells, [max(w, wanted) for w in widths])
+        needed = 0.5 * _smallest_scale(model, *squares)[0]
+        kept = max(grid.spacing) <= needed
+        cells = _cells(larger, max(grid.spacing) if kept else needed)
+        warn(
+            f"the box is small: {100 * rate:.1f} % of the collisions in the predicted equilibrium "
+            f"need momenta beyond momentum_max = {widths} GeV, and with them "
+            f"{100 * relaxation:.0f} % of what relaxes the spectrum; tails and late rates suffer. "
+            f"Use momentum_max = {list(larger.momentum_max)}; momentum_cells = {cells} "
+            + ("keep the spacing" if kept else "are fine enough for it"),
+            said,
+        )
+
+
+def rounded_up(half_width: float) -> float:
+    """A half width [GeV] in steps of 0.05."""
+    return math.ceil(half_width * 20 - 1e-9) / 20
 
 
 def _smallest_scale(
@@ -289,136 +324,28 @@ def warn_of_run(noise: float, limited: float, null: float, said: list[str]) -> N
         )
     if null > ACCEPTED_NULL:
         warn(
-            f"{100 * null:.1f} % of the collisions found no place in the box and were lost: rates "
-            "near its edge are too low; use a larger momentum_max",
+            f"{100 * null:.1f} % of the collisions between particles in the box found no place in "
+            "it (partners that would be outside are not even counted): rates near its edge are too "
+            "low; use a larger momentum_max",
             said,
         )
 
 
-# --- the automatic box --------------------------------------------------------------------------
+Totals = tuple[NDArray[np.float64], NDArray[np.float64], float]
+"""What is conserved: numbers by species [fm^-3], momentum (3) and total energy [GeV fm^-3]."""
 
 
-def automatic_grid(
-    cells: int | Sequence[int] | None,
-    model: Model,
-    states: Mapping[str, Shape],
-    space: PhaseSpace | None = None,
-) -> PhaseSpace:
-    """A cubic box that holds the initial state and all but 1 % of the predicted final one.
-
-    space : a grid whose space the state lives in; up to four places along each axis are looked at
-    """
-    for shape in states.values():
-        if isinstance(shape, FromFile):
-            grid = initial.file_grid(shape.path)
-            if cells is not None and PhaseSpace(cells, 1.0).momentum_cells != grid.momentum_cells:
-                raise InputError(
-                    f"grid.momentum_cells = {cells!r}: the start from {str(shape.path)!r} lives on "
-                    f"{list(grid.momentum_cells)} nodes; use these, or leave it out"
-                )
-            return grid
-    if space is not None and space.sites > 1:
-        states = _sampled_in_space(states, space)
-    cells = DEFAULT_CELLS if cells is None else cells
-    extent = _grown_extent(model, states)
-    low, high = extent / 4, extent
-    while _loss(high, extent, model, states) > AUTOMATIC_LOSS:
-        low, high = high, 1.5 * high
-        if high > 100 * extent:
-            raise InputError(
-                "grid.momentum_max = 'auto': no box holds the predicted final state of this start; "
-                "give momentum_max in GeV"
-            )
-    for _ in range(6):
-        middle = math.sqrt(low * high)
-        if _loss(middle, extent, model, states) > AUTOMATIC_LOSS:
-            low = middle
-        else:
-            high = middle
-    grid = PhaseSpace(cells, math.ceil(high * 20) / 20)
-    for _ in range(20):  # what the scratch nodes promised must hold on the real ones
-        predicted = predict_from(grid, model, initial.evaluate(states, grid, model))
-        if predicted.found and equilibrium.edge_loss(grid, model, predicted) < ACCEPTED_LOSS:
-            break
-        grid = PhaseSpace(cells, round(grid.momentum_max[0] + 0.05, 2))
-    return grid
+def totals(grid: PhaseSpace, model: Model, f: NDArray[np.float64]) -> Totals:
+    """What a homogeneous state conserves."""
+    m2 = equilibrium.masses(grid, model, f)
+    density = model.degeneracy[:, None] * f * grid.measure
+    momentum = np.array([(density * p).sum() for p in grid.momenta])
+    return density.sum(axis=1), momentum, equilibrium.total_energy(grid, model, f, m2)
 
 
-def _grown_extent(model: Model, states: Mapping[str, Shape]) -> float:
-    """The extent that the shapes state, grown until the outer tenth of the box is empty."""
-    extent = initial.extent(states, model)
-    for _ in range(8):
-        scratch, energy = _scratch(extent, model, states)
-        if _outside(scratch, energy, 0.9 * extent) < ACCEPTED_LOSS:
-            break
-        extent *= 1.5
-    return extent
-
-
-def _scratch(
-    half_width: float, model: Model, states: Mapping[str, Shape]
-) -> tuple[PhaseSpace, NDArray[np.float64]]:
-    """A coarse grid and the energy of the initial state at its nodes."""
-    scratch = PhaseSpace(SCRATCH_CELLS, half_width)
-    f = initial.evaluate(states, scratch, model)
-    return scratch, (model.degeneracy[:, None] * f).sum(axis=0) * scratch.energies(0.0)
-
-
-def _outside(grid: PhaseSpace, energy: NDArray[np.float64], half_width: float) -> float:
-    """Part of the energy at nodes beyond a smaller box."""
-    beyond = (np.abs(grid.momenta) > half_width).any(axis=0)
-    return float(energy[beyond].sum() / energy.sum())
-
-
-def _loss(half_width: float, extent: float, model: Model, states: Mapping[str, Shape]) -> float:
-    """The larger of what a box loses of the initial and of the predicted final state."""
-    scratch, energy = _scratch(extent, model, states)
-    lost = _outside(scratch, energy, half_width)
-    if lost > ACCEPTED_LOSS:
-        return lost
-    trial = PhaseSpace(SCRATCH_CELLS, half_width)
-    f = initial.evaluate(states, trial, model)
-    predicted = predict_from(trial, model, f)
-    return 1.0 if not predicted.found else equilibrium.edge_loss(trial, model, predicted)
-
-
-def _sampled_in_space(states: Mapping[str, Shape], space: PhaseSpace) -> dict[str, Shape]:
-    """The states with their mean over a few places in place of what depends on the place."""
-    cells = tuple(min(n, 4) for n in space.space_cells)
-    return {
-        name: _MeanOverPlaces(state, cells, space) if state.is_local(space) else state
-        for name, state in states.items()
-    }
-
-
-@dataclass(frozen=True)
-class _MeanOverPlaces(Shape):
-    """A state averaged over places, for choosing a momentum box."""
-
-    state: Shape
-    cells: tuple[int, ...]
-    space: PhaseSpace
-
-    def values(self, grid: PhaseSpace, species: Species, mass_squared: float) -> NDArray:
-        local = PhaseSpace(grid.momentum_cells, grid.momentum_max, self.cells, self.space.space_max)
-        if not self.state.is_local(local):
-            return self.state.values(grid, species, mass_squared)
-        places = range(local.sites)
-        values = [self.state.values_at(local, species, mass_squared, i) for i in places]
-        return np.mean(values, axis=0)
-
-    def extent(self) -> float:
-        return self.state.extent()
-
-
-def predict_in_space(
-    grid: PhaseSpace, model: Model, start: State, moments: SiteMoments
-) -> tuple[Equilibrium, float]:
-    """The uniform final state, and the total energy density at the start [GeV fm^-3].
-
-    Walls that reflect take up momentum; a box that leaks has no final state.
-    """
-    one, density = grid.at_a_site, start.unit * grid.measure / grid.sites
+def totals_in_space(grid: PhaseSpace, model: Model, start: State, moments: SiteMoments) -> Totals:
+    """Averages over the sites; walls that reflect take up momentum."""
+    density = start.unit * grid.measure / grid.sites
     numbers = moments.totals.sum(axis=0, dtype=float) * density
     half = [0.5 * h * density for h in grid.spacing]
     momentum = np.array(
@@ -427,13 +354,10 @@ def predict_in_space(
     kinetic = moments.sums[:, :, 0] @ model.degeneracy * grid.measure
     y = model.degeneracy * moments.sums[:, :, 1] * (grid.cell_volume / (2 * np.pi) ** 3)
     field = 0.25 * ((start.mass_squared - model.constant_mass_squared) * y).sum(axis=1) / HBARC**3
-    energy = float((kinetic - field).mean())
     for axis in grid.moving_axes:
         if grid.boundary[axis] != "periodic":
             momentum[axis] = 0.0
-    if leaks(grid):
-        return equilibrium.nowhere(one, model), energy
-    return equilibrium.predict(one, model, numbers, momentum, energy), energy
+    return numbers, momentum, float((kinetic - field).mean())
 
 
 def leaks(grid: PhaseSpace) -> bool:
@@ -474,10 +398,4 @@ def extreme_masses(start: State) -> list[tuple[NDArray[np.float64], float]]:
 
 def predict_from(grid: PhaseSpace, model: Model, f: NDArray[np.float64]) -> Equilibrium:
     """The final state that the conserved quantities of f prescribe."""
-    m2 = equilibrium.masses(grid, model, f)
-    density = model.degeneracy[:, None] * f * grid.measure
-    numbers = density.sum(axis=1)
-    momentum = np.array([(density * p).sum() for p in grid.momenta])
-    return equilibrium.predict(
-        grid, model, numbers, momentum, equilibrium.total_energy(grid, model, f, m2)
-    )
+    return equilibrium.predict(grid, model, *totals(grid, model, f))

@@ -280,10 +280,13 @@ def summary(ds: xr.Dataset) -> Table:
     for name, side in (("", "left"), ("value", "right"), ("predicted", "right")):
         table.add_column(name, justify=side)  # type: ignore[arg-type]
     (_space_rows if "x" in ds.number.dims else _rows)(table, ds)
-    lost = 100 * float(ds.null_weight[-1])
-    table.add_row(
-        "collisions lost at the edge", "unknown" if math.isnan(lost) else f"{lost:.1f} %", ""
-    )
+    rows = {"collisions without a place in the box": ds.null_weight[-1]}
+    if "box_loss" in ds:  # not in older files
+        rows["equilibrium collisions beyond the box"] = ds.box_loss
+        rows["relaxation beyond the box"] = ds.box_loss_relaxation
+    for words, part in rows.items():
+        lost = 100 * float(part)
+        table.add_row(words, "unknown" if math.isnan(lost) else f"{lost:.1f} %", "")
     return table
 
 

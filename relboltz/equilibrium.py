@@ -221,7 +221,7 @@ def matching(
     return Equilibrium(temperature, mu, velocity, np.array(mass_squared), 0.0, nothing, True)
 
 
-def _reachable(model: Model, numbers: Array) -> tuple[NDArray[np.intp], Array]:
+def reachable(model: Model, numbers: Array) -> tuple[NDArray[np.intp], Array]:
     """Species that are there or can be produced, and a basis of the charges they conserve.
 
     A process runs once both species of one side are there; processes that never run conserve
@@ -247,7 +247,7 @@ def _reachable(model: Model, numbers: Array) -> tuple[NDArray[np.intp], Array]:
 
 
 @dataclass(frozen=True)
-class _Conserved:
+class Conserved:
     """What the final state must have, for the species present."""
 
     present: NDArray[np.intp]
@@ -261,7 +261,7 @@ class _Conserved:
     def flowing(self) -> NDArray[np.bool_]:
         return abs(self.momentum) > NO_FLOW * abs(self.energy)
 
-    def solve(self, grid: PhaseSpace, model: Model, gas: Gas, y: Array, drift: Array, start):
+    def solve(self, at_rest: float, model: Model, gas: Gas, y: Array, drift: Array, start):
         """theta and Y (species) of the gas with the masses that y [GeV^2] gives, or None.
 
         Total energy at fixed f is stationary in the masses, so E_total + y.K.y/4 is the energy
@@ -281,11 +281,11 @@ class _Conserved:
             return None
         new = np.zeros_like(y)
         if model.mass_coupling.any():
-            new[self.present] = gas.coupling_integrals(m2, theta, grid.rest_inverse_energy)
+            new[self.present] = gas.coupling_integrals(m2, theta, at_rest)
         return theta, new
 
 
-def _fixed_point(image: Callable, z: Array, positive: int, tolerance: float):
+def fixed_point(image: Callable, z: Array, positive: int, tolerance: float):
     """What image(z) -> (z', result) gives where z' = z, or None; Anderson's acceleration.
 
     image(z) may be None (masses too heavy for the energy): then back towards the last good z.
@@ -313,19 +313,21 @@ def _fixed_point(image: Callable, z: Array, positive: int, tolerance: float):
     return best[1] if best[0] <= 1e-5 else None
 
 
-def _on_nodes(grid: PhaseSpace, model: Model, given: _Conserved, gas: Gas, y: Array):
+def self_consistent(
+    at_rest: float, model: Model, given: Conserved, gas: Gas, y: Array, tolerance: float = 1e-13
+):
     """theta and Y of the state whose masses are those of its own Y, or None."""
     theta = None
 
     def image(y):
         nonlocal theta
-        solved = given.solve(grid, model, gas, y, np.zeros(3), theta)
+        solved = given.solve(at_rest, model, gas, y, np.zeros(3), theta)
         if solved is None:
             return None
         theta = solved[0]
         return solved[1], solved
 
-    return _fixed_point(image, y if model.mass_coupling.any() else 0 * y, len(y), 1e-13)
+    return fixed_point(image, y if model.mass_coupling.any() else 0 * y, len(y), tolerance)
 
 
 def _anderson(tried: list[Array], missed: list[Array]) -> Array:
@@ -353,14 +355,14 @@ def predict(
     number = numbers.sum()
     if not (number > 0 and energy_total > 0):
         return nowhere(grid, model)
-    present, charges = _reachable(model, numbers)
+    present, charges = reachable(model, numbers)
     densities = charges @ numbers[present]
-    given = _Conserved(present, charges, densities, momentum, float(energy_total), number)
+    given = Conserved(present, charges, densities, momentum, float(energy_total), number)
     gas = gas_on(nodes(grid), model, (present, charges), given.flowing)
     y = np.zeros(len(model.species))
     share = model.degeneracy[present] / model.degeneracy[present].sum()
     y[present] = 0.5 * share * number**2 / energy_total * HBARC**3
-    solved = _on_nodes(grid, model, given, gas, y)
+    solved = self_consistent(grid.rest_inverse_energy, model, given, gas, y)
     if solved is None:
         return nowhere(grid, model)
     theta, y = solved
@@ -390,7 +392,7 @@ def _crowded(grid: PhaseSpace, model: Model, state: Equilibrium, boson: int, num
 
 
 def _with_condensate(
-    grid: PhaseSpace, model: Model, given: _Conserved, state: Equilibrium, boson: int, y: Array
+    grid: PhaseSpace, model: Model, given: Conserved, state: Equilibrium, boson: int, y: Array
 ) -> Equilibrium | None:
     """The state with mu = m and a condensate; None if it needs none, NaN if undecided.
 
@@ -411,7 +413,7 @@ def _with_condensate(
         points = resolved(grid, _soft_point(velocity, m2[boson]))
         mode = MODE_WEIGHT * given.number
         gas = gas_on(points, model, (present, given.charges), velocity=velocity, mode=mode)
-        solved = given.solve(grid, model, gas, y, velocity, start)
+        solved = given.solve(grid.rest_inverse_energy, model, gas, y, velocity, start)
         if solved is None:
             return None
         start, new = solved
@@ -424,7 +426,7 @@ def _with_condensate(
         return np.concatenate([new, z[n:] + 0.75 * missing]), (gas, start, m2, velocity, condensed)
 
     z = np.concatenate([y if model.mass_coupling.any() else 0 * y, state.velocity[flowing]])
-    found = _fixed_point(image, z, n, 1e-6 if flowing.any() else 1e-9)
+    found = fixed_point(image, z, n, 1e-6 if flowing.any() else 1e-9)
     if found is None:
         return replace(state, condensate_fraction=np.nan)
     gas, theta, m2, velocity, condensed = found
@@ -462,11 +464,13 @@ def temperature_without_number(model: Model, energy_total: float) -> float:
         heaviest = np.sqrt(model.constant_mass_squared.max())
         grid = PhaseSpace(48, 14 * temperature + np.sqrt(28 * temperature * heaviest))
         number = energy_total / (3 * temperature)
-        given = _Conserved(present, charges, none, np.zeros(3), float(energy_total), number)
+        given = Conserved(present, charges, none, np.zeros(3), float(energy_total), number)
         # a massless boson at mu = 0 has a singular f at p = 0
         points = resolved(grid, np.zeros(3)) if massless.any() else nodes(grid)
         gas = gas_on(points, model, (present, charges))
-        solved = _on_nodes(grid, model, given, gas, model.degeneracy * temperature**2 / 24)
+        solved = self_consistent(
+            grid.rest_inverse_energy, model, given, gas, model.degeneracy * temperature**2 / 24
+        )
         if solved is None:
             return np.nan
         temperature = float(1 / solved[0][0])

@@ -48,7 +48,12 @@ QUANTITIES: dict[str, tuple[tuple[str, ...], str, str]] = {
     "equilibrium_distance": ((), "1", "part of the particles not yet where equilibrium has them"),
     "rate": (("process",), "fm^-4", "collisions per volume and time, in the direction written"),
     "rate_reverse": (("process",), "fm^-4", "collisions per volume and time, in the reverse one"),
-    "null_weight": ((), "1", "part of the collisions that is lost at the edge of the box"),
+    "null_weight": (
+        (),
+        "1",
+        "part of the collisions between particles in the box that finds no place in it, without "
+        "final-state factors",
+    ),
     "limited_weight": ((), "1", "part of the moved number that a limiter refused"),
     "noise": ((), "1", "scatter of C[f] from step to step, relative to |C[f]|"),
     "step": ((), "fm", "time step"),

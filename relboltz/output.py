@@ -48,12 +48,14 @@ def dataset(
     records: Sequence[Mapping[str, Any]],
     snapshots: Sequence[tuple[float, NDArray[np.float64]]],
     predicted: Equilibrium,
+    lost: tuple[float, float],
     attributes: Mapping[str, Any],
     quantities: Mapping[str, tuple[tuple[str, ...], str, str]] = QUANTITIES,
 ) -> xr.Dataset:
     """All records, snapshots and the predicted equilibrium, with units on everything.
 
     snapshots : times and f (species, nodes), or (sites, species, nodes)
+    lost : parts of the rate and of the relaxation in that equilibrium that the box loses
     """
     in_space = grid.sites > 1
     ds: dict[str, Any] = {}
@@ -96,6 +98,11 @@ def dataset(
     ds["equilibrium_number"] = ("species", density, _attrs("fm^-3", f"particle density {final}"))
     ds["equilibrium_entropy"] = ((), total, _attrs("fm^-3", f"entropy density {final}"))
     ds["equilibrium_spectrum"] = (("species", "p"), spectrum, _attrs("1", f"spectrum {final}"))
+    rate, relaxation = lost
+    words = "part of the equilibrium collision rate that needs momenta outside the box"
+    ds["box_loss"] = ((), rate, _attrs("1", words))
+    words += ", collisions weighted with the square of their change of E_a^2 + E_b^2"
+    ds["box_loss_relaxation"] = ((), relaxation, _attrs("1", words))
     return xr.Dataset(ds, attrs={**versions(), **attributes})
 
 

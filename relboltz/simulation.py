@@ -13,7 +13,7 @@ import tomli_w
 import xarray as xr
 from numpy.typing import NDArray
 
-from . import checks, equilibrium, initial, output
+from . import box, checks, equilibrium, initial, output
 from .backends import choose, resolve
 from .collisions import Flows, Sampling
 from .config import Config, Settings, no_marginals, short_axes
@@ -86,7 +86,7 @@ def solve(
     if not isinstance(grid, PhaseSpace):
         if any(isinstance(state, NodeValues) for state in states.values()):
             raise InputError("grid: an initial state given as an array needs a PhaseSpace")
-        grid = checks.automatic_grid(grid, model, states)
+        grid = box.automatic_grid(grid, model, states)
     checks.check_host_memory(grid, model)
     f = evaluate(states, grid, model)
     path = Path(file) if file is not None else None
@@ -162,7 +162,7 @@ def run_config(
     if cells is None and config.grid.momentum_max != "auto":
         cells = initial.file_grid(next(iter(files.values()))).momentum_cells
     if config.grid.momentum_max == "auto":
-        widths = checks.automatic_grid(cells, model, shapes, config.grid.phase_space(1, 1.0))
+        widths = box.automatic_grid(cells, model, shapes, config.grid.phase_space(1, 1.0))
         grid = config.grid.phase_space(widths.momentum_cells, widths.momentum_max)
     else:
         assert cells is not None
@@ -225,7 +225,7 @@ class Run:
         if self.grid.sites > 1:
             start, moments = take_over(cast(Any, self.backend), start, Shells.of(grid))
             self.start = start
-            self.predicted, self._energy = checks.predict_in_space(self.grid, model, start, moments)
+            conserved = checks.totals_in_space(self.grid, model, start, moments)
             for extreme in checks.extreme_masses(start):
                 checks.check_model(elements, grid, *extreme)
             squares = checks.typical_masses(start, moments)
@@ -237,18 +237,21 @@ class Run:
                     f"space cell in half a step; use at most {longest:.4g} fm, or fewer space_cells"
                 )
         else:
-            f = start.occupation(model)
-            self.predicted = checks.predict_from(grid, model, f)
-            self._energy = equilibrium.total_energy(grid, model, f, start.mass_squared)
+            conserved = checks.totals(grid, model, start.occupation(model))
             squares = (start.mass_squared, start.screening2)
+        self._energy, leaks = conserved[2], checks.leaks(self.grid)
+        self.predicted = equilibrium.nowhere(grid, model)
+        if not leaks:
+            self.predicted = equilibrium.predict(grid, model, *conserved)
         checks.check_model(elements, grid, *squares)
         if self.predicted.found and model.thermal:  # masses move: check where they will end, too
             final, m2 = self.predicted.f, self.predicted.mass_squared
             y = equilibrium.coupling_integrals(grid, model, final, m2)
             checks.check_model(elements, grid, m2, model.screening.squared(y))
-        checks.warn_of_setup(
-            grid, model, squares, self.predicted, self.said, checks.leaks(self.grid)
-        )
+        checks.warn_of_setup(grid, model, squares, self.predicted, self.said, leaks)
+        reach = None if leaks else box.reach_of(elements, conserved)
+        self.lost = (np.nan, np.nan) if reach is None else reach.loss(grid.momentum_max)
+        checks.warn_of_box(grid, model, squares, self.predicted, reach, self.said)
 
     def _attributes(self, title: str, configuration: str) -> dict[str, Any]:
         energy = self._energy
@@ -379,7 +382,7 @@ class Run:
         attributes = {**self.attributes, "status": status, "warnings": "\n".join(self.said)}
         return output.dataset(
             self.grid, self.model, self.observer.shells.p, self.records, self.snapshots,
-            self.predicted, attributes, self.observer.quantities(),
+            self.predicted, self.lost, attributes, self.observer.quantities(),
         )  # fmt: skip
 
 

@@ -16,7 +16,7 @@ from .config import Settings, short_axes
 from .errors import InputError
 from .grid import PhaseSpace
 from .model import Model
-from .observables import collision_rates
+from .observables import QUANTITIES, collision_rates
 
 BATCHES = 8
 """Independent estimates from which the error is taken."""
@@ -103,5 +103,6 @@ def _dataset(
         ("rate_error", ahead.std(axis=0, ddof=1) / math.sqrt(n), "standard error of rate"),
     ):
         ds[name] = ("process", values, {"units": "fm^-4", "long_name": words})
-    ds["null_weight"] = ((), null, {"units": "1", "long_name": "part of the collisions lost"})
+    words = QUANTITIES["null_weight"][2]
+    ds["null_weight"] = ((), null, {"units": "1", "long_name": words})
     return ds

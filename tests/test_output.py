@@ -45,6 +45,8 @@ CONTRACT = {  # the names that users rely on
     "equilibrium_mass_squared": ((S,), "GeV^2"),
     "equilibrium_velocity": (("axis",), "1"),
     "condensate_fraction": ((), "1"),
+    "box_loss": ((), "1"),
+    "box_loss_relaxation": ((), "1"),
 }
 DATA = {
     "model": {"name": "gluons", "alpha_s": 0.3},
@@ -126,7 +128,7 @@ def test_the_configuration_inside_runs_again_to_the_same_bits(result, tmp_path):
 
 def test_warnings_are_kept_inside(result):
     warnings = rb.load(result).attrs["warnings"]
-    assert "the grid is coarse" in warnings and "the box cuts off" in warnings
+    assert "the grid is coarse" in warnings and "the box is small" in warnings
 
 
 def test_records_tell_finite_numbers(result):

@@ -13,7 +13,7 @@ import pytest
 import xarray as xr
 
 import relboltz as rb
-from relboltz import checks, config, equilibrium, output, simulation
+from relboltz import config, equilibrium, output, simulation
 from relboltz.backends.cpu import CpuBackend
 
 ROOT = Path(__file__).parents[1]
@@ -124,23 +124,6 @@ def test_bad_options_are_input_errors(options, message):
 def test_numbers_of_numpy_are_numbers():
     ds = solve(end=np.float64(0.02), samples=np.int64(2), snapshots=np.array([0.0, 0.02]))
     assert ds.time.values[-1] == 0.02 and ds.sizes["snapshot"] == 2
-
-
-@pytest.mark.parametrize(
-    ("model", "start"),
-    [
-        (GLUONS, {"g": STEP}),
-        (rb.qcd(0.3, flavors=1), {"g": rb.initial.step(0.3, 1.0), "u": rb.initial.step(0.5, 0.7)}),
-    ],
-)
-def test_an_automatic_box_holds_the_final_state(model, start):
-    ds = solve(model, 11, start, end=0.01)
-    grid = rb.PhaseSpace(11, list(ds.attrs["momentum_max"]))
-    f = rb.initial.evaluate(start, grid, model)
-    assert equilibrium.edge_loss(grid, model, checks.predict_from(grid, model, f)) < 0.01
-    half = rb.PhaseSpace(11, [0.7 * w for w in grid.momentum_max])  # no larger than it must be
-    f = rb.initial.evaluate(start, half, model)
-    assert equilibrium.edge_loss(half, model, checks.predict_from(half, model, f)) > 0.01
 
 
 # --- times --------------------------------------------------------------------------------------

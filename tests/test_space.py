@@ -522,20 +522,6 @@ def test_a_state_too_large_for_this_machine_is_refused():
         rb.solve(GLUONS, grid, {"g": rb.initial.gaussian(0.5, 0.5)}, end=1.0, **QUIET)
 
 
-def test_an_automatic_box_in_space(tmp_path):
-    """Chosen from the mean over a few places; thermal states keep their thermal masses."""
-    from relboltz import checks
-
-    space_of = rb.PhaseSpace(1, 1.0, [6, 1, 1], 3.0)
-    thermal = {"g": rb.initial.thermal(0.3, 0.1)}
-    assert checks.automatic_grid(9, GLUONS, thermal, space_of) == checks.automatic_grid(
-        9, GLUONS, thermal
-    )
-    local = {"g": rb.initial.from_function(hump, sampling="node")}
-    wide = checks.automatic_grid(9, GLUONS, local, space_of).momentum_max[0]
-    assert 2.0 < wide < 8.0
-
-
 def test_a_configuration_in_space_runs(tmp_path):
     from relboltz import config, simulation
 
