@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from . import equilibrium
 from .backends.matrix_elements import Elements
+from .control import CHANGE, STABLE
 from .equilibrium import Equilibrium
 from .errors import AccuracyWarning, InputError, depth_of_user, negative_element
 from .grid import PhaseSpace
@@ -23,6 +24,7 @@ from .qcd import EKT_OVER_GLUON
 from .reach import Reach
 from .stepping import State
 from .units import HBARC
+from .watching import Seen
 
 ACCEPTED_LOSS = 0.01
 """Part of a state that may lie outside the box before a warning."""
@@ -31,6 +33,8 @@ ACCEPTED_RELAXATION = 0.05
 WANTED_RELAXATION = 0.02
 """The same for the boxes that are chosen or advised."""
 ACCEPTED_NOISE = 0.5
+NOTABLE_NOISE = 0.2
+"""Noise above which more samples allow longer steps."""
 ACCEPTED_LIMITED = 0.01
 ACCEPTED_NULL = 0.03
 ACCEPTED_DRIFT = 1e-3
@@ -308,25 +312,36 @@ def warn_of_parity(grid: PhaseSpace, said: list[str]) -> None:
             )
 
 
-def warn_of_run(noise: float, limited: float, null: float, said: list[str]) -> None:
-    """Warnings that the steps themselves give rise to."""
-    if noise > ACCEPTED_NOISE:
+def warn_of_run(seen: Seen, step: float | str, said: list[str]) -> None:
+    """Warnings that the steps themselves give rise to; step: time.step."""
+    if seen.noise > ACCEPTED_NOISE:
         warn(
-            f"too few samples: C[f] scatters by {100 * noise:.0f} % from step to step, and few "
-            "samples bias rates as well; raise collisions.samples",
+            f"too few samples: the standard error of C[f] in a step is {100 * seen.noise:.0f} % of "
+            "C[f] itself; raise collisions.samples",
             said,
         )
-    if limited > ACCEPTED_LIMITED:
+    if not isinstance(step, str) and seen.change > STABLE:
+        remedy = f"at most {step * CHANGE / seen.change:.2g} fm, or 'auto'"
+        if seen.noise > NOTABLE_NOISE:
+            remedy += ", or raise collisions.samples"
         warn(
-            f"too few samples or too long a step: limits refused {100 * limited:.1f} % of what "
-            "events wanted to move; raise collisions.samples or shorten time.step",
+            f"time.step = {step!r}: too long for its samples: C[f] changes by "
+            f"{100 * seen.change:.0f} % of itself within a step, and scatters by "
+            f"{100 * seen.noise:.0f} %, so that deviations from equilibrium need not decay; use "
+            f"{remedy}",
             said,
         )
-    if null > ACCEPTED_NULL:
+    if seen.limited > ACCEPTED_LIMITED:
         warn(
-            f"{100 * null:.1f} % of the collisions between particles in the box found no place in "
-            "it (partners that would be outside are not even counted): rates near its edge are too "
-            "low; use a larger momentum_max",
+            f"too few samples or too long a step: limits refused {100 * seen.limited:.1f} % of "
+            "what events wanted to move; raise collisions.samples or shorten time.step",
+            said,
+        )
+    if seen.null > ACCEPTED_NULL:
+        warn(
+            f"{100 * seen.null:.1f} % of the collisions between particles in the box found no "
+            "place in it (partners that would be outside are not even counted): rates near its "
+            "edge are too low; use a larger momentum_max",
             said,
         )
 

@@ -55,7 +55,12 @@ QUANTITIES: dict[str, tuple[tuple[str, ...], str, str]] = {
         "final-state factors",
     ),
     "limited_weight": ((), "1", "part of the moved number that a limiter refused"),
-    "noise": ((), "1", "scatter of C[f] from step to step, relative to |C[f]|"),
+    "noise": (
+        (),
+        "1",
+        "root of the squared standard error of C[f] in the last step over C[f]^2, both summed over "
+        "the cells",
+    ),
     "step": ((), "fm", "time step"),
 }
 """name: (dimensions besides time, unit, long name)."""

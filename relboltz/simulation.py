@@ -311,7 +311,7 @@ class Run:
         """Say what the steps themselves showed of the accuracy."""
         if not self.flight.watch.steps:
             return
-        checks.warn_of_run(*self.flight.watch.summary(), self.said)
+        checks.warn_of_run(self.flight.watch.summary(), self.settings.time.step, self.said)
         first, last = self.records[0], self.records[-1]
         density = self.start.unit * self.grid.measure / self.grid.sites
         number = int(last["charge_drift"][0]) * density / float(first["charge_density"][0])

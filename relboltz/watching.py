@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import FrameType
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,6 +48,19 @@ class Stops:
         return self._at(self._snapshots, now)
 
 
+class Seen(NamedTuple):
+    """What all steps of a run showed of its accuracy."""
+
+    noise: float = 0.0
+    """Standard error of C over C, of all that moved."""
+    limited: float = 0.0
+    """Mean part that limits refused."""
+    null: float = 0.0
+    """Largest part of the collisions that found no place in the box."""
+    change: float = 0.0
+    """Mean over time of how much C changes within a step, relative to itself."""
+
+
 @dataclass
 class Watch:
     """Keeps an eye on noise, limits and lost weight."""
@@ -57,6 +71,9 @@ class Watch:
     scatter: float = 0.0
     moved: float = 0.0
     null_max: float = 0.0
+    changed: float = 0.0
+    """Change of C within a step, relative to C, times the length of the step."""
+    elapsed: float = 0.0
     limited_sum: float = 0.0
     limited_max: float = 0.0
     """Since the last record."""
@@ -73,6 +90,8 @@ class Watch:
         self.limited_max = max(self.limited_max, report.limited_weight)
         self.limited_sum += report.limited_weight
         self.null_max = max(self.null_max, report.null_weight)
+        self.changed += report.change_ratio * report.length
+        self.elapsed += report.length
 
     def since_last_record(self) -> dict[str, float]:
         """What a record holds of the steps before it."""
@@ -80,12 +99,13 @@ class Watch:
         self.limited_max = 0.0
         return result
 
-    def summary(self) -> tuple[float, float, float]:
-        """Noise of all that moved, mean limited weight, largest lost weight."""
+    def summary(self) -> Seen:
+        """What all steps showed."""
         if not self.steps:
-            return 0.0, 0.0, 0.0
+            return Seen()
         noise = math.sqrt(self.scatter / self.moved) if self.moved > 0 else 0.0
-        return noise, self.limited_sum / self.steps, self.null_max
+        limited, change = self.limited_sum / self.steps, self.changed / self.elapsed
+        return Seen(noise, limited, self.null_max, change)
 
 
 class Interrupt:

@@ -9,6 +9,7 @@ import pytest
 
 import relboltz as rb
 from relboltz import checks, equilibrium, simulation
+from relboltz.watching import Seen
 
 GRID = rb.PhaseSpace(7, 2.0)
 GLUONS = rb.gluons(0.3)
@@ -162,25 +163,35 @@ def test_a_dilute_start_has_no_condensate():
 
 def test_too_few_samples_warn():
     _, texts = said(grid=rb.PhaseSpace(9, 2.0), samples=1, end=0.05)
-    assert "raise collisions.samples" in one(texts, "C[f] scatters by")
+    assert "raise collisions.samples" in one(texts, "the standard error of C[f]")
+
+
+def test_a_fixed_step_too_long_for_its_samples_warns():
+    """4 samples at 0.2 fm do not relax as they should; 16 do, and so does "auto"."""
+    grid = rb.PhaseSpace(12, 2.5)
+    for samples, step, long in ((4, 0.4, True), (16, 0.1, False), (4, "auto", False)):
+        _, texts = said(grid=grid, samples=samples, step=step, end=2.0, every=1.0)
+        assert bool([text for text in texts if "too long for its samples" in text]) == long
 
 
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ((0.6, 0.0, 0.0), "C[f] scatters by 60 %"),
-        ((0.0, 0.02, 0.0), "limits refused 2.0 %"),
-        ((0.0, 0.0, 0.05), "5.0 % of the collisions between particles in the box found no place"),
+        (dict(noise=0.6), "the standard error of C[f] in a step is 60 % of C[f]"),
+        (dict(limited=0.02), "limits refused 2.0 %"),
+        (dict(null=0.05), "5.0 % of the collisions between particles in the box found no place"),
+        (dict(change=1.2), "time.step = 0.2: too long for its samples: C[f] changes by 120 %"),
     ],
 )
 def test_what_a_run_suffers_from_is_told_once(arguments, words):
     texts = []
     with pytest.warns(rb.AccuracyWarning, match=re.escape(words)):
-        checks.warn_of_run(*arguments, texts)
+        checks.warn_of_run(Seen(**arguments), 0.2, texts)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        checks.warn_of_run(*arguments, texts)
-        checks.warn_of_run(0.0, 0.0, 0.0, [])
+        checks.warn_of_run(Seen(**arguments), 0.2, texts)
+        checks.warn_of_run(Seen(change=0.8), 0.2, [])
+        checks.warn_of_run(Seen(change=1.2), "auto", [])
     assert len(texts) == 1
 
 

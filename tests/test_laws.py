@@ -91,7 +91,7 @@ def test_every_step_conserves_and_stays_legal(case, length):
     stepper, state = stepper_of(model, grid, start)
     for _ in range(3):
         mass, f = state.mass_squared.copy(), state.occupation(model)
-        new, _ = stepper._heun(state, length, np.append(mass, state.screening2))
+        new, _ = stepper._attempt(state, length, np.append(mass, state.screening2))
         sums = [measure(grid, model, s, Shells.of(grid), f) for s in (state, new)]
         assert charges(model, sums[1]) == charges(model, sums[0])
         assert sums[1].momentum_quanta == sums[0].momentum_quanta
@@ -111,7 +111,7 @@ def test_limits_are_what_keeps_long_steps_legal():
     model, grid, start = STARTS["mixture on even nodes"]
     stepper, state = stepper_of(model, grid, start)
     stepper._legal = lambda number: True
-    new, _ = stepper._heun(state, 1.0, np.append(state.mass_squared, state.screening2))
+    new, _ = stepper._attempt(state, 1.0, np.append(state.mass_squared, state.screening2))
     assert (new.number < 0).any()
 
 

@@ -28,13 +28,17 @@ def hump(x, y, z, px, py, pz):
 
 
 def test_equilibrium_with_flow_stays_put():
-    """Streaming and collisions on, a periodic box, thermal masses: nothing changes."""
+    """Streaming and collisions on, a periodic box, thermal masses: nothing changes.
+
+    But for rounding to whole quanta, 24 sweeps and 4 steps of collisions: 2 quanta at most.
+    """
     grid = rb.PhaseSpace(7, 2.5, [4, 3, 1], 3.0)
     start = {"g": rb.initial.thermal(0.4, 0.1, [0.3, -0.2, 0.1], sampling="node")}
     ds = rb.solve(
         GLUONS, grid, start, end=1.0, step=0.25, every=1.0, snapshots=[0.0, 1.0], samples=4, **QUIET
     )
-    assert np.abs(ds.f[1] / ds.f[0] - 1).max() < 1e-11
+    quantum = ds.attrs["quantum"] / 16
+    assert np.abs(ds.f[1] - ds.f[0]).max() <= 10 * quantum
     assert float(ds.velocity.sel(axis="x")[-1].mean()) == pytest.approx(0.3, rel=1e-9)
     assert int(np.abs(ds.charge_drift).max() + np.abs(ds.momentum_drift).max()) == 0
 
@@ -102,14 +106,12 @@ def test_the_same_seed_gives_the_same_bits_on_any_number_of_threads():
         assert np.array_equal(one[name], three[name], equal_nan=True), name
 
 
-def test_a_uniform_state_in_space_is_a_homogeneous_one(monkeypatch):
+def test_a_uniform_state_in_space_is_a_homogeneous_one():
     """The same records, prediction and spectra: averages over the box are per volume.
 
     Events are others, so there is noise. Homogeneous runs with other seeds differ by 4e-4 in the
     spectrum, 2 % in its outermost shell, 0.3 % in the rate and 3 % in the source.
     """
-    monkeypatch.setattr(space, "CORRECTIONS", 1)
-    monkeypatch.setattr("relboltz.backends.cpu_space.CORRECTIONS", 1)
     start = {"g": rb.initial.gaussian(0.5, [0.8, 0.8, 0.5])}
     options = dict(end=0.02, step=0.01, every=0.01, samples=600, **QUIET)
     one = rb.solve(GLUONS, rb.PhaseSpace(7, 2.0), start, **options)
@@ -212,8 +214,13 @@ def test_the_busiest_site_decides_on_the_step():
 
 
 def with_fixed_events(monkeypatch):
-    """All steps draw the same events: collisions become a fixed function of the state."""
-    collide = CpuSpace.collide
+    """All steps and both sets draw the same events: C becomes a fixed function of the state."""
+    collide, generate = CpuSpace.collide, CpuBackend._generate
+
+    def twins(self, scratch, group, events, sums):
+        generate(self, scratch, replace(group, which=0), events, sums)
+
+    monkeypatch.setattr(CpuBackend, "_generate", twins)
     monkeypatch.setattr(CpuSpace, "collide", lambda self, step, *rest: collide(self, 0, *rest))
 
 

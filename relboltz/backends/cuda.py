@@ -138,6 +138,7 @@ class CudaFlight:
         watch.steps, watch.length = int(i[k.ACCEPTED]), float(x[k.LAST_LENGTH])
         watch.noise, watch.scatter, watch.moved = x[k.NOISE], x[k.SCATTER], x[k.SIZE]
         watch.null_max, watch.limited_sum = x[k.NULL_MAX], x[k.LIMITED_SUM]
+        watch.changed, watch.elapsed = x[k.CHANGED], x[k.TIME]
         watch.limited_max = max(watch.limited_max, x[k.LIMITED_MAX])
         self.machine.clamped = int(i[k.CLAMPED])
         if self.first is None and watch.steps:

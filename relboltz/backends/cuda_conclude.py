@@ -22,6 +22,7 @@ from .cuda_layout import (
     BEFORE,
     BELOW,
     CELL,
+    CHANGED,
     CLAMPED,
     CURRENT,
     DIFFERENCE,
@@ -180,6 +181,7 @@ def commit(control, scalars, totals, width):
     scalars[NOISE] = math.sqrt(apart / size) if size > 0.0 else math.nan
     scalars[SCATTER] += apart
     scalars[SIZE] += size
+    scalars[CHANGED] += scalars[RATIO] * scalars[LENGTH]
     scalars[LAST_LENGTH] = scalars[LENGTH]
     scalars[NULL_MAX] = max(scalars[NULL_MAX], scalars[NULL])
     scalars[LIMITED_SUM] += scalars[LIMITED]

@@ -37,7 +37,7 @@ AGAIN, STANDS, TRIED = 0, 1, 2
 (TIME, STOP, NEAR, LENGTH, WANTED, TOLERANCE, UNIT, LAST_LENGTH, NULL, LIMITED, ERROR, RATIO,
  NOISE, SCATTER, SIZE, NULL_MAX, LIMITED_SUM, LIMITED_MAX, P2_MIN, AT_REST, SCALE, SCREENING,
  PAST_1, PAST_2, CELL, EKT, RATES_NULL,
- START_LENGTH, P2_NEXT) = range(29)  # fmt: skip
+ START_LENGTH, P2_NEXT, CHANGED) = range(30)  # fmt: skip
 ROWS = 32
 """Where the rows begin: used in this step, of the state, before the last step, before that,
 after the very first step."""
