@@ -30,7 +30,16 @@ QUANTITIES: dict[str, tuple[tuple[str, ...], str, str]] = {
     "energy_kinetic": ((), "GeV fm^-3", "kinetic energy density"),
     "energy_by_species": (("species",), "GeV fm^-3", "kinetic energy density of a species"),
     "energy_total": ((), "GeV fm^-3", "kinetic plus field energy density, conserved"),
-    "energy_momentum": (("mu", "nu"), "GeV fm^-3", "kinetic energy-momentum tensor"),
+    "energy_momentum": (
+        ("mu", "nu"),
+        "GeV fm^-3",
+        "kinetic energy-momentum tensor, symmetric, velocities p/E",
+    ),
+    "momentum_flux": (
+        ("axis", "axis2"),
+        "GeV fm^-3",
+        "flux of momentum p_axis along axis2, with the velocities of the transport on the grid",
+    ),
     "source": ((), "GeV fm^-4", "energy source by changing masses, S_ex^0"),
     "momentum": (("axis",), "GeV fm^-3", "momentum density"),
     "entropy": ((), "fm^-3", "entropy density"),
@@ -76,6 +85,15 @@ def energy_momentum(grid: PhaseSpace, model: Model, moments: Moments, unit: floa
     tensor[1:, 1:] = [[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]
     tensor[1:, 0] = tensor[0, 1:]
     return tensor
+
+
+def momentum_flux(grid: PhaseSpace, model: Model, moments: Moments) -> Array:
+    """Sum_a N_a Int d^3p/(2 pi)^3 p_i u_j f_a [GeV fm^-3], u_j the velocity of the transport.
+
+    u_j = [E(p + dp_j/2) - E(p - dp_j/2)]/dp_j instead of p_j/E: not symmetric, but what d_t T^{0i}
+    is the divergence of on the grid.
+    """
+    return (model.degeneracy * grid.measure @ moments.flux).reshape(3, 3)
 
 
 def entropy(grid: PhaseSpace, model: Model, f: Array) -> float:
@@ -147,6 +165,7 @@ class Observer:
             "energy_by_species": model.degeneracy * grid.measure * moments.energy,
             "energy_total": tensor[0, 0] - field,
             "energy_momentum": tensor,
+            "momentum_flux": momentum_flux(grid, model, moments),
             "source": source(state.past[0][0], m2, state.past[0][2], y) if state.past else np.nan,
             "momentum": tensor[0, 1:],
             "entropy": float(model.degeneracy @ moments.entropy) * grid.measure,

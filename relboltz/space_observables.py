@@ -25,9 +25,9 @@ from .units import HBARC
 Array = NDArray[np.float64]
 
 LOCAL = (
-    "number", "energy_kinetic", "energy_by_species", "energy_total", "energy_momentum", "source",
-    "momentum", "entropy", "mass_squared", "screening_mass_squared", "temperature",
-    "chemical_potential", "velocity", "pressure_ratio",
+    "number", "energy_kinetic", "energy_by_species", "energy_total", "energy_momentum",
+    "momentum_flux", "source", "momentum", "entropy", "mass_squared", "screening_mass_squared",
+    "temperature", "chemical_potential", "velocity", "pressure_ratio",
 )  # fmt: skip
 """What has a value in every space cell; ``total_*`` is its average over the box."""
 WEIGHTED = {
@@ -134,6 +134,9 @@ class SpaceObserver:
             "energy_by_species": weight * moments.sums[:, :, 0],
             "energy_total": energy - field,
             "energy_momentum": tensor,
+            "momentum_flux": np.einsum("sak,a->sk", moments.sums[:, :, 10:], weight).reshape(
+                -1, 3, 3
+            ),
             "source": source_term,
             "momentum": tensor[:, 0, 1:],
             "entropy": moments.sums[:, :, 8] @ weight,

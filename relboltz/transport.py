@@ -42,6 +42,12 @@ def velocity(p, edge2, next_edge2, q2, m2):
     return 2.0 * p / (sqrt(edge2 + q2 + m2) + sqrt(next_edge2 + q2 + m2))
 
 
+def node_velocity(p, half, q2, m2):
+    """The same for a node p and half a spacing of its axis."""
+    low, high = p - half, p + half
+    return velocity(p, low * low, high * high, q2, m2)
+
+
 def force(edge2, q2, m2, next_m2, dx):
     """-[E(x+) - E(x-)]/dx [GeV/fm] on a momentum edge, m2 and next_m2 on the edges of the cell."""
     change = m2 - next_m2
@@ -208,8 +214,8 @@ def truncated(flux, s):
 
 
 FUNCTIONS: list[Callable] = [
-    velocity, force, reconstruct, limit, transverse, spot, place, beside, next_site, rightward,
-    stencil_along, stencil_up, passes_along, passes_up, is_wall, mirrored, taken, given, allowed,
-    truncated,
+    velocity, node_velocity, force, reconstruct, limit, transverse, spot, place, beside, next_site,
+    rightward, stencil_along, stencil_up, passes_along, passes_up, is_wall, mirrored, taken, given,
+    allowed, truncated,
 ]  # fmt: skip
 """Callees before callers."""

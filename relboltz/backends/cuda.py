@@ -213,7 +213,8 @@ class CudaFlight:
         grid, threads = machine.over_cells
         kernels.measure[grid, threads, machine.stream](
             machine.control, machine.scalars, machine.number, machine.species_numbers, machine.p2,
-            machine.packed, self._momentum, self._shell, machine.final, planes, shells, parts,
+            machine.packed, self._momentum, machine.geometry, self._shell, machine.final, planes,
+            shells, parts,
         )  # fmt: skip
         if machine.stream:
             machine.stream.synchronize()
@@ -223,6 +224,7 @@ class CudaFlight:
         return Moments(
             (x, y, z), shells.copy_to_host(), sums[:, k.ENERGY], sums[:, k.INVERSE],
             sums[:, k.XX : k.YZ + 1], sums[:, k.ENTROPY], distance,
+            sums[:, k.FLUX :],
         )  # fmt: skip
 
     def occupation(self) -> NDArray[np.float64]:

@@ -62,5 +62,6 @@ LARGEST_SUM = 2.0**SUM_BITS
 
 # --- moments: what is summed over a state -------------------------------------------------------
 
-(ENERGY, INVERSE, XX, YY, ZZ, XY, XZ, YZ, ENTROPY, DISTANCE) = range(10)
-MOMENTS = 10
+(ENERGY, INVERSE, XX, YY, ZZ, XY, XZ, YZ, ENTROPY, DISTANCE, FLUX) = range(11)
+"""From FLUX on: p_i u_j, j varies fastest."""
+MOMENTS = 19
