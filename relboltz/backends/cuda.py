@@ -80,7 +80,6 @@ class CudaFlight:
     ):
         self.backend, self.machine = backend, backend.machine
         self.watch = Watch()
-        self.first: tuple[NDArray[np.float64], float] | None = None
         self._start, self._shells = start, shells
         self._step_seconds = 0.0
         machine, model = self.machine, backend.model
@@ -140,9 +139,6 @@ class CudaFlight:
         watch.null_max, watch.limited_sum = x[k.NULL_MAX], x[k.LIMITED_SUM]
         watch.limited_max = max(watch.limited_max, x[k.LIMITED_MAX])
         self.machine.clamped = int(i[k.CLAMPED])
-        if self.first is None and watch.steps:
-            masses = x[self.machine.row(k.START)][:-1].copy()
-            self.first = masses, float(x[k.START_LENGTH])
         return int(i[k.STATUS])
 
     def _batch(self, stop: float) -> int:
@@ -151,7 +147,7 @@ class CudaFlight:
         ahead = math.ceil(min(room / length, 1000.0)) + 1
         if self._step_seconds > 0:
             ahead = min(ahead, max(1, int(LONGEST_BATCH / self._step_seconds)))
-        return 1 if engine.SIMULATED or not self.watch.steps else min(ahead, 64)
+        return 1 if engine.SIMULATED or self.watch.steps < 2 else min(ahead, 64)
 
     def advance(self, stop: float) -> Iterator[Leg]:
         """Step until the stop [fm]."""
