@@ -27,7 +27,8 @@ from .watching import Watch
 class Leg:
     """Steps that were just done: the last length, and rates of the state they started from.
 
-    ``flows`` is None where rates are not known: a GPU looks at them after records only.
+    The first two steps of a run are legs of their own. ``flows`` is None where rates are not known:
+    a GPU looks at them after records only.
     """
 
     length: float
@@ -39,8 +40,6 @@ class Flight(Protocol):
     """A state on its way."""
 
     watch: Watch
-    first: tuple[NDArray[np.float64], float] | None
-    """Squared masses after the very first step, and its length [fm]."""
 
     @property
     def state(self) -> State:
@@ -82,7 +81,6 @@ class HostFlight:
     ):
         self.backend, self.state, self.control, self.near = backend, start, control, near
         self.watch = Watch()
-        self.first: tuple[NDArray[np.float64], float] | None = None
         self._shells, self._final = shells, final
         self._stepper = Stepper(backend, start.bits)
 
@@ -95,7 +93,6 @@ class HostFlight:
                 continue
             check_finite(self.backend.model, self.state.time, report.flows)
             self.watch.see(report)
-            self.first = self.first or (new.mass_squared, report.length)
             self.state = replace(new, time=stop) if abs(stop - new.time) <= self.near else new
             yield Leg(report.length, report.flows, report.null_weight)
 

@@ -12,13 +12,16 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from .compiling import kernel
+from .compiling import build, kernel, scalar
 from .grid import PhaseSpace
 from .model import Model
 from .stepping import State
+from .transport import node_velocity, velocity
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
+
+speed = build([velocity, node_velocity], scalar).node_velocity
 
 
 @dataclass(frozen=True)
@@ -61,6 +64,8 @@ class Moments:
     """Sum eta F ln F - f ln f, or f - f ln f."""
     distance: Array
     """Sum |f - f_final|."""
+    flux: Array
+    """Sum f p_i u_j [GeV], u the velocity of the transport: (species, 9), j varies fastest."""
 
     @cached_property
     def totals(self) -> list[int]:
@@ -96,6 +101,33 @@ def stress_of(grid: PhaseSpace, f: Array, mass_squared: float) -> Array:
     return np.array([np.sum(over_e * p * q) for p, q in pairs])
 
 
+@kernel
+def add_flux(f, px, py, pz, halves, m2, sums):
+    """Add f p_i u_j of one node to nine sums; halves: of the spacings."""
+    x2, y2, z2 = px * px, py * py, pz * pz
+    ux = f * speed(px, halves[0], y2 + z2, m2)
+    uy = f * speed(py, halves[1], x2 + z2, m2)
+    uz = f * speed(pz, halves[2], x2 + y2, m2)
+    sums[0] += px * ux
+    sums[1] += px * uy
+    sums[2] += px * uz
+    sums[3] += py * ux
+    sums[4] += py * uy
+    sums[5] += py * uz
+    sums[6] += pz * ux
+    sums[7] += pz * uy
+    sums[8] += pz * uz
+
+
+@kernel
+def flux_of(f, momenta, halves, m2):
+    """Sum f p_i u_j of one species [GeV]; momenta: (3, nodes)."""
+    sums = np.zeros(9)
+    for i in range(f.size):
+        add_flux(f[i], momenta[0, i], momenta[1, i], momenta[2, i], halves, m2, sums)
+    return sums
+
+
 def measure(grid: PhaseSpace, model: Model, state: State, shells: Shells, final: Array) -> Moments:
     """The moments of a state held by the host; final: f to measure the distance from."""
     rows = state.number.reshape(-1, *grid.momentum_cells)
@@ -116,7 +148,16 @@ def measure(grid: PhaseSpace, model: Model, state: State, shells: Shells, final:
         np.stack([stress_of(grid, row, m) for row, m in zip(f, m2, strict=True)]),
         np.array([entropy_of(row, s.statistics) for row, s in zip(f, model.species, strict=True)]),
         np.array([np.abs(row - end).sum() for row, end in zip(f, final, strict=True)]),
+        np.stack(
+            [flux_of(row, grid.momenta, halves_of(grid), m) for row, m in zip(f, m2, strict=True)]
+        ),
     )
+
+
+def halves_of(grid: PhaseSpace) -> tuple[float, float, float]:
+    """Half the spacings of the nodes [GeV]."""
+    hx, hy, hz = grid.spacing
+    return 0.5 * hx, 0.5 * hy, 0.5 * hz
 
 
 # --- of many sites ------------------------------------------------------------------------------
@@ -133,7 +174,8 @@ class SiteMoments:
     shells: Integers
     """N f in quanta in every shell: (sites, species, shells)."""
     sums: Array
-    """Sum f E, f/E, f p_i p_j / E (6), entropy, |f - f_final|: (sites, species, 10)."""
+    """Sum f E, f/E, f p_i p_j / E (6), entropy, |f - f_final|, f p_i u_j (9), of every species:
+    (sites, species, SUMS)."""
 
     @classmethod
     def empty(cls, grid: PhaseSpace, species: int, shells: Shells) -> SiteMoments:
@@ -150,17 +192,18 @@ class SiteMoments:
         )  # fmt: skip
 
 
-SUMS = 10
-"""Sums over f that are not whole numbers: energy, 1/E, six of the stress, entropy, distance."""
+SUMS = 19
+"""Sums over f that are not whole numbers: energy, 1/E, six of the stress, entropy, distance, nine
+of the flux of momentum."""
 
 
 @kernel
-def measure_sites(number, unit, species, squares, momenta, packed, shell, at_rest, final,
+def measure_sites(number, unit, species, squares, momenta, halves, packed, shell, at_rest, final,
                   first, last, totals, x, y, z, shells, sums):  # fmt: skip
     """Fill the moments of the sites first to last.
 
-    species : (species, 2), degeneracy and statistics; momenta : (3, nodes); final : f to measure
-        the distance from
+    species : (species, 2), degeneracy and statistics; momenta : (3, nodes); halves : of their
+        spacings; final : f to measure the distance from
     """
     for site in range(first, last):
         for a in range(number.shape[1]):
@@ -190,6 +233,7 @@ def measure_sites(number, unit, species, squares, momenta, packed, shell, at_res
                     full = max(1 + eta * f, 1e-300)
                     one[8] += (eta * full * np.log(full) if eta != 0 else f) - f * np.log(f)
                 one[9] += abs(f - final[a, i])
+                add_flux(f, px, py, pz, halves, m2, one[10:])
             totals[site, a] = total
             sums[site, a] = one
 

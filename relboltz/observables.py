@@ -17,7 +17,7 @@ from .equilibrium import Equilibrium
 from .grid import PhaseSpace
 from .model import Model
 from .moments import Moments, Shells, entropy_of
-from .stepping import State
+from .stepping import State, mass_rate
 from .units import HBARC
 
 Array = NDArray[np.float64]
@@ -30,7 +30,16 @@ QUANTITIES: dict[str, tuple[tuple[str, ...], str, str]] = {
     "energy_kinetic": ((), "GeV fm^-3", "kinetic energy density"),
     "energy_by_species": (("species",), "GeV fm^-3", "kinetic energy density of a species"),
     "energy_total": ((), "GeV fm^-3", "kinetic plus field energy density, conserved"),
-    "energy_momentum": (("mu", "nu"), "GeV fm^-3", "kinetic energy-momentum tensor"),
+    "energy_momentum": (
+        ("mu", "nu"),
+        "GeV fm^-3",
+        "kinetic energy-momentum tensor, symmetric, velocities p/E",
+    ),
+    "momentum_flux": (
+        ("axis", "axis2"),
+        "GeV fm^-3",
+        "flux of momentum p_axis along axis2, with the velocities of the transport on the grid",
+    ),
     "source": ((), "GeV fm^-4", "energy source by changing masses, S_ex^0"),
     "momentum": (("axis",), "GeV fm^-3", "momentum density"),
     "entropy": ((), "fm^-3", "entropy density"),
@@ -88,6 +97,15 @@ def energy_momentum(grid: PhaseSpace, model: Model, moments: Moments, unit: floa
     return tensor
 
 
+def momentum_flux(grid: PhaseSpace, model: Model, moments: Moments) -> Array:
+    """Sum_a N_a Int d^3p/(2 pi)^3 p_i u_j f_a [GeV fm^-3], u_j the velocity of the transport.
+
+    u_j = [E(p + dp_j/2) - E(p - dp_j/2)]/dp_j instead of p_j/E: not symmetric, but what d_t T^{0i}
+    is the divergence of on the grid.
+    """
+    return (model.degeneracy * grid.measure @ moments.flux).reshape(3, 3)
+
+
 def entropy(grid: PhaseSpace, model: Model, f: Array) -> float:
     """S = Sum_a N_a Int [eta F ln F - f ln f] [fm^-3]; classical: f - f ln f."""
     rows = zip(model.species, f, strict=True)
@@ -99,9 +117,9 @@ def coupling_integrals(grid: PhaseSpace, model: Model, moments: Moments) -> Arra
     return model.degeneracy * moments.inverse_energy * (grid.cell_volume / (2 * np.pi) ** 3)
 
 
-def source(before: Array, after: Array, length: float, y: Array) -> float:
+def source(rate: Array, y: Array) -> Array:
     """S_ex^0 = (1/2) Sum_a (d m_a^2 / dt) Y_a [GeV fm^-4], Eq. (check energy conservation)."""
-    return float(0.5 * ((after - before) / length) @ y) / HBARC**3
+    return 0.5 * (rate * y).sum(axis=-1) / HBARC**3
 
 
 def collision_rates(grid: PhaseSpace, model: Model, flows: Flows) -> tuple[Array, Array]:
@@ -124,12 +142,12 @@ def integers(values: list[int]) -> NDArray:
 class Observer:
     """Turns moments into records and keeps what the next record needs."""
 
-    def __init__(self, grid: PhaseSpace, model: Model, start: State, moments: Moments):
+    def __init__(self, grid: PhaseSpace, model: Model, moments: Moments):
         self.grid, self.model = grid, model
         self.shells = Shells.of(grid)
         self._charges = charges(model, moments)
         self._momentum = moments.momentum_quanta
-        self._start = start.mass_squared, coupling_integrals(grid, model, moments)
+        self._early: list[tuple[int, Array]] = []
         self._fit: Equilibrium | None = None
 
     def record(self, state: State, moments: Moments) -> dict[str, Any]:
@@ -139,6 +157,8 @@ class Observer:
         totals, charge = moments.totals, charges(model, moments)
         tensor = energy_momentum(grid, model, moments, state.unit)
         y = coupling_integrals(grid, model, moments)
+        if state.step < 2:
+            self._early.append((state.step, y))
         numbers = np.array([n * density for n in totals])
         self._fit = equilibrium.matching(
             grid, model, numbers, tensor[0, 1:], tensor[0, 0], m2, self._fit
@@ -157,7 +177,8 @@ class Observer:
             "energy_by_species": model.degeneracy * grid.measure * moments.energy,
             "energy_total": tensor[0, 0] - field,
             "energy_momentum": tensor,
-            "source": source(state.past[0][0], m2, state.past[0][2], y) if state.past else np.nan,
+            "momentum_flux": momentum_flux(grid, model, moments),
+            "source": source(mass_rate(state), y),
             "momentum": tensor[0, 1:],
             "entropy": float(model.degeneracy @ moments.entropy) * grid.measure,
             "mass_squared": m2,
@@ -176,9 +197,9 @@ class Observer:
             "step": np.nan,
         }
 
-    def first_source(self, after: Array, length: float) -> dict[str, Any]:
-        """S_ex^0 at the start [GeV fm^-4], from the squared masses after the first step."""
-        return {"source": source(self._start[0], after, length, self._start[1])}
+    def early_sources(self, state: State) -> list[dict[str, Any]]:
+        """S_ex^0 of the records before the second step, from masses up to that step."""
+        return [{"source": source(mass_rate(state, state.step - n), y)} for n, y in self._early]
 
     def quantities(self) -> dict[str, tuple[tuple[str, ...], str, str]]:
         """Dimensions, units and names of all that a record holds."""

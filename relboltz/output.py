@@ -64,6 +64,7 @@ def dataset(
     ds["process"] = ("process", [q.name for q in model.processes])
     ds["charge"] = ("charge", list(model.conserved))
     ds["axis"] = ("axis", AXES)
+    ds["axis2"] = ("axis2", AXES)
     ds["mu"] = ("mu", ["t", *AXES])
     ds["nu"] = ("nu", ["t", *AXES])
     ds["p"] = ("p", p, _attrs("GeV", "mean momentum of a shell"))

@@ -216,7 +216,7 @@ class Run:
         if grid.sites > 1:
             self.observer: Any = SpaceObserver(cast(Any, self.flight), kept.marginals)
         else:
-            self.observer = Observer(grid, model, self.start, self.flight.moments())
+            self.observer = Observer(grid, model, self.flight.moments())
 
     def _check_physics(self) -> None:
         """Predict the final state, and check matrix elements and accuracy before the first step."""
@@ -300,6 +300,10 @@ class Run:
             for leg in flight.advance(self.stops.next(flight.state.time)):
                 self._complete(leg.flows, leg.null_weight)
                 self._record()
+                if flight.state.step <= 2:  # rates of change need two steps
+                    sources = self.observer.early_sources(flight.state)
+                    for record, found in zip(self.records, sources, strict=False):
+                        record |= found
                 if progress is not None:
                     progress(self._progress(leg))
                 if interrupt:
@@ -337,8 +341,6 @@ class Run:
         state, moments = self.flight.state, self.flight.moments()
         record = self.observer.record(state, moments)
         self.records.append(record | self.flight.watch.since_last_record())
-        if len(self.records) == 2 and self.flight.first:  # the first record had no step behind it
-            self.records[0] |= self.observer.first_source(*self.flight.first)
 
     def _complete(self, flows: Flows | None, null_weight: float) -> None:
         """Rates of a recorded state are known once the next step has looked at it."""

@@ -325,7 +325,6 @@ class SpaceFlight:
         self.grid, self.model = engine.grid, engine.model
         self.watch = Watch()
         self.ledger = Ledger(self.grid, self.model)
-        self.first: tuple[Array, float] | None = None
         self.squares = np.column_stack([start.mass_squared, start.screening2])
         self._shells, self._final = shells, final
         self._parts = substeps(self.grid)
@@ -351,45 +350,67 @@ class SpaceFlight:
                 step=self.state.step + 1,
                 mass_squared=self.squares[:, :-1].copy(),
                 screening2=self.squares[:, -1].copy(),  # type: ignore[arg-type]
-                past=(past,),
+                past=(past, *self.state.past[:1]),
             )
-            self.first = self.first or (self.state.mass_squared, length)
             yield Leg(length, report.flows, report.null_weight)
 
     def _step(self, length: float) -> StepReport | None:
-        """One step; None if it has to be done again, shorter."""
+        """One step; None if it has to be done again, shorter.
+
+        The very first one is done twice: a trial tells how the masses change in its parts.
+        """
+        engine, past = self.engine, self._past
+        engine.save()
+        try:
+            if self._moving and not past[0]:
+                _, rates, _, _ = self._turns(length, past)
+                past = [[(rate, length)] for rate in rates]
+                engine.restore()
+            now, rates, passages, report = self._turns(length, past, self.control)
+        except BaseException:
+            engine.restore()  # the last state that stands is what is kept
+            raise
+        if report is None:
+            engine.restore()
+            return None
+        if not np.isfinite(now).all():
+            engine.restore()
+            raise RunError(f"the masses are not finite at t = {self.state.time:.6g} fm")
+        for kept, rate in zip(self._past, rates, strict=True):
+            kept[:] = [(rate, length), *kept[:1]]
+        self.squares = now
+        self.ledger.enter(passages)
+        return report
+
+    def _turns(
+        self,
+        length: float,
+        past: list[list[tuple[Array, float]]],
+        control: StepControl | None = None,
+    ) -> tuple[Array, list[Array], list[Passage], Collided | None]:
+        """All parts of a step: masses after it, their rates in its parts, what passed the walls.
+
+        The report is None if the control wants the step to be done again.
+        """
         engine, now = self.engine, self.squares
         passages: list[Passage] = []
         rates: list[Array] = []
         report: Collided | None = None
-        engine.save()
-        try:
-            for part, past in zip(self._parts, self._past, strict=True):
-                lasts = part.share * length
-                used = mean_during(now, lasts, length, past) if self._moving else now
-                if part.axis is not None:
-                    passages.append(engine.sweep(part.axis, lasts, used))
-                else:
-                    report = engine.collide(self.state.step, lasts, used)
-                    report = replace(report, tolerance=self.control.tolerance)
-                    check_finite(self.model, self.state.time, report.flows)
-                    if not self.control.learn(report):
-                        engine.restore()
-                        return None
-                after = engine.masses(now) if self._moving else now
-                rates.append((after - now) / lasts)
-                now = after
-        except BaseException:
-            engine.restore()  # the last state that stands is what is kept
-            raise
-        if not np.isfinite(now).all():
-            engine.restore()
-            raise RunError(f"the masses are not finite at t = {self.state.time:.6g} fm")
-        for past, rate in zip(self._past, rates, strict=True):
-            past[:] = [(rate, length), *past[:1]]
-        self.squares = now
-        self.ledger.enter(passages)
-        return report
+        for part, before in zip(self._parts, past, strict=True):
+            lasts = part.share * length
+            used = mean_during(now, lasts, length, before) if self._moving else now
+            if part.axis is not None:
+                passages.append(engine.sweep(part.axis, lasts, used))
+            else:
+                report = engine.collide(self.state.step, lasts, used)
+                report = replace(report, tolerance=self.control.tolerance)
+                check_finite(self.model, self.state.time, report.flows)
+                if control is not None and not control.learn(report):
+                    return now, rates, passages, None
+            after = engine.masses(now) if self._moving else now
+            rates.append((after - now) / lasts)
+            now = after
+        return now, rates, passages, report
 
     def evaluate(self) -> tuple[Flows, float]:
         """Flows of all processes in the state, and the part of collisions that is lost."""

@@ -17,17 +17,17 @@ from .collisions import Flows
 from .fits import Fits
 from .grid import PhaseSpace
 from .moments import Shells, SiteMoments, momentum_total
-from .observables import QUANTITIES, collision_rates, differences, integers
+from .observables import QUANTITIES, collision_rates, differences, integers, source
 from .space import SpaceFlight
-from .stepping import State, exact_sum
+from .stepping import State, exact_sum, mass_rate
 from .units import HBARC
 
 Array = NDArray[np.float64]
 
 LOCAL = (
-    "number", "energy_kinetic", "energy_by_species", "energy_total", "energy_momentum", "source",
-    "momentum", "entropy", "mass_squared", "screening_mass_squared", "temperature",
-    "chemical_potential", "velocity", "pressure_ratio",
+    "number", "energy_kinetic", "energy_by_species", "energy_total", "energy_momentum",
+    "momentum_flux", "source", "momentum", "entropy", "mass_squared", "screening_mass_squared",
+    "temperature", "chemical_potential", "velocity", "pressure_ratio",
 )  # fmt: skip
 """What has a value in every space cell; ``total_*`` is its average over the box."""
 WEIGHTED = {
@@ -80,8 +80,7 @@ class SpaceObserver:
         moments = flight.moments()
         self._charges = self._all_charges(moments)
         self._momentum = self._all_momentum(moments)
-        self._start_y = self._coupling(moments)
-        self._start_m2 = flight.state.mass_squared
+        self._early: list[tuple[int, Array]] = []
 
     def _coupling(self, moments: SiteMoments) -> Array:
         """Y of every site and species [GeV^2]."""
@@ -121,10 +120,8 @@ class SpaceObserver:
         tensor: Any = self._tensor(moments, state.unit)
         y = self._coupling(moments)
         field = 0.25 * ((m2 - model.constant_mass_squared) * y).sum(axis=1) / HBARC**3
-        source_term = np.full(grid.sites, np.nan)
-        if state.past:
-            before, _, length = state.past[0]
-            source_term = 0.5 * ((m2 - before) / length * y).sum(axis=1) / HBARC**3
+        if state.step < 2:
+            self._early.append((state.step, y))
         squares = np.column_stack([m2, state.screening2])
         energy = tensor[:, 0, 0]
         temperature, mu, velocity = self._fits.match(numbers, tensor[:, 0, 1:], energy, squares)
@@ -134,7 +131,10 @@ class SpaceObserver:
             "energy_by_species": weight * moments.sums[:, :, 0],
             "energy_total": energy - field,
             "energy_momentum": tensor,
-            "source": source_term,
+            "momentum_flux": np.einsum("sak,a->sk", moments.sums[:, :, 10:], weight).reshape(
+                -1, 3, 3
+            ),
+            "source": source(mass_rate(state), y),
             "momentum": tensor[:, 0, 1:],
             "entropy": moments.sums[:, :, 8] @ weight,
             "mass_squared": m2,
@@ -236,11 +236,10 @@ class SpaceObserver:
         }
         return {**space_quantities(), **extra}
 
-    def first_source(self, after: Array, length: float) -> dict[str, Any]:
-        """S_ex^0 at the start, from the squared masses after the first step."""
-        rate = (after - self._start_m2) / length
-        values = 0.5 * (rate * self._start_y).sum(axis=1) / HBARC**3
-        return {"source": self.grid.in_space(values), "total_source": _average(values)}
+    def early_sources(self, state: State) -> list[dict[str, Any]]:
+        """S_ex^0 of the records before the second step, from masses up to that step."""
+        values = [source(mass_rate(state, state.step - n), y) for n, y in self._early]
+        return [{"source": self.grid.in_space(v), "total_source": _average(v)} for v in values]
 
     def rates(self, flows: Flows, null_weight: float) -> dict[str, Any]:
         """Collision rates [fm^-4], averages over the box."""

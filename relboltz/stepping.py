@@ -202,6 +202,23 @@ def masses_ahead(state: State, length: float) -> NDArray[np.float64]:
     return np.array([mean_ahead(n, b, last, f, earlier, length) for n, b, f in rows])
 
 
+def mass_rate(state: State, ago: int = 0) -> NDArray[np.float64]:
+    """Rate of change of the squared masses [GeV^2 fm^-1], at the state or some steps ago.
+
+    Of the parabola through the masses of the state and those before the last two steps, which is
+    of second order; after the very first step of the straight line.
+    """
+    if not state.past:
+        return np.full_like(state.mass_squared, np.nan)
+    before, _, last = state.past[0]
+    rate = (state.mass_squared - before) / last
+    if len(state.past) < 2:
+        return rate
+    first, _, earlier = state.past[1]
+    bend = 2.0 * (rate - (before - first) / earlier) / (last + earlier)
+    return rate + bend * (0.5 * last - sum((last, earlier)[:ago]))
+
+
 class Stepper:
     """Advances states through collisions."""
 

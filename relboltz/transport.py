@@ -31,6 +31,8 @@ LANES = 8
 COURANT = 0.8
 """Largest part of a cell that a substep may empty: below 1 the upwind flux keeps f >= 0."""
 SAFE = 1.0 - 1e-12
+SMOOTH = 0.5
+"""Largest second difference of a row that is continued as a parabola, in parts of its last cell."""
 MOST_PASSES = 100
 
 
@@ -40,6 +42,12 @@ MOST_PASSES = 100
 def velocity(p, edge2, next_edge2, q2, m2):
     """[E(p+) - E(p-)]/dp: p a node, its squared edges, q2 the squared transverse momentum."""
     return 2.0 * p / (sqrt(edge2 + q2 + m2) + sqrt(next_edge2 + q2 + m2))
+
+
+def node_velocity(p, half, q2, m2):
+    """The same for a node p and half a spacing of its axis."""
+    low, high = p - half, p + half
+    return velocity(p, low * low, high * high, q2, m2)
 
 
 def force(edge2, q2, m2, next_m2, dx):
@@ -73,6 +81,42 @@ def reconstruct(a, b, c, d, e):
     value += w1 * (5.0 * c - b + 2.0 * d)
     value += w2 * (2.0 * c + 5.0 * d - e)
     return value / (6.0 * (w0 + w1 + w2))
+
+
+def extrapolated(a, b, c):
+    """Two cells that continue a row a, b, c: as a parabola; never below 0.
+
+    Where the row is not smooth, at a front or in a steep tail, they go on as far as it rose or fell
+    before, with a bend that does not turn it round.
+    """
+    first, slope = b - a, c - b
+    bend = slope - first
+    if abs(bend) > SMOOTH * c:
+        if first * slope <= 0.0:
+            return c, c
+        if abs(slope) > 2.0 * abs(first):
+            slope = 2.0 * first
+        most = 0.5 * abs(slope)
+        bend = min(max(bend, -most), most)
+    near = max(c + slope + bend, 0.0)
+    return near, max(near + slope + 2.0 * bend, 0.0)
+
+
+def reconstruct_at_wall(a, b, c, d, e, behind, ahead):
+    """``reconstruct`` where the first or last cells lie beyond an open wall, so many of them.
+
+    Nothing comes in: where particles come from there is vacuum. Where they go to they go on as
+    they came, because nothing out there can act on what is inside.
+    """
+    if behind > 0:
+        a = 0.0
+    if behind > 1:
+        b = 0.0
+    if ahead > 1:
+        d, e = extrapolated(a, b, c)
+    elif ahead > 0:
+        e, _ = extrapolated(b, c, d)
+    return max(reconstruct(a, b, c, d, e), 0.0)
 
 
 def limit(available, wanted):
@@ -134,13 +178,20 @@ def stencil_along(i, j, shape):
     """Five cells for what passes the lower x face of a cell; the third is where it comes from."""
     s = 1 if rightward(j, shape) else -1
     c = i - 1 if s > 0 else i
-    if shape[3] == OPEN and (i == 0 or i == shape[0]):
-        here = place(c, j, shape)  # beyond an open wall is what left through it
-        return here, here, here, here, here
     return (
         place(c - 2 * s, j, shape), place(c - s, j, shape), place(c, j, shape),
         place(c + s, j, shape), place(c + 2 * s, j, shape),
     )  # fmt: skip
+
+
+def outside_along(i, j, shape):
+    """How many cells of that stencil lie beyond an open wall: behind the third, and ahead of it."""
+    if shape[3] != OPEN:
+        return 0, 0
+    n = shape[0]
+    if rightward(j, shape):
+        return min(max(3 - i, 0), 2), min(max(i + 2 - n, 0), 2)
+    return min(max(i + 3 - n, 0), 2), min(max(2 - i, 0), 2)
 
 
 def stencil_up(i, j, shape, upward):
@@ -208,8 +259,8 @@ def truncated(flux, s):
 
 
 FUNCTIONS: list[Callable] = [
-    velocity, force, reconstruct, limit, transverse, spot, place, beside, next_site, rightward,
-    stencil_along, stencil_up, passes_along, passes_up, is_wall, mirrored, taken, given, allowed,
-    truncated,
+    velocity, node_velocity, force, reconstruct, extrapolated, reconstruct_at_wall, limit,
+    transverse, spot, place, beside, next_site, rightward, stencil_along, outside_along, stencil_up,
+    passes_along, passes_up, is_wall, mirrored, taken, given, allowed, truncated,
 ]  # fmt: skip
 """Callees before callers."""

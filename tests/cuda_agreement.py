@@ -104,8 +104,9 @@ def run(name: str) -> dict:
     gpu = rb.solve(model, grid, start, backend="cuda", precision="float64", **options)
     f, g = cpu.f.values, gpu.f.values
     same = ("number", "energy_total", "entropy", "mass_squared", "temperature", "spectrum",
-            "energy_momentum", "step", "noise", "null_weight", "rate", "rate_reverse", "source",
-            "limited_weight", "equilibrium_distance", "pressure_ratio")  # fmt: skip
+            "energy_momentum", "momentum_flux", "step", "noise", "null_weight", "rate",
+            "rate_reverse", "source", "limited_weight", "equilibrium_distance",
+            "pressure_ratio")  # fmt: skip
     apart = {}
     for key in same:
         a, b = cpu[key].values, gpu[key].values

@@ -193,5 +193,5 @@ def test_records_need_no_state_on_the_host():
     state = initial_state(grid, model, f)
     moments = measure(grid, model, state, Shells.of(grid), f)
     away = replace(state, number=np.empty(0, np.int64))
-    record = Observer(grid, model, away, moments).record(away, moments)
+    record = Observer(grid, model, moments).record(away, moments)
     assert record["number"][0] == pytest.approx(16 * f.sum() * grid.measure, rel=1e-12)

@@ -26,6 +26,7 @@ CONTRACT = {  # the names that users rely on
     "energy_kinetic": (("time",), "GeV fm^-3"),
     "energy_total": (("time",), "GeV fm^-3"),
     "energy_momentum": (("time", "mu", "nu"), "GeV fm^-3"),
+    "momentum_flux": (("time", "axis", "axis2"), "GeV fm^-3"),
     "source": (("time",), "GeV fm^-4"),
     "momentum": (("time", "axis"), "GeV fm^-3"),
     "entropy": (("time",), "fm^-3"),

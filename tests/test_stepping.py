@@ -15,6 +15,7 @@ from relboltz.stepping import (
     StepReport,
     fraction_bits,
     initial_state,
+    mass_rate,
     noise_sums,
 )
 
@@ -54,6 +55,18 @@ def test_the_extrapolated_mean_is_exact_for_parabolas():
     assert mean == pytest.approx(0.5 * (values[2] + values[3]), rel=1e-14)
     assert mean_ahead(2.0, 1.0, 0.1, 0.0, 0.0, 0.2) == pytest.approx(3.0)
     assert mean_ahead(1.0, 2.0, 0.1, 0.0, 0.0, 0.5) == pytest.approx(0.5)
+
+
+def test_the_rate_of_change_of_masses_is_exact_for_parabolas():
+    """Values 1 + t + t^2 at uneven times: at the state, one and two steps ago."""
+    _, state = begin()
+    now, before, first = (np.array([1 + t + t * t]) for t in (0.0, -0.1, -0.3))
+    past = ((before, 0.0, 0.1), (first, 0.0, 0.2))
+    state = replace(state, mass_squared=now, past=past)
+    rates = [float(mass_rate(state, ago)[0]) for ago in range(3)]
+    assert rates == pytest.approx([1.0, 0.8, 0.4], rel=1e-13)
+    assert mass_rate(replace(state, past=past[:1])) == pytest.approx(0.9)
+    assert np.isnan(mass_rate(replace(state, past=()))).all()
 
 
 class Twins(CpuBackend):

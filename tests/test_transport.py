@@ -164,6 +164,91 @@ def test_a_mirror_image_stays_a_mirror_image():
     assert np.abs(now - now[::-1, ::-1]).max() <= 20  # quanta: rounding is not mirrored
 
 
+def slab(n, shape, wide, axis=0):
+    """Free matter within 3 fm of the middle, after 2 and 4 fm, in a box so many times as wide.
+
+    Returns f (times, cells, nodes) within 3 fm, and the run there.
+    """
+    cells, widths = [1, 1, 1], [1.0, 1.0, 1.0]
+    cells[axis], widths[axis] = n * wide, 3.0 * wide
+
+    def start(x, y, z, px, py, pz):
+        place = (x, y, z)[axis]
+        e = np.sqrt(px**2 + py**2 + pz**2 + 0.25)
+        return np.where(np.abs(place) < 3, shape(place), 0.0) * np.exp(-e / 0.4)
+
+    momenta = [3, 3, 3]
+    momenta[axis] = 8
+    grid = rb.PhaseSpace(momenta, 2.0, cells, widths, "open")
+    ds = rb.solve(
+        free_gas(0), grid, {"a": start}, end=4.0, step=2.4 / n, every=2.0, snapshots=[2.0, 4.0],
+        backend="cpu", progress=False,
+    )  # fmt: skip
+    inside = {"xyz"[axis]: slice((wide - 1) * n // 2, (wide + 1) * n // 2)}
+    ds = ds.isel(inside)
+    return ds.f.values.reshape(2, n, -1), ds
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_matter_at_an_open_wall_expands_as_into_a_larger_box(axis):
+    """Nothing comes back: f, T and v in every cell are those of a box with its walls far away."""
+    (small, few), (large, many) = (slab(24, np.ones_like, wide, axis) for wide in (1, 3))
+    assert np.abs(small - large).max() < 1e-4 * large.max()
+    for name, tolerance in (("temperature", 1e-5), ("velocity", 1e-5)):
+        apart = np.abs(few[name].values - many[name].values)
+        assert np.nanmax(apart) < tolerance, name
+    assert float(few.velocity[-1, axis].max()) > 0.3
+
+
+def test_what_leaves_through_an_open_wall_leaves_at_third_order():
+    """A smooth slab that flows out, f of all cells against a box three times as wide."""
+    errors = []
+    for n in (12, 24, 48):
+        small, large = (
+            slab(n, lambda x: np.cos(np.pi * x / 6) ** 4, wide)[0] for wide in (1, 3)
+        )  # fmt: skip
+        errors.append(np.abs(small - large).max() / large.max())
+    orders = np.log2(np.array(errors[:-1]) / errors[1:])
+    assert (orders > 2.7).all() and errors[-1] < 5e-4, (errors, orders)
+
+
+def test_rows_go_on_beyond_a_wall_as_parabolas_and_never_below_zero():
+    """Exact for parabolas; a front that arrives and a steep tail make no extremum."""
+    row = [1 + 0.3 * x - 0.05 * x * x for x in range(5)]
+    assert transport.extrapolated(*row[:3]) == pytest.approx(row[3:], rel=1e-14)
+    for cells in ((0, 0, 1), (1, 1, 0), (0, 1, 0), (1, 0, 0)):
+        assert transport.extrapolated(*cells) == (cells[2], cells[2])
+    near, far = transport.extrapolated(1.0, 0.3, 0.05)
+    assert 0 <= far <= near <= 0.05
+    for cells in np.random.default_rng(1).random((1000, 3)) ** 4:
+        assert min(transport.extrapolated(*cells)) >= 0
+
+
+def test_vacuum_is_what_comes_in_through_an_open_wall():
+    """Cells beyond it count as empty where particles come from, as smooth where they go to."""
+    f = [0.5, 0.6, 0.7, 0.8, 0.9]
+    at_wall = transport.reconstruct_at_wall
+    assert at_wall(*f, 0, 0) == transport.reconstruct(*f)
+    assert at_wall(9.0, 9.0, *f[2:], 2, 0) == transport.reconstruct(0.0, 0.0, *f[2:])
+    assert at_wall(*f[:3], 9.0, 9.0, 0, 2) == pytest.approx(0.75)
+    assert at_wall(*f[:4], 9.0, 0, 1) == pytest.approx(0.75)
+    assert at_wall(1.0, 0.5, 0.0, 9.0, 9.0, 0, 2) >= 0
+
+
+@pytest.mark.parametrize("cells", [2, 3, 4, 7])
+def test_cells_beyond_an_open_wall_are_counted(cells):
+    """Of the five of a stencil, by hand, for both directions."""
+    shape = (cells, 2, 1, transport.OPEN, transport.CLOSED)
+    for i in range(cells + 1):
+        for j, sign in ((0, -1), (1, 1)):
+            centre = i - 1 if sign > 0 else i
+            beyond = [not 0 <= centre + sign * k < cells for k in range(-2, 3)]
+            if not beyond[2]:  # else nothing passes
+                found = transport.outside_along(i, j, shape)
+                assert found == (sum(beyond[:2]), sum(beyond[3:]))
+    assert transport.outside_along(0, 0, (*shape[:3], transport.PERIODIC, 0)) == (0, 0)
+
+
 @pytest.mark.parametrize("axis", [0, 1, 2])
 def test_a_beam_leaves_through_the_wall_it_flies_to(axis):
     """Wall and sign of momentum, axis by axis; the other walls see nothing."""

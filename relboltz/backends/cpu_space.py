@@ -11,7 +11,7 @@ from ..fits import FIT_SUMS, fit_sums
 from ..grid import PhaseSpace
 from ..masses import MassModel, site_masses
 from ..model import Model
-from ..moments import Shells, SiteMoments, measure_sites
+from ..moments import Shells, SiteMoments, halves_of, measure_sites
 from ..space import Collided, Passage, Pencils
 from ..stepping import Stepper, StepReport, capacities
 from .cpu import CpuBackend
@@ -173,9 +173,9 @@ class CpuSpace(Threads):
 
         def work(first: int, last: int) -> None:
             measure_sites(
-                self.number, self._unit, self._species, squares, grid.momenta, grid.packed,
-                shells.index, grid.rest_inverse_energy, final, first, last, room.totals,
-                *room.planes, room.shells, room.sums,
+                self.number, self._unit, self._species, squares, grid.momenta, halves_of(grid),
+                grid.packed, shells.index, grid.rest_inverse_energy, final, first, last,
+                room.totals, *room.planes, room.shells, room.sums,
             )  # fmt: skip
 
         self.each(work, grid.sites)

@@ -26,6 +26,7 @@ compiled = build(FUNCTIONS, scalar, {"floor": physics.floor})
 velocity = compiled.velocity
 force = compiled.force
 reconstruct = compiled.reconstruct
+reconstruct_at_wall = compiled.reconstruct_at_wall
 limit = compiled.limit
 transverse = compiled.transverse
 spot = compiled.spot
@@ -33,10 +34,10 @@ place = compiled.place
 beside = compiled.beside
 next_site = compiled.next_site
 stencil_along = compiled.stencil_along
+outside_along = compiled.outside_along
 stencil_up = compiled.stencil_up
 passes_along = compiled.passes_along
 passes_up = compiled.passes_up
-is_wall = compiled.is_wall
 mirrored = compiled.mirrored
 taken = compiled.taken
 given = compiled.given
@@ -73,6 +74,15 @@ def fluxes(w, along, up, m2, shape):
             here = spot(i, j, shape)
             a, b, c, d, e = stencil_along(i, j, shape)
             scale = along * passes_along(i, j, shape)
+            behind, ahead = outside_along(i, j, shape)
+            if behind + ahead > 0:
+                for k in range(lanes):
+                    edge = reconstruct_at_wall(
+                        w[STAGE, a + k], w[STAGE, b + k], w[STAGE, c + k], w[STAGE, d + k],
+                        w[STAGE, e + k], behind, ahead,
+                    )  # fmt: skip
+                    w[ALONG, here + k] = scale * w[SPEED, here + k] * edge
+                continue
             for k in range(lanes):
                 edge = reconstruct(
                     w[STAGE, a + k], w[STAGE, b + k], w[STAGE, c + k], w[STAGE, d + k],
@@ -132,16 +142,15 @@ def runge_kutta(w, along, up, m2, shape):
 @kernel
 def upwind_fluxes(w, along, up, m2, shape):
     """Upwind fluxes of the whole substep; the sums become what goes beyond them."""
-    n, m, lanes, wall, _ = shape
+    n, m, lanes, _, _ = shape
     for i in range(n + 1):
-        beyond = 0.0 if wall == OPEN and is_wall(i, shape) else 1.0
         for j in range(m):
             here, c = spot(i, j, shape), stencil_along(i, j, shape)[2]
             scale = along * passes_along(i, j, shape)
             for k in range(lanes):
                 flux = scale * w[SPEED, here + k] * w[NUMBER, c + k]
                 w[ALONG, here + k] = flux
-                w[SUM_ALONG, here + k] = beyond * (w[SUM_ALONG, here + k] - flux)
+                w[SUM_ALONG, here + k] -= flux
     for i in range(n):
         upward = m2[i] > m2[i + 2]
         for j in range(m + 1):
@@ -181,7 +190,7 @@ def limited_fluxes(w, strict, shape):
     """
     n, m, lanes, wall, _ = shape
     for i in range(n + 1):
-        outside = wall == OPEN and is_wall(i, shape)
+        from_outside, to_outside = wall == OPEN and i == 0, wall == OPEN and i == n
         for j in range(m):
             q, sign = mirrored(i, j, shape)
             here, face = spot(i, j, shape), spot(i, q, shape)
@@ -189,8 +198,10 @@ def limited_fluxes(w, strict, shape):
             for k in range(lanes):
                 more = w[SUM_ALONG, face + k]
                 s = allowed(
-                    more, w[SPEED, left + k], 1.0 if outside else w[FORCE, left + k],
-                    w[SPEED, right + k], 1.0 if outside else w[FORCE, right + k],
+                    more, 1.0 if from_outside else w[SPEED, left + k],
+                    1.0 if from_outside else w[FORCE, left + k],
+                    1.0 if to_outside else w[SPEED, right + k],
+                    1.0 if to_outside else w[FORCE, right + k],
                 )  # fmt: skip
                 if strict:
                     w[ALONG, here + k] = sign * truncated(more, s)

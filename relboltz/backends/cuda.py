@@ -80,7 +80,6 @@ class CudaFlight:
     ):
         self.backend, self.machine = backend, backend.machine
         self.watch = Watch()
-        self.first: tuple[NDArray[np.float64], float] | None = None
         self._start, self._shells = start, shells
         self._step_seconds = 0.0
         machine, model = self.machine, backend.model
@@ -141,9 +140,6 @@ class CudaFlight:
         watch.changed, watch.elapsed = x[k.CHANGED], x[k.TIME]
         watch.limited_max = max(watch.limited_max, x[k.LIMITED_MAX])
         self.machine.clamped = int(i[k.CLAMPED])
-        if self.first is None and watch.steps:
-            masses = x[self.machine.row(k.START)][:-1].copy()
-            self.first = masses, float(x[k.START_LENGTH])
         return int(i[k.STATUS])
 
     def _batch(self, stop: float) -> int:
@@ -152,7 +148,7 @@ class CudaFlight:
         ahead = math.ceil(min(room / length, 1000.0)) + 1
         if self._step_seconds > 0:
             ahead = min(ahead, max(1, int(LONGEST_BATCH / self._step_seconds)))
-        return 1 if engine.SIMULATED or not self.watch.steps else min(ahead, 64)
+        return 1 if engine.SIMULATED or self.watch.steps < 2 else min(ahead, 64)
 
     def advance(self, stop: float) -> Iterator[Leg]:
         """Step until the stop [fm]."""
@@ -214,7 +210,8 @@ class CudaFlight:
         grid, threads = machine.over_cells
         kernels.measure[grid, threads, machine.stream](
             machine.control, machine.scalars, machine.number, machine.species_numbers, machine.p2,
-            machine.packed, self._momentum, self._shell, machine.final, planes, shells, parts,
+            machine.packed, self._momentum, machine.geometry, self._shell, machine.final, planes,
+            shells, parts,
         )  # fmt: skip
         if machine.stream:
             machine.stream.synchronize()
@@ -224,6 +221,7 @@ class CudaFlight:
         return Moments(
             (x, y, z), shells.copy_to_host(), sums[:, k.ENERGY], sums[:, k.INVERSE],
             sums[:, k.XX : k.YZ + 1], sums[:, k.ENTROPY], distance,
+            sums[:, k.FLUX :],
         )  # fmt: skip
 
     def occupation(self) -> NDArray[np.float64]:

@@ -18,8 +18,10 @@ from .cuda_layout import (
     CELLS_Y,
     COUNTS,
     CURRENT,
+    DISTANCE,
     ENERGY,
     ENTROPY,
+    FLUX,
     GO,
     IMPORTANCE,
     INVERSE,
@@ -44,6 +46,7 @@ from .cuda_physics import (
     cuda,
     cumulated,
     expected,
+    flux_term,
     inverse_energy,
     largest_inverse,
     logarithms,
@@ -239,12 +242,13 @@ def update(control, scalars, number, species, p2, capacity, change, highest, spr
 
 
 @kernel
-def measure(control, scalars, number, species, p2, packed, momentum, shell, final, planes, shells,
-            moments):  # fmt: skip
+def measure(control, scalars, number, species, p2, packed, momentum, geometry, shell, final,
+            planes, shells, moments):  # fmt: skip
     """Sums of a state over planes and shells in whole numbers, and of its moments.
 
-    momentum : nodes along the three axes, one after the other, and planes in the same order
-    moments : per block: Sum f E, f/E, f p p/E, entropy, |f - f_final|
+    momentum : nodes along the three axes, one after the other, and planes in the same order;
+        geometry : counts and spacings of the nodes
+    moments : per block: Sum f E, f/E, f p p/E, entropy, |f - f_final|, f p u
     """
     shared = cuda.shared.array(THREADS, float64)
     t, a = cuda.threadIdx.x, cuda.blockIdx.y
@@ -252,6 +256,7 @@ def measure(control, scalars, number, species, p2, packed, momentum, shell, fina
     n, nx, ny = control[NODES], control[CELLS_X], control[CELLS_Y]
     f = 0.0
     e = 0.0
+    m2 = 0.0
     inverse = 0.0
     x = 0.0
     y = 0.0
@@ -299,8 +304,10 @@ def measure(control, scalars, number, species, p2, packed, momentum, shell, fina
             value = f * y * z * inverse
         elif which == ENTROPY:
             value = entropy
-        else:
+        elif which == DISTANCE:
             value = distance
+        elif i < n:
+            value = f * flux_term(which - FLUX, x, y, z, m2, geometry)
         value = block_sum(shared, value)
         if t == 0:
             moments[block, which] = value

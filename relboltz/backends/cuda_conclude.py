@@ -74,8 +74,6 @@ from .cuda_layout import (
     SCREENING,
     SIZE,
     STANDS,
-    START,
-    START_LENGTH,
     STATUS,
     STEP,
     STOP,
@@ -422,10 +420,6 @@ def settle(control, scalars, totals, work, width, outcome):
         if control[THERMAL] != 0:
             for a in range(width):
                 scalars[ROWS + NOW * width + a] = work[a]
-        if control[STEP] == 1:
-            scalars[START_LENGTH] = scalars[LENGTH]
-            for a in range(width):
-                scalars[ROWS + START * width + a] = scalars[ROWS + NOW * width + a]
     if control[STATUS] == GO:
         plan(control, scalars, width)
 

@@ -37,12 +37,11 @@ AGAIN, STANDS, TRIED = 0, 1, 2
 (TIME, STOP, NEAR, LENGTH, WANTED, TOLERANCE, UNIT, LAST_LENGTH, NULL, LIMITED, ERROR, RATIO,
  NOISE, SCATTER, SIZE, NULL_MAX, LIMITED_SUM, LIMITED_MAX, P2_MIN, AT_REST, SCALE, SCREENING,
  PAST_1, PAST_2, CELL, EKT, RATES_NULL,
- START_LENGTH, P2_NEXT, CHANGED) = range(30)  # fmt: skip
+ P2_NEXT, CHANGED) = range(29)  # fmt: skip
 ROWS = 32
-"""Where the rows begin: used in this step, of the state, before the last step, before that,
-after the very first step."""
-USED, NOW, BEFORE, FIRST, START = range(5)
-MASS_ROWS = 5
+"""Where the rows begin: used in this step, of the state, before the last step, before that."""
+USED, NOW, BEFORE, FIRST = range(4)
+MASS_ROWS = 4
 
 # --- channels -----------------------------------------------------------------------------------
 
@@ -66,5 +65,6 @@ LARGEST_SUM = 2.0**SUM_BITS
 
 # --- moments: what is summed over a state -------------------------------------------------------
 
-(ENERGY, INVERSE, XX, YY, ZZ, XY, XZ, YZ, ENTROPY, DISTANCE) = range(10)
-MOMENTS = 10
+(ENERGY, INVERSE, XX, YY, ZZ, XY, XZ, YZ, ENTROPY, DISTANCE, FLUX) = range(11)
+"""From FLUX on: p_i u_j, j varies fastest."""
+MOMENTS = 19

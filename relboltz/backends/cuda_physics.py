@@ -11,7 +11,7 @@ from collections.abc import Callable
 import numpy as np
 from numba import float64
 
-from .. import collisions, control, elementary, masses
+from .. import collisions, control, elementary, masses, transport
 from ..compiling import build
 from ..philox import HALF, M0, M1, W0, W1
 from .cuda_engine import SIMULATED, adder, device_function, instruction, toolkit
@@ -41,6 +41,7 @@ if SIMULATED:
     flow_single = physics.flow
     control_functions = build(CONTROL, lambda function: function)
     eliminate = masses.eliminate
+    speed = transport.node_velocity
 else:
     libdevice = cuda.libdevice
 
@@ -105,6 +106,7 @@ else:
     ).flow
     control_functions = build(CONTROL, device_function)
     eliminate = device_function(masses.eliminate)
+    speed = build([transport.velocity, transport.node_velocity], device_function).node_velocity
 
 WORD = np.uint64 if SIMULATED else np.uint32
 """Type of the words that Philox takes."""
@@ -185,6 +187,16 @@ def block_sums(shared, row):
 def inverse_energy(p2, m2, at_rest):
     """1/E at a node; a massless one at rest takes its cell average."""
     return inverse_of(math.sqrt(p2 + m2), at_rest)
+
+
+@piece
+def flux_term(which, x, y, z, m2, geometry):
+    """p_i u_j of a node; which = 3 i + j, spacings begin at geometry[3]."""
+    i, j = which // 3, which % 3
+    p = x if i == 0 else (y if i == 1 else z)
+    along = x if j == 0 else (y if j == 1 else z)
+    q2 = (0.0 if j == 0 else x * x) + (0.0 if j == 1 else y * y) + (0.0 if j == 2 else z * z)
+    return p * speed(along, 0.5 * geometry[3 + j], q2, m2)
 
 
 @piece

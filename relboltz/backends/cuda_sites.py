@@ -18,6 +18,7 @@ from .cuda_layout import (
     DISTANCE,
     ENERGY,
     ENTROPY,
+    FLUX,
     GO,
     INVERSE,
     MOMENTS,
@@ -33,7 +34,7 @@ from .cuda_layout import (
     YZ,
     ZZ,
 )
-from .cuda_physics import block_sum, cuda, inverse_energy, packed_index
+from .cuda_physics import block_sum, cuda, flux_term, inverse_energy, packed_index
 
 FIT_ROOM = FIT_SUMS * THREADS
 thermal_terms = terms if SIMULATED else device_function(terms)
@@ -156,11 +157,12 @@ def fit_sums(theta, squares, which, species, p2, packed, momentum, geometry, sum
 
 
 @kernel
-def measure_sites(control, scalars, number, species, squares, p2, packed, momentum, shell, final,
-                  totals, planes, shells, sums):  # fmt: skip
+def measure_sites(control, scalars, number, species, squares, p2, packed, momentum, geometry,
+                  shell, final, totals, planes, shells, sums):  # fmt: skip
     """Sums over the nodes of one species at one site; arguments as of ``moments.measure_sites``.
 
-    momentum : nodes along the three axes, one after the other, and planes in the same order
+    momentum : nodes along the three axes, one after the other, and planes in the same order;
+        geometry : counts and spacings of the nodes
     """
     whole = cuda.shared.array(THREADS, int64)
     shared = cuda.shared.array(THREADS, float64)
@@ -213,6 +215,8 @@ def measure_sites(control, scalars, number, species, squares, p2, packed, moment
                 part += (eta * full * math.log(full) if eta != 0.0 else f) - f * math.log(f)
             elif which == DISTANCE:
                 part += abs(f - final[a * n + i])
+            elif which >= FLUX:
+                part += f * flux_term(which - FLUX, x, y, z, m2, geometry)
         part = block_sum(shared, part)
         if t == 0:
             sums[row, which] = part

@@ -406,14 +406,14 @@ class CudaSpace(Threads):
             whole.copy_to_device(np.zeros(whole.shape, np.int64))
         sites_kernels.measure_sites[rows, k.THREADS, machine.stream](
             machine.control, machine.scalars, machine.number, machine.species_numbers,
-            self._squares, machine.p2, machine.packed, momentum, shell, end, totals, planes,
-            in_shells, sums,
+            self._squares, machine.p2, machine.packed, momentum, machine.geometry, shell, end,
+            totals, planes, in_shells, sums,
         )  # fmt: skip
         self._wait()
         x, y, z = np.split(planes.copy_to_host(), np.cumsum(cells)[:-1], axis=1)
         found = sums.copy_to_host().reshape(grid.sites, machine.species, SUMS)
         if not np.isfinite(final).all():
-            found[:, :, -1] = np.nan
+            found[:, :, k.DISTANCE] = np.nan
         return SiteMoments(
             totals.copy_to_host().reshape(grid.sites, -1), (x, y, z),
             in_shells.copy_to_host().reshape(grid.sites, machine.species, -1), found,

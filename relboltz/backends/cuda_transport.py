@@ -42,6 +42,7 @@ compiled = build(FUNCTIONS, (lambda function: function) if SIMULATED else device
 velocity = compiled.velocity
 force = compiled.force
 reconstruct = compiled.reconstruct
+reconstruct_at_wall = compiled.reconstruct_at_wall
 limit = compiled.limit
 transverse = compiled.transverse
 spot = compiled.spot
@@ -49,10 +50,10 @@ place = compiled.place
 beside = compiled.beside
 next_site = compiled.next_site
 stencil_along = compiled.stencil_along
+outside_along = compiled.outside_along
 stencil_up = compiled.stencil_up
 passes_along = compiled.passes_along
 passes_up = compiled.passes_up
-is_wall = compiled.is_wall
 mirrored = compiled.mirrored
 taken = compiled.taken
 given = compiled.given
@@ -99,10 +100,17 @@ def fluxes(w, along, up, m2, shape):
         i, j, lane = cell_of(k, m, lanes)
         here = spot(i, j, shape) + lane
         a, b, c, d, e = stencil_along(i, j, shape)
-        edge = reconstruct(
-            w[STAGE, a + lane], w[STAGE, b + lane], w[STAGE, c + lane], w[STAGE, d + lane],
-            w[STAGE, e + lane],
-        )  # fmt: skip
+        behind, ahead = outside_along(i, j, shape)
+        if behind + ahead > 0:
+            edge = reconstruct_at_wall(
+                w[STAGE, a + lane], w[STAGE, b + lane], w[STAGE, c + lane], w[STAGE, d + lane],
+                w[STAGE, e + lane], behind, ahead,
+            )  # fmt: skip
+        else:
+            edge = reconstruct(
+                w[STAGE, a + lane], w[STAGE, b + lane], w[STAGE, c + lane], w[STAGE, d + lane],
+                w[STAGE, e + lane],
+            )  # fmt: skip
         w[ALONG, here] = along * passes_along(i, j, shape) * w[SPEED, here] * edge
     for k in range(cuda.threadIdx.x, n * (m + 1) * lanes, SWEEPERS):
         i, j, lane = cell_of(k, m + 1, lanes)
@@ -142,15 +150,14 @@ def advance(w, along, up, part, shape):
 @piece
 def upwind_fluxes(w, along, up, m2, shape):
     """Upwind fluxes of the whole substep; the sums become what goes beyond them."""
-    n, m, lanes, wall, _ = shape
+    n, m, lanes, _, _ = shape
     for k in range(cuda.threadIdx.x, (n + 1) * m * lanes, SWEEPERS):
         i, j, lane = cell_of(k, m, lanes)
         here = spot(i, j, shape) + lane
-        beyond = 0.0 if wall == OPEN and is_wall(i, shape) else 1.0
         c = stencil_along(i, j, shape)[2] + lane
         flux = along * passes_along(i, j, shape) * w[SPEED, here] * w[NUMBER, c]
         w[ALONG, here] = flux
-        w[SUM_ALONG, here] = beyond * (w[SUM_ALONG, here] - flux)
+        w[SUM_ALONG, here] -= flux
     for k in range(cuda.threadIdx.x, n * (m + 1) * lanes, SWEEPERS):
         i, j, lane = cell_of(k, m + 1, lanes)
         here = spot(i, j, shape) + lane
@@ -187,11 +194,12 @@ def limited_fluxes(w, strict, shape):
         q, sign = mirrored(i, j, shape)
         here, face = spot(i, j, shape) + lane, spot(i, q, shape) + lane
         left, right = place(i - 1, q, shape) + lane, place(i, q, shape) + lane
-        outside = wall == OPEN and is_wall(i, shape)
+        from_outside, to_outside = wall == OPEN and i == 0, wall == OPEN and i == n
         more = w[SUM_ALONG, face]
         s = allowed(
-            more, w[SPEED, left], 1.0 if outside else w[FORCE, left], w[SPEED, right],
-            1.0 if outside else w[FORCE, right],
+            more, 1.0 if from_outside else w[SPEED, left],
+            1.0 if from_outside else w[FORCE, left], 1.0 if to_outside else w[SPEED, right],
+            1.0 if to_outside else w[FORCE, right],
         )  # fmt: skip
         if strict:
             w[ALONG, here] = sign * truncated(more, s)
