@@ -60,7 +60,7 @@ def prepare(control, scalars, squares, given, number, species, highest, p2, tabl
             tiles, first_site):  # fmt: skip
     """Logarithms and importance of every cell; clears what the step will add up.
 
-    squares : squared masses of the species and of the screening, site after site
+    squares : squared masses of the species and of the screenings at every site
     given : f of every cell, and the largest of every species, to be used instead of the state
         if it has entries
     species : degeneracy, statistics of each; prefix : whole weights of the nodes before, in a tile
@@ -86,7 +86,7 @@ def prepare(control, scalars, squares, given, number, species, highest, p2, tabl
         change[control[CHANGE], cell] = 0
         change[2, cell] = 0
         if control[IMPORTANCE] != 0:
-            m2 = squares[site * (kinds + 1) + a]
+            m2 = squares[site, a]
             top = highest[control[CURRENT], row] * scale
             if given.size > 0:
                 top = given[kinds * n + a]
