@@ -25,6 +25,7 @@ from .cuda_layout import (
     INVERSE,
     LAST_LENGTH,
     LENGTH,
+    MASS_ROWS,
     MOMENTS,
     NODES,
     NOW,
@@ -287,7 +288,7 @@ def measure(control, scalars, number, species, p2, packed, momentum, shell, fina
         x, y, z = momentum[ix], momentum[iy], momentum[iz]
         eta = species[a, 1]
         f = held * (scalars[UNIT] / species[a, 0])
-        m2 = scalars[ROWS + NOW * (species.shape[0] + 1) + a]
+        m2 = scalars[ROWS + NOW * ((scalars.size - ROWS) // MASS_ROWS) + a]
         e = math.sqrt(p2[i] + m2)
         inverse = inverse_energy(p2[i], m2, scalars[AT_REST])
         if f > 0.0:
