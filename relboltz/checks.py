@@ -152,7 +152,7 @@ def weigh_negative(
     if not processes:
         return
     part = Model(model.species, [model.processes[i] for i in processes], screening=model.screening)
-    backend = CpuBackend(grid, part, Sampling(samples=max(1, math.ceil(DRAWN / grid.size))))
+    backend = CpuBackend(grid, part, Sampling(samples=max(1, math.ceil(DRAWN / grid.size))), 1)
     weights = backend.negative_weight(Draw(0, *squares), f.ravel())
     worst = int(weights.argmax())
     if weights[worst] > LARGEST_NEGATIVE:

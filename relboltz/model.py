@@ -307,7 +307,10 @@ class Model:
         if len(set(self.names)) != len(self.names):
             raise InputError(f"species names must differ: {', '.join(self.names)}")
         for name in self.screening.exchange:
-            self.indices(name, "screening.exchange")
+            if name not in self.names:
+                raise InputError(
+                    f"unknown species screening.exchange.{name}; {suggest(name, self.names)}"
+                )
         for row in self.screenings:
             if row.coupling is not None and len(row.coupling) != len(self.species):
                 raise InputError(
