@@ -5,14 +5,16 @@ from __future__ import annotations
 import math
 import os
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from . import equilibrium
+from .backends.cpu import CpuBackend
 from .backends.matrix_elements import Elements
+from .collisions import Draw, Sampling, element_flaw, illegal
 from .control import CHANGE, STABLE
 from .equilibrium import Equilibrium
 from .errors import AccuracyWarning, InputError, depth_of_user, negative_element
@@ -26,6 +28,8 @@ from .stepping import State
 from .units import HBARC
 from .watching import Seen
 
+Squares = tuple[NDArray[np.float64], NDArray[np.float64]]
+"""Squared masses of the species, and squared screening masses [GeV^2]."""
 ACCEPTED_LOSS = 0.01
 """Part of a state that may lie outside the box before a warning."""
 ACCEPTED_RELAXATION = 0.05
@@ -38,6 +42,13 @@ NOTABLE_NOISE = 0.2
 ACCEPTED_LIMITED = 0.01
 ACCEPTED_NULL = 0.03
 ACCEPTED_DRIFT = 1e-3
+ACCEPTED_NEGATIVE, LARGEST_NEGATIVE = 0.01, 0.5
+"""Weight of negative matrix elements, relative to the others of a process: warned of, refused."""
+NEGATIVE_REMEDY = (
+    "Lower model.alpha_s, or use thermal masses, or masses of the order of the screening mass"
+)
+DRAWN = 20000
+"""Events of a process that are drawn to weigh negative matrix elements before a run."""
 FEWEST_ODD = 21
 """Odd numbers of momentum cells below this leave too much matter at rest in space."""
 HOST_COPIES = 4
@@ -47,14 +58,19 @@ LARGEST_BOX = 50.0
 
 
 def check_model(
-    elements: Elements, grid: PhaseSpace, mass_squared: NDArray[np.float64], screening2: float
-) -> None:
+    elements: Elements,
+    grid: PhaseSpace,
+    mass_squared: NDArray[np.float64],
+    screening2: NDArray[np.float64],
+) -> list[int]:
     """Refuse matrix elements with a pole, or that are negative or undefined over a range.
 
     Every process is evaluated on a grid of s (from threshold to the largest the box admits) and
-    of the scattering angle, with the masses given.
+    of the scattering angle, with the masses given. Returns those of this package's own rows that
+    are negative somewhere: whether that matters is for ``weigh_negative`` to say.
     """
     model = elements.model
+    negative = []
     largest = math.sqrt(float(grid.momentum_squared.max()))
     for index, process in enumerate(model.processes):
         m2 = tuple(float(mass_squared[model.index(leg)]) for leg in process.legs)
@@ -69,12 +85,15 @@ def check_model(
         e3 = (s + m2[2] - m2[3]) / (2 * np.sqrt(s))
         t = m2[0] + m2[2] - 2 * e1 * e3 + 2 * k_in * k_out * cosine
         u = sum(m2) - s - t
-        _check_poles(process, t, u, screening2, model.screening.ekt)
+        _check_poles(process, t, u, float(screening2[0]), model.screening.ekt)
         q2 = k_in**2 + k_out**2 - 2 * k_in * k_out * cosine
         qu2 = k_in**2 + k_out**2 + 2 * k_in * k_out * cosine
         flat = [np.broadcast_to(v, t.shape).ravel() for v in (s, t, q2, qu2)]
         values = elements.evaluate(index, flat[0], flat[1], m2, screening2, flat[2], flat[3])
         _check_values(process, values, flat[0], flat[1], sum(m2))
+        if (values < 0).any():
+            negative.append(index)
+    return negative
 
 
 def _check_poles(
@@ -84,23 +103,19 @@ def _check_poles(
     screening2: float,
     ekt: bool,
 ) -> None:
-    """A screened propagator must not vanish: t and u stay below the squared screening mass.
+    """A propagator must not vanish inside phase space: t and u stay below the screening mass.
 
-    By 2 %, because masses move during a run.
+    At its very edge, where t or u reaches the pole at threshold only, it may.
     """
-    near, at_zero = 0.98 * screening2, 1e-9 if ekt else 0.98 * screening2
+    kinds = ("regulated",) if ekt else ("regulated", "screened", "exchanged")
     for name, values in (("t", t), ("u", u)):
-        limits = []
-        if f"{name}_screened" in process.arguments:
-            limits.append(at_zero)
-        if f"{name}_regulated" in process.arguments or name == process.peak:
-            limits.append(near)
-        highest, limit = float(values.max()), min(limits, default=np.inf)
-        if highest > limit:
+        asked = any(f"{name}_{kind}" in process.arguments for kind in kinds)
+        highest = float(values.max())
+        if (asked or name == process.peak) and highest > screening2:
             raise InputError(
                 f"process {process.name} has a pole: with these masses {name} reaches "
-                f"{highest:.4g} GeV^2, at or beyond the screening mass squared of "
-                f"{0.0 if limit == 1e-9 else screening2:.4g} GeV^2; "
+                f"{highest:.4g} GeV^2, beyond the screening mass squared of "
+                f"{screening2:.4g} GeV^2; "
                 "bring the masses of its species closer together or raise model.screening"
             )
 
@@ -112,21 +127,57 @@ def _check_values(
     t: NDArray[np.float64],
     sum_m2: float,
 ) -> None:
-    finite = np.isfinite(values)
-    worst = int(np.argmin(np.where(finite, values, -np.inf)))
-    scale = float(np.abs(values[finite]).max()) if finite.any() else 0.0
-    if finite.all() and values[worst] >= -1e-9 * scale:
+    """Refuse what no chunk of events may have; the same rule as while running."""
+    flaws = np.array([element_flaw(value, float(process.built_in)) for value in values.tolist()])
+    if not illegal(flaws.sum(), values[(flaws == 0) & (values > 0)].sum()):
         return
+    worst = int(np.argmax(flaws))
     at = (float(s[worst]), float(t[worst]), sum_m2 - float(s[worst]) - float(t[worst]))
     error = negative_element(process.name, float(values[worst]), *at)
-    part = float(np.mean(~(values >= -1e-9 * scale)))
-    text = f"{error} (it fails at {100 * part:.0f} % of the s and t that were tried)"
-    if process.matrix_element.__module__ == "relboltz.qcd":
-        text += (
-            ". Masses and screening do not fit together: use thermal masses, or masses of the "
-            "order of the screening mass"
+    part = float(np.mean(flaws > 0))
+    raise InputError(f"{error} (it fails at {100 * part:.0f} % of the s and t that were tried)")
+
+
+def weigh_negative(
+    grid: PhaseSpace,
+    model: Model,
+    processes: Sequence[int],
+    f: NDArray[np.float64],
+    squares: Squares,
+    said: list[str],
+) -> None:
+    """Refuse, or warn of, rows of the table that screening makes negative too often in a state.
+
+    processes : those to look at; squares : masses and screening mass. By the weight that drawn
+    events have in the collision term.
+    """
+    if not processes:
+        return
+    part = Model(model.species, [model.processes[i] for i in processes], screening=model.screening)
+    backend = CpuBackend(grid, part, Sampling(samples=max(1, math.ceil(DRAWN / grid.size))), 1)
+    weights = backend.negative_weight(Draw(0, *squares), f.ravel())
+    worst = int(weights.argmax())
+    if weights[worst] > LARGEST_NEGATIVE:
+        raise InputError(
+            f"process {part.processes[worst].name}: screening makes |M|^2 negative where it "
+            f"weighs {100 * weights[worst]:.0f} % of the rest: masses and screening do not fit "
+            f"together. {NEGATIVE_REMEDY}"
         )
-    raise InputError(text)
+    warn_of_negative(part, weights, said)
+
+
+def warn_of_negative(model: Model, weights: NDArray[np.float64], said: list[str]) -> None:
+    """Warn of matrix elements that screening makes negative, once in a run."""
+    worst = int(np.nan_to_num(weights).argmax()) if len(weights) else 0
+    words = "screening makes |M|^2 negative, which counts as 0"
+    if not len(weights) or any(words in text for text in said):
+        return
+    if weights[worst] > ACCEPTED_NEGATIVE:
+        warn(
+            f"process {model.processes[worst].name}: {words}: {100 * weights[worst]:.1f} % of the "
+            f"rest, so that its rate is uncertain by that much. {NEGATIVE_REMEDY}",
+            said,
+        )
 
 
 def warn(text: str, said: list[str]) -> None:
@@ -139,7 +190,7 @@ def warn(text: str, said: list[str]) -> None:
 def warn_of_setup(
     grid: PhaseSpace,
     model: Model,
-    squares: tuple[NDArray[np.float64], float],
+    squares: Squares,
     predicted: Equilibrium,
     said: list[str],
     leaks: bool = False,
@@ -148,9 +199,9 @@ def warn_of_setup(
 
     leaks : no final state is expected
     """
-    mass_squared, screening2 = squares
+    mass_squared, _ = squares
     coarsest = max(grid.spacing)
-    mass, what = _smallest_scale(model, mass_squared, screening2)
+    mass, what = _smallest_scale(model, squares)
     if coarsest > 0.5 * mass * (1 + 1e-9):
         warn(
             f"the grid is coarse: spacing {coarsest:.3g} GeV > {what}/2 = {0.5 * mass:.3g} GeV; "
@@ -206,7 +257,7 @@ def warn_of_setup(
 def warn_of_box(
     grid: PhaseSpace,
     model: Model,
-    squares: tuple[NDArray[np.float64], float],
+    squares: Squares,
     predicted: Equilibrium,
     reach: Reach | None,
     said: list[str],
@@ -229,7 +280,7 @@ def warn_of_box(
     if relaxation > ACCEPTED_RELAXATION:
         wanted = rounded_up(reach.half_width(WANTED_RELAXATION))
         larger = PhaseSpace(grid.momentum_cells, [max(w, wanted) for w in widths])
-        needed = 0.5 * _smallest_scale(model, *squares)[0]
+        needed = 0.5 * _smallest_scale(model, squares)[0]
         kept = max(grid.spacing) <= needed
         cells = _cells(larger, max(grid.spacing) if kept else needed)
         warn(
@@ -247,16 +298,15 @@ def rounded_up(half_width: float) -> float:
     return math.ceil(half_width * 20 - 1e-9) / 20
 
 
-def _smallest_scale(
-    model: Model, mass_squared: NDArray[np.float64], screening2: float
-) -> tuple[float, str]:
+def _smallest_scale(model: Model, squares: Squares) -> tuple[float, str]:
     """What the spacing must resolve [GeV], and its name: the gluon mass, the peak in t."""
+    mass_squared, screening2 = squares
     scales = [(np.inf, "")]
     if "g" in model.names and mass_squared[model.index("g")] > 0:
         scales.append((math.sqrt(mass_squared[model.index("g")]), "m_g"))
     if any(process.peak == "t" for process in model.processes):
         factor = EKT_OVER_GLUON if model.screening.ekt else 1.0
-        scales.append((math.sqrt(max(screening2 / factor, 0.0)), "screening mass"))
+        scales.append((math.sqrt(max(float(screening2[0]) / factor, 0.0)), "screening mass"))
     return min(scales, key=lambda scale: scale[0])
 
 
@@ -380,11 +430,11 @@ def leaks(grid: PhaseSpace) -> bool:
     return any(grid.boundary[axis] == "open" for axis in grid.moving_axes)
 
 
-def typical_masses(start: State, moments: SiteMoments) -> tuple[NDArray[np.float64], float]:
-    """Squared masses and screening mass as the average particle has them."""
+def typical_masses(start: State, moments: SiteMoments) -> Squares:
+    """Squared masses and screening masses as the average particle has them."""
     weight = moments.totals.sum(axis=1, dtype=float)
     weight /= weight.sum()
-    return weight @ start.mass_squared, float(weight @ np.asarray(start.screening2))
+    return weight @ start.mass_squared, weight @ start.screening2
 
 
 def check_host_memory(grid: PhaseSpace, model: Model) -> None:
@@ -404,11 +454,11 @@ def check_host_memory(grid: PhaseSpace, model: Model) -> None:
         )
 
 
-def extreme_masses(start: State) -> list[tuple[NDArray[np.float64], float]]:
-    """Masses and screening mass where the latter is largest, and where it is smallest."""
-    scale = np.asarray(start.screening2) + start.mass_squared.max(axis=1)
+def extreme_masses(start: State) -> list[Squares]:
+    """Masses and screening masses where the first of these is largest, and where it is smallest."""
+    scale = start.screening2[:, 0] + start.mass_squared.max(axis=1)
     places = (int(scale.argmax()), int(scale.argmin()))
-    return [(start.mass_squared[i], float(start.screening2[i])) for i in places]
+    return [(start.mass_squared[i], start.screening2[i]) for i in places]
 
 
 def predict_from(grid: PhaseSpace, model: Model, f: NDArray[np.float64]) -> Equilibrium:

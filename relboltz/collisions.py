@@ -7,7 +7,7 @@ sampling. With x = ln(f_a f_b F_c F_d) and y = ln(F_a F_b f_c f_d) the net flow 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import ceil, exp, expm1, log, log1p, log2
 
 import numpy as np
@@ -22,7 +22,7 @@ MORE_WORDS = 1 << 20
 LARGEST_ELEMENT = 1e300
 """A matrix element at or beyond this is not a number."""
 ACCEPTED_FLAW = 1e-9
-"""Negative matrix elements that are rounding: smaller than this part of the positive ones."""
+"""Negative matrix elements that are rounding: their sum is below this part of the positive ones."""
 SETS = 2
 """Independent estimates of C that the events of a step make up: see ``stepping``."""
 FLOOR = -690.0
@@ -57,11 +57,23 @@ def flow(x, y):
     return (-change, larger) if d > 0.0 else (change, larger + change)
 
 
-def element_flaw(value):
-    """How far a matrix element is from legal: 0 if it is; -value below 0; huge if undefined."""
+def element_flaw(value, clamps):
+    """How far a matrix element is from legal: 0 if it is; -value below 0; huge if undefined.
+
+    clamps : 1 where one below 0 counts as 0 (``Process.built_in``), else 0
+    """
     if not abs(value) < LARGEST_ELEMENT:
         return LARGEST_ELEMENT
-    return -value if value < 0.0 else 0.0
+    return -value if value < 0.0 and clamps == 0.0 else 0.0
+
+
+def illegal(flaws, legal):
+    """Whether the matrix elements of a set of events must stop a run.
+
+    flaws, legal : sums over the set of ``element_flaw`` and of all |M|^2 > 0. A set is a chunk of
+    the CPU, a block of a GPU (the same events), or what is tried before a run.
+    """
+    return not flaws <= ACCEPTED_FLAW * legal
 
 
 def nearest_integer(x):
@@ -101,9 +113,15 @@ class Draw:
 
     step: int
     mass_squared: NDArray[np.float64]
-    screening2: float
+    screening2: NDArray[np.float64]
+    """As ``Model.screening_squared`` has them."""
     site: int = 0
     """Number of the space cell among all of the run."""
+
+    @classmethod
+    def of(cls, step: int, squares: NDArray[np.float64], species: int, site: int = 0) -> Draw:
+        """From one row of squared masses: of so many species, then of the screenings."""
+        return cls(step, squares[:species], squares[species:], site)
 
 
 @dataclass(frozen=True)
@@ -116,6 +134,16 @@ class Flows:
     """Sum of all events' |net| flows."""
     refused: float
     """What limits took of it."""
+    signed: NDArray[np.float64] = field(default_factory=lambda: np.zeros((2, 0)))
+    """Weight of physical collisions drawn with |M|^2 above and, counted as 0, below 0."""
+
+    @property
+    def negative_weight(self) -> NDArray[np.float64]:
+        """What counts as 0 because |M|^2 is below 0, relative to what is above, per process."""
+        if not self.signed.size:
+            return np.zeros(len(self.forward))
+        above, below = self.signed
+        return below / np.maximum(above, 1e-300)
 
 
 @dataclass(frozen=True)

@@ -102,7 +102,7 @@ class Fits:
         """T (sites), mu (sites, species) [GeV] and velocity (sites, 3); NaN where there is none.
 
         numbers (sites, species) [fm^-3], momentum (sites, 3) and energy [GeV fm^-3]; squared
-        masses (sites, species + 1) [GeV^2].
+        masses (sites, species and screenings) [GeV^2].
         """
         target = np.column_stack([-energy, momentum, numbers]) / self._grid.measure
         there = numbers > 1e-12 * numbers.sum(axis=1, keepdims=True)
@@ -150,7 +150,8 @@ class Fits:
         weight = self._model.degeneracy * self._sums(theta[which], squares, which)[:, :, 1]
         with np.errstate(divide="ignore", invalid="ignore"):
             alpha = np.log(number / weight) - DILUTE
-        least = np.sqrt(squares[which, :-1] + self._grid.momentum_squared.min())
+        m2 = squares[which, : len(self._model.species)]
+        least = np.sqrt(m2 + self._grid.momentum_squared.min())
         highest = 0.9 * theta[which, :1] * least - 1e-3
         theta[which, 4:] = np.where(there[which], np.minimum(alpha, highest), -np.inf)
 

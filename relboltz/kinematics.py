@@ -11,6 +11,10 @@ from math import cos, pi, sin, sqrt
 from .elementary import inverse_root, reciprocal, root
 
 TINY = 1e-300
+LEAST = 1e-30
+"""Added to a squared momentum transfer [GeV^2] that may vanish but for rounding."""
+LIGHTLIKE = 1e-9
+"""-t/q^2 of a spacelike exchange is never that small: it is at least s/E^2."""
 NOTHING = 1e-18
 """A squared momentum [GeV^2] below this is 0: nodes are never that close."""
 LEVEL = 1e-6
@@ -162,15 +166,35 @@ def invariant_t(k1, e1, k3, e3, sum_m2):
     return sum_m2 - 2.0 * (e1 * e3 - dot(k1, k3))
 
 
-def momentum_transfer2(k1, k3):
-    """q^2 = |k1 - k3|^2 in the frame of the grid."""
-    d = (k1[0] - k3[0], k1[1] - k3[1], k1[2] - k3[2])
+def energy_part(s, m2, n2, other_m2, other_n2):
+    """(E - E')/sqrt(s) of an exchange between (m2, n2) and (other_m2, other_n2) in their CM frame.
+
+    The part of the exchanged momentum along the total one. It vanishes for equal masses.
+    """
+    return 0.5 * (m2 - n2 - other_m2 + other_n2) * reciprocal(s)
+
+
+def momentum_transfer2(k1, k3, total, part):
+    """q^2 = |k1 - k3 - part total|^2 in the frame of the grid: what part leaves is spacelike."""
+    d = (
+        k1[0] - k3[0] - part * total[0],
+        k1[1] - k3[1] - part * total[1],
+        k1[2] - k3[2] - part * total[2],
+    )
     return dot(d, d)
 
 
-def screened(t, q2, screening2, ekt):
-    """t as it stands in a propagator: t - m^2 (ekt = 0) or t (q^2 + m^2)/q^2 (ekt = 1)."""
-    return t - screening2 if ekt == 0.0 else t * (q2 + screening2) / (q2 + TINY)
+def screened(t, q2, screening2, ekt, s, part):
+    """t as it stands in a propagator: t - m^2 (ekt = 0) or t (q^2 + m^2)/q^2 (ekt = 1).
+
+    The second form takes t, like q^2, without the part along the total momentum, which leaves it
+    spacelike whatever the masses: -1 <= t/q^2 < 0, and there is no pole.
+    """
+    if ekt == 0.0:
+        return t - screening2
+    q2 += LEAST
+    spacelike = min(t - part * part * s, -LIGHTLIKE * q2)  # but for rounding
+    return spacelike * (q2 + screening2) / q2
 
 
 def root_through_k2(p, k3, k1x, k1y, m2, branch):
@@ -238,7 +262,9 @@ def root_event(p, free, k1x, k1y, m2, branch, through_k3):
     ep = energy(p, md2)
     e3 = energy(k3, mc2)
     s = invariant_mass2(p, ep, k3, e3, mc2 + md2)
-    valid = chance > 0.0 and e_free > 0.0 and ep > 0.0 and s > 0.0
+    threshold = sqrt(ma2) + sqrt(mb2)
+    open_ = s > threshold * threshold * (1.0 + 1e-12) + 1e-12
+    valid = chance > 0.0 and e_free > 0.0 and ep > 0.0 and open_
     t = invariant_t(k1, energy(k1, ma2), k3, e3, ma2 + mc2)
     weight = chance / (4.0 * pi * pi * e_free * ep) if valid else 0.0
     return k1, k3, (s if valid else 1.0), (t if valid else -0.5), weight

@@ -138,7 +138,7 @@ class MassModel:
     coupling: Array
     constant: Array
     screening: Array
-    """Coupling of every species to the squared screening mass, and, last, its constant part."""
+    """Rows of ``Model.screenings``: coupling of every species, and, last, the constant part."""
     p2: Array
     cell: float
     """d^3p/(2 pi)^3 of a node [GeV^3]."""
@@ -147,16 +147,18 @@ class MassModel:
     @classmethod
     def of(cls, grid: PhaseSpace, model: Model) -> MassModel:
         """The gap equation of a model on the nodes of a grid."""
-        screening = [*(model.screening.coupling or (0.0,) * len(model.species))]
+        none = (0.0,) * len(model.species)
+        screening = [(*(row.coupling or none), row.constant) for row in model.screenings]
         groups: dict[tuple, int] = {}
         group = []
         for a, row in enumerate(model.mass_coupling):
-            key = (*row, model.constant_mass_squared[a], screening[a])
-            couples = row.any() or screening[a] != 0
+            own = [line[a] for line in screening]
+            key = (*row, model.constant_mass_squared[a], *own)
+            couples = row.any() or any(own)
             group.append(groups.setdefault(key, len(groups)) if couples else -1)
         return cls(
             np.array(group, np.int64), model.mass_coupling, model.constant_mass_squared,
-            np.array([*screening, model.screening.constant]), grid.momentum_squared,
+            np.array(screening), grid.momentum_squared,
             grid.cell_volume / (2 * np.pi) ** 3, grid.rest_inverse_energy,
         )  # fmt: skip
 
@@ -173,8 +175,8 @@ class MassModel:
 def site_masses(number, unit, first, last, model, squares):
     """Solve the gap equation at the sites first to last, from the squares given there.
 
-    number : (sites, species, nodes) in quanta of ``unit``; squares : (sites, species + 1), m^2 of
-    every species and of the screening. Returns the first site that does not converge, or -1.
+    number : (sites, species, nodes) in quanta of ``unit``; squares : m^2 of every species, then of
+    every screening, at every site. Returns the first site that does not converge, or -1.
     """
     group, coupling, constant, screening, p2, cell, at_rest = model
     s, n = number.shape[1:]
@@ -221,9 +223,10 @@ def site_masses(number, unit, first, last, model, squares):
             done = not moved > 1e-9 * largest
         if not done or not np.isfinite(m2.sum()):
             return site
-        m2[s] = screening[s]
-        for a in range(s):
-            m2[s] += screening[a] * y[a]
+        for row in range(screening.shape[0]):
+            m2[s + row] = screening[row, s]
+            for a in range(s):
+                m2[s + row] += screening[row, a] * y[a]
     return -1
 
 

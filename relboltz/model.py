@@ -23,11 +23,13 @@ MASSES = ("ma2", "mb2", "mc2", "md2")
 KINEMATIC = ("s", "t", "u", *MASSES)
 """What a matrix element gets, in this order, if it does not ask by name."""
 OPTIONAL = (
-    "screening2", "q2", "qu2", "t_screened", "u_screened", "t_regulated", "u_regulated",
+    "screening2", "exchange2", "q2", "qu2", "t_screened", "u_screened", "t_exchanged",
+    "u_exchanged", "t_regulated", "u_regulated",
 )  # fmt: skip
-"""What it may also ask for by name: the squared screening mass, |k1 - k3|^2 and |k1 - p|^2 in
-the rest frame of the grid, t and u with the model's screening applied, and t and u minus the
-squared screening mass."""
+"""What it may also ask for by name: the squared screening mass, and that for the exchange of its
+first leg's species; |k1 - k3|^2 and |k1 - p|^2 in the rest frame of the grid (less the part along
+the total four-momentum, which only unequal masses make); t and u with the model's screening
+applied, with one or the other mass; and t and u minus the squared screening mass."""
 
 
 def suggest(word: str, known: Iterable[str]) -> str:
@@ -73,9 +75,9 @@ class Process:
     ----------
     reaction : such as ``"u g -> u g"``; the reverse reaction is included
     matrix_element : a plain Python function ``f(s, t, u, ma2, mb2, mc2, md2)`` or one that asks
-        by name for any of these, for ``screening2, q2, qu2, t_screened, u_screened, t_regulated,
-        u_regulated`` and for its own parameters; |M|^2 summed over all spins and colours,
-        invariants in GeV^2
+        by name for any of these, for ``screening2, exchange2, q2, qu2, t_screened, u_screened,
+        t_exchanged, u_exchanged, t_regulated, u_regulated`` and for its own parameters; |M|^2
+        summed over all spins and colours, invariants in GeV^2
     peak : ``"t"`` draws scattering angles with the weight 1/(screening2 - t)^2; flat otherwise
     **parameters : numbers that the function asks for by name
     """
@@ -111,6 +113,15 @@ class Process:
     def __repr__(self) -> str:
         peak = f", peak={self.peak!r}" if self.peak else ""
         return f"Process({self.name!r}, {getattr(self.matrix_element, '__name__', '?')}{peak})"
+
+    @property
+    def built_in(self) -> bool:
+        """Whether |M|^2 is a row of this package's table.
+
+        Where screening makes such a row negative it counts as 0, and the weight of that is
+        measured; a user's own |M|^2 must not be negative.
+        """
+        return getattr(self.matrix_element, "__module__", None) == "relboltz.qcd"
 
     @property
     def elastic(self) -> bool:
@@ -193,16 +204,29 @@ def _arguments(process: Process) -> tuple[str, ...]:
 class Screening:
     """The squared screening mass: a constant plus a linear function of Y_b = N_b Int f_b / E.
 
-    ``ekt`` selects t -> t (q^2 + screening2) / q^2 in place of t -> t - screening2.
+    ``ekt`` selects t -> t (q^2 + screening2) / q^2 in place of t -> t - screening2. ``exchange``
+    has the squared masses that screen the exchange of certain species, by name, where a matrix
+    element asks for ``exchange2``, ``t_exchanged`` or ``u_exchanged``.
     """
 
     constant: float = 0.0
     coupling: tuple[float, ...] | None = None
     ekt: bool = False
+    exchange: Mapping[str, Screening] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
         if not 0 <= self.constant < np.inf:
             raise InputError(f"screening: {self.constant!r} GeV^2 must be 0 or positive")
+
+    def describe(self) -> dict[str, Any]:
+        """In numbers, as TOML values."""
+        described: dict[str, Any] = {"constant": self.constant, "ekt": self.ekt}
+        if self.coupling is not None:
+            described["coupling"] = list(self.coupling)
+        if self.exchange:
+            rows = self.exchange.items()
+            described["exchange"] = {name: row.describe() for name, row in rows}
+        return described
 
     def squared(self, y: NDArray[np.float64]) -> float:
         """screening2 [GeV^2] of a state with Y_b = y [GeV^2]."""
@@ -256,12 +280,8 @@ class Model:
             if not number or not 0 <= screening < np.inf:
                 raise InputError(f"screening = {screening!r}: a mass in GeV is 0 or positive")
             screening = Screening(float(screening) ** 2)
-        if screening.coupling is not None and len(screening.coupling) != len(self.species):
-            raise InputError(
-                f"screening.coupling has {len(screening.coupling)} entries for "
-                f"{len(self.species)} species"
-            )
         self.screening = screening
+        self.screenings = (screening, *dict.fromkeys(screening.exchange.values()))
         self._check_lists()
         self.constant_mass_squared = np.zeros(len(self.species))
         for key, mass in sorted((masses or {}).items(), key=lambda item: item[0] in self.names):
@@ -286,6 +306,17 @@ class Model:
             raise InputError("a model needs at least one species")
         if len(set(self.names)) != len(self.names):
             raise InputError(f"species names must differ: {', '.join(self.names)}")
+        for name in self.screening.exchange:
+            if name not in self.names:
+                raise InputError(
+                    f"unknown species screening.exchange.{name}; {suggest(name, self.names)}"
+                )
+        for row in self.screenings:
+            if row.coupling is not None and len(row.coupling) != len(self.species):
+                raise InputError(
+                    f"screening.coupling has {len(row.coupling)} entries for "
+                    f"{len(self.species)} species"
+                )
         for group, members in self.groups.items():
             for member in members:
                 if member not in self.names:
@@ -332,15 +363,27 @@ class Model:
     @property
     def thermal(self) -> bool:
         """Whether masses or screening depend on the state."""
-        return bool(self.mass_coupling.any()) or self.screening.coupling is not None
+        depends = any(row.coupling is not None for row in self.screenings)
+        return bool(self.mass_coupling.any()) or depends
 
     def mass_squared(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
         """m_a^2 [GeV^2] of a state with Y_b = y [GeV^2]."""
         return self.constant_mass_squared + (self.mass_coupling * y).sum(axis=1)  # not BLAS: bits
 
+    def screening_squared(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Squared screening masses [GeV^2] of a state with Y_b = y [GeV^2], as in ``screenings``.
+
+        The first is that of t and u; those of the exchange of species follow.
+        """
+        return np.array([row.squared(y) for row in self.screenings])
+
+    def exchange_row(self, name: str) -> int:
+        """Which of ``screenings`` screens the exchange of a species."""
+        return self.screenings.index(self.screening.exchange.get(name, self.screening))
+
     def describe(self) -> dict[str, Any]:
         """The model in numbers and words, as TOML values; kept in every output file."""
-        described: dict[str, Any] = {
+        return {
             "name": self.name,
             "species": [
                 {"name": s.name, "degeneracy": float(s.degeneracy), "statistics": s.statistics}
@@ -357,11 +400,8 @@ class Model:
             ],
             "constant_mass_squared": self.constant_mass_squared.tolist(),
             "mass_coupling": self.mass_coupling.tolist(),
-            "screening": {"constant": self.screening.constant, "ekt": self.screening.ekt},
+            "screening": self.screening.describe(),
         }
-        if self.screening.coupling is not None:
-            described["screening"]["coupling"] = list(self.screening.coupling)
-        return described
 
     @cached_property
     def stoichiometry(self) -> NDArray[np.int64]:

@@ -63,6 +63,12 @@ QUANTITIES: dict[str, tuple[tuple[str, ...], str, str]] = {
         "part of the collisions between particles in the box that finds no place in it, without "
         "final-state factors",
     ),
+    "negative_weight": (
+        ("process",),
+        "1",
+        "weight of collisions where screening makes |M|^2 negative and that count as 0, relative "
+        "to all others of the process",
+    ),
     "limited_weight": ((), "1", "part of the moved number that a limiter refused"),
     "noise": (
         (),
@@ -182,7 +188,7 @@ class Observer:
             "momentum": tensor[0, 1:],
             "entropy": float(model.degeneracy @ moments.entropy) * grid.measure,
             "mass_squared": m2,
-            "screening_mass_squared": state.screening2,
+            "screening_mass_squared": float(state.screening2[0]),
             "temperature": self._fit.temperature,
             "chemical_potential": self._fit.chemical_potential,
             "velocity": self._fit.velocity,
@@ -192,6 +198,7 @@ class Observer:
             "rate": np.full(len(model.processes), np.nan),
             "rate_reverse": np.full(len(model.processes), np.nan),
             "null_weight": np.nan,
+            "negative_weight": np.full(len(model.processes), np.nan),
             "limited_weight": 0.0,
             "noise": np.nan,
             "step": np.nan,
@@ -208,7 +215,12 @@ class Observer:
     def rates(self, flows: Flows, null_weight: float) -> dict[str, Any]:
         """Collision rates [fm^-4] of the state that a step started from."""
         rate, reverse = collision_rates(self.grid, self.model, flows)
-        return {"rate": rate, "rate_reverse": reverse, "null_weight": null_weight}
+        return {
+            "rate": rate,
+            "rate_reverse": reverse,
+            "null_weight": null_weight,
+            "negative_weight": flows.negative_weight,
+        }
 
 
 def differences(now: list[int], before: list[int]) -> list[int]:

@@ -1,13 +1,13 @@
 """Quarks and gluons: the paper's table of matrix elements and its thermal masses.
 
 Departures from the paper: the masses are solved self-consistently from the first step on (the
-paper starts with E = |p|), and the screening of t and u is a setting of its own.
+paper starts with E = |p|), and screening is a setting of its own, with a second form of the table.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from itertools import combinations
 
 import numpy as np
@@ -27,44 +27,49 @@ N_Q = 6
 FLAVORS = ("u", "d", "s")
 ELECTRIC = {"u": 2 / 3, "d": -1 / 3, "s": -1 / 3}
 
-DEBYE_OVER_GLUON = 2.0
-"""m_D^2 / m_g^2: the paper's m_g is the asymptotic mass."""
-XI_EKT = math.exp(5 / 6) / math.sqrt(8)
-"""Makes t -> t (q^2 + xi^2 m_D^2) / q^2 reproduce soft drag at leading order."""
+XI_GLUON = math.exp(5 / 6) / 2
+"""Screening mass of gluon exchange over the asymptotic gluon mass, the paper's m_g.
 
+With it t -> t (q^2 + xi^2 m_g^2)/q^2 reproduces the soft drag of hard thermal loops at leading
+order in the coupling; the same as xi = e^(5/6)/sqrt(8) with the Debye mass, m_D^2 = 2 m_g^2.
+"""
+XI_QUARK = math.e / 2
+"""Screening mass of quark exchange over the asymptotic quark mass, the paper's m_q.
 
-EKT_OVER_GLUON = XI_EKT**2 * DEBYE_OVER_GLUON
-"""xi^2 m_D^2 / m_g^2."""
+With it u/t -> (u/t) q^2/(q^2 + xi^2 m_q^2) reproduces the soft conversion of quarks and gluons into
+each other: hard thermal loops make its rate Int d^2q_perp/(q_perp^2 + m_q^2), and unscreened it is
+Int d^3q/(2 q^3). The two ways to cut off large q agree for q_perp < 2 Lambda/e and q < Lambda. The
+same as xi = e/sqrt(2) with the mass of a quark at rest, whose square is half as large.
+"""
+EKT_OVER_GLUON = XI_GLUON**2
+"""Squared screening mass of gluon exchange over m_g^2."""
 
 
 # --- |M|^2 of a(k1) b(k2) -> c(k3) d(p), summed over colours and helicities [dimensionless] -----
-# t_screened and u_screened belong to the exchange of a gluon: t - m_g^2 and u - m_g^2 in the
-# paper's regularisation, t (q^2 + m^2)/q^2 with screening = "ekt". t_regulated and u_regulated,
-# always with the paper's regulator, belong to the exchange of a quark: there "ekt" is not the form
-# of effective kinetic theory, which screens by the mass of the quark.
+# t_regulated and u_regulated are t - m_g^2 and u - m_g^2 (or another screening mass): the paper's.
 
 
-def q1q2_q1q2(s, u, t_screened, g4):
+def q1q2_q1q2(s, u, t_regulated, g4):
     """q1 q2 -> q1 q2, and with either or both replaced by antiquarks of another flavour."""
-    return 8 * g4 * D_F**2 * C_F**2 / D_A * (s * s + u * u) / (t_screened * t_screened)
+    return 8 * g4 * D_F**2 * C_F**2 / D_A * (s * s + u * u) / (t_regulated * t_regulated)
 
 
-def q1q1_q1q1(s, t, u, t_screened, u_screened, g4):
+def q1q1_q1q1(s, t, u, t_regulated, u_regulated, g4):
     """q1 q1 -> q1 q1 and qbar1 qbar1 -> qbar1 qbar1."""
-    squares = (s * s + u * u) / (t_screened * t_screened) + (s * s + t * t) / (
-        u_screened * u_screened
+    squares = (s * s + u * u) / (t_regulated * t_regulated) + (s * s + t * t) / (
+        u_regulated * u_regulated
     )
-    interference = s * s / (t_screened * u_screened)
+    interference = s * s / (t_regulated * u_regulated)
     return (
         8 * g4 * D_F**2 * C_F**2 / D_A * squares
         + 16 * g4 * D_F * C_F * (C_F - C_A / 2) * interference
     )
 
 
-def q1q1bar_q1q1bar(s, t, u, t_screened, g4):
+def q1q1bar_q1q1bar(s, t, u, t_regulated, g4):
     """q1 qbar1 -> q1 qbar1."""
-    squares = (s * s + u * u) / (t_screened * t_screened) + (u * u + t * t) / (s * s)
-    interference = u * u / (t_screened * s)
+    squares = (s * s + u * u) / (t_regulated * t_regulated) + (u * u + t * t) / (s * s)
+    interference = u * u / (t_regulated * s)
     return (
         8 * g4 * D_F**2 * C_F**2 / D_A * squares
         + 16 * g4 * D_F * C_F * (C_F - C_A / 2) * interference
@@ -83,15 +88,15 @@ def q1q1bar_gg(s, t, u, t_regulated, u_regulated, g4):
     return 8 * g4 * D_F * C_F**2 * exchange - 8 * g4 * D_F * C_F * C_A * contact
 
 
-def q1g_q1g(s, u, t_screened, u_regulated, g4):
+def q1g_q1g(s, u, t_regulated, u_regulated, g4):
     """q1 g -> q1 g and qbar1 g -> qbar1 g."""
     exchange = u / s + s / u_regulated
     return -8 * g4 * D_F * C_F**2 * exchange + 8 * g4 * D_F * C_F * C_A * (s * s + u * u) / (
-        t_screened * t_screened
+        t_regulated * t_regulated
     )
 
 
-def gg_gg(s, t, u, t_screened, u_screened, g4):
+def gg_gg(s, t, u, t_regulated, u_regulated, g4):
     """g g -> g g."""
     return (
         16
@@ -100,11 +105,84 @@ def gg_gg(s, t, u, t_screened, u_screened, g4):
         * C_A**2
         * (
             3
-            - s * u / (t_screened * t_screened)
-            - s * t / (u_screened * u_screened)
+            - s * u / (t_regulated * t_regulated)
+            - s * t / (u_regulated * u_regulated)
             - t * u / (s * s)
         )
     )
+
+
+# --- the same rows with the screening of effective kinetic theory --------------------------------
+# For s + t + u = 0 each row is a polynomial in x_t = (s - u)/t and x_u = (s - t)/u of the exchange
+# of gluons, in u/t and t/u of the exchange of quarks, and a rest without a pole; with those,
+#   (s^2 + u^2)/t^2 = (1 + x_t^2)/2         s^2/(t u) = 1 - (x_t + x_u)/2
+#   -s u/t^2 = (x_t^2 - 1)/4                u^2/(t s) = (1 + x_t)/2 - u/s
+# Screening multiplies these four ratios by q^2/(q^2 + m^2) and touches nothing else: t_screened and
+# u_screened for gluons, t_exchanged and u_exchanged for quarks. Masses in the kinematics leave the
+# rest as it is. Without screening and masses the rows are those above.
+
+
+def q1q2_q1q2_ekt(s, u, t_screened, g4):
+    """q1 q2 -> q1 q2."""
+    x_t = (s - u) / t_screened
+    return 8 * g4 * D_F**2 * C_F**2 / D_A * 0.5 * (1 + x_t * x_t)
+
+
+def q1q1_q1q1_ekt(s, t, u, t_screened, u_screened, g4):
+    """q1 q1 -> q1 q1."""
+    x_t = (s - u) / t_screened
+    x_u = (s - t) / u_screened
+    squares = 1 + 0.5 * (x_t * x_t + x_u * x_u)
+    interference = 1 - 0.5 * (x_t + x_u)
+    return (
+        8 * g4 * D_F**2 * C_F**2 / D_A * squares
+        + 16 * g4 * D_F * C_F * (C_F - C_A / 2) * interference
+    )
+
+
+def q1q1bar_q1q1bar_ekt(s, t, u, t_screened, g4):
+    """q1 qbar1 -> q1 qbar1."""
+    x_t = (s - u) / t_screened
+    squares = 0.5 * (1 + x_t * x_t) + (u * u + t * t) / (s * s)
+    interference = 0.5 * (1 + x_t) - u / s
+    return (
+        8 * g4 * D_F**2 * C_F**2 / D_A * squares
+        + 16 * g4 * D_F * C_F * (C_F - C_A / 2) * interference
+    )
+
+
+def q1q1bar_gg_ekt(s, t, u, t_exchanged, u_exchanged, g4):
+    """q1 qbar1 -> g g."""
+    exchange = u / t_exchanged + t / u_exchanged
+    contact = (t * t + u * u) / (s * s)
+    return 8 * g4 * D_F * C_F**2 * exchange - 8 * g4 * D_F * C_F * C_A * contact
+
+
+def q1g_q1g_ekt(s, u, t_screened, u_exchanged, g4):
+    """q1 g -> q1 g."""
+    x_t = (s - u) / t_screened
+    exchange = u / s + s / u_exchanged
+    return -8 * g4 * D_F * C_F**2 * exchange + 8 * g4 * D_F * C_F * C_A * 0.5 * (1 + x_t * x_t)
+
+
+def gg_gg_ekt(s, t, u, t_screened, u_screened, g4):
+    """g g -> g g."""
+    x_t = (s - u) / t_screened
+    x_u = (s - t) / u_screened
+    return 16 * g4 * D_A * C_A**2 * (2.5 + 0.25 * (x_t * x_t + x_u * x_u) - t * u / (s * s))
+
+
+Row = Callable[..., float]
+EKT: dict[Row, Row] = {
+    q1q2_q1q2: q1q2_q1q2_ekt,
+    q1q1_q1q1: q1q1_q1q1_ekt,
+    q1q1bar_q1q1bar: q1q1bar_q1q1bar_ekt,
+    q1q1bar_q2q2bar: q1q1bar_q2q2bar,
+    q1q1bar_gg: q1q1bar_gg_ekt,
+    q1g_q1g: q1g_q1g_ekt,
+    gg_gg: gg_gg_ekt,
+}
+"""Rows of the table as effective kinetic theory screens them."""
 
 
 # --- models -------------------------------------------------------------------------------------
@@ -123,7 +201,8 @@ def qcd(
     alpha_s : strong coupling, g^2 = 4 pi alpha_s
     flavors : 0 to 3 (u, d, s)
     masses : "thermal" | "massless" | constant masses [GeV] such as {"g": 0.7, "quarks": 0.4}
-    screening : "thermal" (the gluon mass in t and u, the paper's) | "ekt" | a mass [GeV]
+    screening : "thermal" (the gluon mass in t and u, the paper's) | a mass [GeV] | "ekt" (soft
+        exchange alone, of gluons and of quarks by their own masses)
     """
     quarks = FLAVORS[: _flavors(flavors, 0)]
     return _build("qcd", alpha_s, ("g", *quarks, *(q + "bar" for q in quarks)), masses, screening)
@@ -173,27 +252,30 @@ def species(name: str) -> Species:
     return Species(name, N_Q, -1, charges)
 
 
-def processes(names: tuple[str, ...], g4: float) -> list[Process]:
+def processes(names: tuple[str, ...], g4: float, ekt: bool = False) -> list[Process]:
     """All 2 <-> 2 processes of the paper's table among these species, each once."""
-    rows = []
+    rows: list[tuple[str, Row, str | None]] = []
     fermions = [n for n in names if n != "g"]
     pairs = [(n, n + "bar") for n in fermions if n + "bar" in names]
     if "g" in names:
-        rows.append(Process("g g -> g g", gg_gg, peak="t", g4=g4))
-        rows += [Process(f"{q} g -> {q} g", q1g_q1g, peak="t", g4=g4) for q in fermions]
-        rows += [Process(f"{q} {qbar} -> g g", q1q1bar_gg, g4=g4) for q, qbar in pairs]
-    rows += [Process(f"{q} {q} -> {q} {q}", q1q1_q1q1, peak="t", g4=g4) for q in fermions]
-    rows += [Process(f"{q} {r} -> {q} {r}", q1q1bar_q1q1bar, peak="t", g4=g4) for q, r in pairs]
+        rows.append(("g g -> g g", gg_gg, "t"))
+        rows += [(f"{q} g -> {q} g", q1g_q1g, "t") for q in fermions]
+        rows += [(f"{q} {qbar} -> g g", q1q1bar_gg, None) for q, qbar in pairs]
+    rows += [(f"{q} {q} -> {q} {q}", q1q1_q1q1, "t") for q in fermions]
+    rows += [(f"{q} {r} -> {q} {r}", q1q1bar_q1q1bar, "t") for q, r in pairs]
     rows += [
-        Process(f"{q} {r} -> {q} {r}", q1q2_q1q2, peak="t", g4=g4)
+        (f"{q} {r} -> {q} {r}", q1q2_q1q2, "t")
         for q, r in combinations(fermions, 2)
         if flavor(q) != flavor(r)
     ]
     rows += [
-        Process(f"{q} {qbar} -> {r} {rbar}", q1q1bar_q2q2bar, g4=g4)
+        (f"{q} {qbar} -> {r} {rbar}", q1q1bar_q2q2bar, None)
         for (q, qbar), (r, rbar) in combinations(pairs, 2)
     ]
-    return rows
+    return [
+        Process(reaction, EKT[row] if ekt else row, peak=peak, g4=g4)
+        for reaction, row, peak in rows
+    ]
 
 
 def mass_coupling(names: tuple[str, ...], g2: float) -> np.ndarray:
@@ -233,7 +315,7 @@ def _build(
     _check_pole(constant, screening)
     return Model(
         [species(n) for n in names],
-        processes(names, g2 * g2),
+        processes(names, g2 * g2, ekt=screening == "ekt"),
         masses=constant,
         mass_coupling=mass_coupling(names, g2) if masses == "thermal" else None,
         screening=_screening(screening, masses, constant, names, g2),
@@ -280,27 +362,27 @@ def _constant_masses(
 def _check_pole(masses: Mapping[str, float], screening: str | float | None) -> None:
     """Refuse constant masses too far apart for the regulator of the u channel of q g -> q g.
 
-    u reaches (m_q - m_g)^2 > 0 there, so a screening mass has its pole where that is its square.
-    With the gluon mass as the regulator the pole is at m_q = 2 m_g, and from m_q^2 = 2 m_g^2 on it
-    enhances what it should screen.
+    u reaches (m_q - m_g)^2 there, at threshold. The pole of s/(u - m^2) lies inside phase space if
+    that exceeds m^2; with the gluon mass as the regulator, if m_q > 2 m_g. At its edge, as for
+    m_q = 2 m_g and for m_q = 0, it is harmless: phase space closes as fast as it rises.
     """
     gluon = masses.get("g", 0.0)
     others = {name: mass for name, mass in masses.items() if name != "g"}
-    if gluon == 0 or not others:
+    if "g" not in masses or not others:
         return
     heaviest = max(others, key=lambda name: others[name])
     heavy, advice = others[heaviest], f"lower {heaviest}, raise g, or raise model.screening"
     where = "the u channel of q g -> q g runs into the pole of its regulator"
-    if screening in (None, "thermal") and heavy**2 > 2 * gluon**2 * (1 + 1e-12):
+    if screening in (None, "thermal") and heavy > 2 * gluon * (1 + 1e-12) > 0:
         raise InputError(
-            f"model.masses: m^2 of {heaviest} = {heavy**2:.4g} GeV^2 exceeds 2 m_g^2 = "
-            f"{2 * gluon**2:.4g} GeV^2: {where} (at m_q = 2 m_g); {advice}"
+            f"model.masses: {heaviest} = {heavy:.4g} GeV exceeds 2 m_g = {2 * gluon:.4g} GeV: "
+            f"{where}; {advice}"
         )
-    apart = max((mass - gluon) ** 2 for mass in others.values())
-    if isinstance(screening, int | float) and apart >= screening**2:
+    apart = max(abs(mass - gluon) for mass in others.values())
+    if isinstance(screening, int | float) and apart > screening * (1 + 1e-12):
         raise InputError(
-            f"model.screening = {screening!r}: (m_q - m_g)^2 = {apart:.4g} GeV^2 reaches its "
-            f"square: {where}; {advice}"
+            f"model.screening = {screening!r}: |m_q - m_g| = {apart:.4g} GeV exceeds it: {where}; "
+            f"{advice}"
         )
 
 
@@ -311,10 +393,11 @@ def _screening(
     names: tuple[str, ...],
     g2: float,
 ) -> Screening:
-    """The regulator of t and u.
+    """The screening of t and u.
 
     "thermal" is the gluon mass in force; where the model fixes none (massless gluons, or quarks
-    alone), it is the m_g^2 of Eq. (mg) that the state would give.
+    alone), it is the m_g^2 of Eq. (mg) that the state would give. "ekt" takes it times xi^2, and
+    for the exchange of a quark the mass of its flavour, in force or of Eq. (mq), likewise.
     """
     if screening is None:
         if masses == "massless" or constant.get("g", 1.0) == 0:
@@ -330,9 +413,19 @@ def _screening(
         return Screening(float(screening) ** 2)
     if screening not in ("thermal", "ekt"):
         raise InputError(f"model.screening = {screening!r}: use 'thermal', 'ekt' or a mass in GeV")
-    ekt = screening == "ekt"
-    scale = EKT_OVER_GLUON if ekt else 1.0
-    if constant.get("g", 0.0) > 0:
-        return Screening(scale * constant["g"] ** 2, ekt=ekt)
-    row = [g2 * (C_A if n == "g" else C_F) / D_A for n in names]
-    return Screening(coupling=tuple(scale * k for k in row), ekt=ekt)
+    if screening == "thermal":
+        return _mass_in_force("g", 1.0, constant, names, g2)
+    gluon = _mass_in_force("g", XI_GLUON, constant, names, g2)
+    quarks = [n for n in names if n != "g" and "g" in names]
+    exchange = {n: _mass_in_force(n, XI_QUARK, constant, names, g2) for n in quarks}
+    return Screening(gluon.constant, gluon.coupling, ekt=True, exchange=exchange)
+
+
+def _mass_in_force(
+    name: str, xi: float, constant: Mapping[str, float], names: tuple[str, ...], g2: float
+) -> Screening:
+    """xi times the mass of a species: its constant one, else that of Eqs. (mg) and (mq)."""
+    if constant.get(name, 0.0) > 0:
+        return Screening((xi * constant[name]) ** 2)
+    row = mass_coupling((name, *names), g2)[0, 1:]
+    return Screening(coupling=tuple(float(xi**2 * k) for k in row))

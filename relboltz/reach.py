@@ -148,7 +148,7 @@ def _collisions(
         measure *= inverse / np.hypot(length, np.sqrt(mass[a]))
     at_p, at_k3 = drawn
     angle = (
-        state.screening2, 1.0 if process.peak == "t" else 0.0,
+        float(state.screening2[0]), 1.0 if process.peak == "t" else 0.0,
         1.0 if elements.folds[channel.process] else 2.0,
     )  # fmt: skip
     m2 = tuple(float(mass[a]) for a in (k1, k2, k3, p))

@@ -201,7 +201,7 @@ class Run:
         self.backend = choose(
             grid, model, Sampling(**settings.collisions.model_dump()), settings.run
         )
-        self._check_physics()
+        self._check_physics(f)
         time, kept = settings.time, settings.output
         self.stops = Stops(time.end, kept.every, kept.snapshots)
         shells = Shells.of(grid)
@@ -218,7 +218,7 @@ class Run:
         else:
             self.observer = Observer(grid, model, self.flight.moments())
 
-    def _check_physics(self) -> None:
+    def _check_physics(self, f: NDArray[np.float64]) -> None:
         """Predict the final state, and check matrix elements and accuracy before the first step."""
         grid, model, start = self.grid.at_a_site, self.model, self.start
         time, elements = self.settings.time, self.backend.elements
@@ -229,6 +229,7 @@ class Run:
             for extreme in checks.extreme_masses(start):
                 checks.check_model(elements, grid, *extreme)
             squares = checks.typical_masses(start, moments)
+            f = f.mean(axis=0)
             checks.warn_of_parity(self.grid, self.said)
             longest = courant_limit(self.grid, start.mass_squared)
             if not isinstance(time.step, str) and time.step > longest:
@@ -243,11 +244,14 @@ class Run:
         self.predicted = equilibrium.nowhere(grid, model)
         if not leaks:
             self.predicted = equilibrium.predict(grid, model, *conserved)
-        checks.check_model(elements, grid, *squares)
+        negative = checks.check_model(elements, grid, *squares)
+        checks.weigh_negative(grid, model, negative, f, squares, self.said)
         if self.predicted.found and model.thermal:  # masses move: check where they will end, too
             final, m2 = self.predicted.f, self.predicted.mass_squared
             y = equilibrium.coupling_integrals(grid, model, final, m2)
-            checks.check_model(elements, grid, m2, model.screening.squared(y))
+            last = (m2, model.screening_squared(y))
+            negative = checks.check_model(elements, grid, *last)
+            checks.weigh_negative(grid, model, negative, final, last, self.said)
         checks.warn_of_setup(grid, model, squares, self.predicted, self.said, leaks)
         reach = None if leaks else box.reach_of(elements, conserved)
         self.lost = (np.nan, np.nan) if reach is None else reach.loss(grid.momentum_max)
@@ -316,6 +320,8 @@ class Run:
         if not self.flight.watch.steps:
             return
         checks.warn_of_run(self.flight.watch.summary(), self.settings.time.step, self.said)
+        negative = np.nan_to_num([record["negative_weight"] for record in self.records])
+        checks.warn_of_negative(self.model, negative.max(axis=0), self.said)
         first, last = self.records[0], self.records[-1]
         density = self.start.unit * self.grid.measure / self.grid.sites
         number = int(last["charge_drift"][0]) * density / float(first["charge_density"][0])
@@ -364,7 +370,6 @@ class Run:
         self._warn()
         self.attributes["wall_seconds"] = time.perf_counter() - began
         self.attributes["steps"] = self.flight.watch.steps
-        self.attributes["clamped_matrix_elements"] = self.backend.clamped
         ds = self._dataset(status)
         self.sink.write(ds, final=True)
         return ds

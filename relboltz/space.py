@@ -201,10 +201,12 @@ class Collided(StepReport):
 def _mean_flows(flows: Sequence[Flows]) -> Flows:
     """The mean over sites, summed in their order."""
     forward, backward = np.zeros_like(flows[0].forward), np.zeros_like(flows[0].backward)
+    signed = np.zeros_like(flows[0].signed)
     for one in flows:
         forward, backward = forward + one.forward, backward + one.backward
+        signed = signed + one.signed
     n = len(flows)
-    return Flows(forward / n, backward / n, 0.0, 0.0)
+    return Flows(forward / n, backward / n, 0.0, 0.0, signed / n)
 
 
 class Engine(Protocol):
@@ -234,7 +236,7 @@ class Engine(Protocol):
         """Stream along an axis for a length [fm]."""
 
     def masses(self, start: Array) -> Array:
-        """Squared masses of all species and of the screening, at all sites [GeV^2]."""
+        """Squared masses of all species and of the screenings, at all sites [GeV^2]."""
 
     def collide(self, step: int, length: float, squares: Array) -> Collided:
         """Collisions at all sites."""
@@ -299,12 +301,13 @@ def take_over(engine: Engine, start: State, shells: Shells) -> tuple[State, Site
     """Hand a start to an engine: the state with its masses, without its numbers; its moments."""
     engine.put(start.number, start.bits)
     squares = engine.masses(np.column_stack([start.mass_squared, start.screening2]))
-    empty = np.zeros((len(engine.model.species), engine.grid.size))
+    species = len(engine.model.species)
+    empty = np.zeros((species, engine.grid.size))
     state = replace(
         start,
         number=np.empty(0, np.int64),
-        mass_squared=squares[:, :-1].copy(),
-        screening2=squares[:, -1].copy(),
+        mass_squared=squares[:, :species].copy(),
+        screening2=squares[:, species:].copy(),
     )
     return state, engine.moments(squares, shells, empty)
 
@@ -329,7 +332,7 @@ class SpaceFlight:
         self._shells, self._final = shells, final
         self._parts = substeps(self.grid)
         self._past: list[list[tuple[Array, float]]] = [[] for _ in self._parts]
-        self._moving = self.model.thermal or bool(self.model.screening.coupling)
+        self._moving = self.model.thermal
         self._measured: tuple[int, SiteMoments] | None = None
         self.state = start
 
@@ -337,7 +340,7 @@ class SpaceFlight:
         """Step until the stop [fm]."""
         while self.state.time < stop:
             room = stop - self.state.time
-            length = self.control.length(room, courant_limit(self.grid, self.squares[:, :-1]))
+            length = self.control.length(room, courant_limit(self.grid, self.state.mass_squared))
             report = self._step(length)
             if report is None:
                 continue
@@ -348,8 +351,8 @@ class SpaceFlight:
                 self.state,
                 time=stop if abs(stop - time) <= self.near else time,
                 step=self.state.step + 1,
-                mass_squared=self.squares[:, :-1].copy(),
-                screening2=self.squares[:, -1].copy(),  # type: ignore[arg-type]
+                mass_squared=self.squares[:, : len(self.model.species)].copy(),
+                screening2=self.squares[:, len(self.model.species) :].copy(),
                 past=(past, *self.state.past[:1]),
             )
             yield Leg(length, report.flows, report.null_weight)

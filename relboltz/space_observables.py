@@ -138,7 +138,7 @@ class SpaceObserver:
             "momentum": tensor[:, 0, 1:],
             "entropy": moments.sums[:, :, 8] @ weight,
             "mass_squared": m2,
-            "screening_mass_squared": np.asarray(state.screening2),
+            "screening_mass_squared": state.screening2[:, 0],
             "temperature": temperature,
             "chemical_potential": mu,
             "velocity": velocity,
@@ -185,6 +185,7 @@ class SpaceObserver:
             "rate": np.full(len(model.processes), np.nan),
             "rate_reverse": np.full(len(model.processes), np.nan),
             "null_weight": np.nan,
+            "negative_weight": np.full(len(model.processes), np.nan),
             "limited_weight": 0.0,
             "noise": np.nan,
             "step": np.nan,
@@ -244,7 +245,12 @@ class SpaceObserver:
     def rates(self, flows: Flows, null_weight: float) -> dict[str, Any]:
         """Collision rates [fm^-4], averages over the box."""
         rate, reverse = collision_rates(self.grid, self.model, flows)
-        return {"rate": rate, "rate_reverse": reverse, "null_weight": null_weight}
+        return {
+            "rate": rate,
+            "rate_reverse": reverse,
+            "null_weight": null_weight,
+            "negative_weight": flows.negative_weight,
+        }
 
 
 def _marginal_name(text: str) -> str:

@@ -45,8 +45,8 @@ class State:
 
     number : N_a f of all cells (species by node) in units of 2^-bits; empty on the host while
         the state lives on a GPU
-    mass_squared, screening2 : of this very state [GeV^2]; in space, like number, with the sites as
-        their first axis
+    mass_squared, screening2 : of this very state [GeV^2], all species and all of
+        ``Model.screenings``; in space, like number, with the sites as their first axis
     past : of the last two steps, newest first: mass_squared, screening2 before it, its length [fm]
     """
 
@@ -166,19 +166,19 @@ def initial_state(grid: PhaseSpace, model: Model, occupation: NDArray[np.float64
         )
     if occupation.ndim == 3:  # the engine that takes it over solves the masses
         m2 = np.tile(model.constant_mass_squared, (len(number), 1))
-        return State(number, bits, 0.0, 0, m2, np.zeros(len(number)))
-    state = State(number.ravel(), bits, 0.0, 0, np.zeros(len(model.species)), 0.0)
+        return State(number, bits, 0.0, 0, m2, np.zeros((len(number), len(model.screenings))))
+    state = State(number.ravel(), bits, 0.0, 0, np.zeros(len(model.species)), np.zeros(0))
     return with_masses(grid, model, state)
 
 
 def with_masses(grid: PhaseSpace, model: Model, state: State) -> State:
-    """The state with its own masses and screening mass."""
+    """The state with its own masses and screening masses."""
     f = state.occupation(model)
     start = state.mass_squared if state.step else None
     mass_squared = equilibrium.masses(grid, model, f, start)
     y = equilibrium.coupling_integrals(grid, model, f, mass_squared)
-    screening2 = model.screening.squared(y)
-    if not (np.isfinite(mass_squared).all() and np.isfinite(screening2)):
+    screening2 = model.screening_squared(y)
+    if not (np.isfinite(mass_squared).all() and np.isfinite(screening2).all()):
         raise RunError(
             f"the masses are not finite at t = {state.time:.6g} fm: "
             + ", ".join(f"{n}: {m:.4g}" for n, m in zip(model.names, mass_squared, strict=True))
@@ -187,7 +187,7 @@ def with_masses(grid: PhaseSpace, model: Model, state: State) -> State:
 
 
 def masses_ahead(state: State, length: float) -> NDArray[np.float64]:
-    """Squared masses and, last, the screening mass that a step of this length should take.
+    """Squared masses and, last, screening masses that a step of this length should take.
 
     Their means over the step, extrapolated from the last two steps.
     """
@@ -262,7 +262,7 @@ class Stepper:
         self, state: State, length: float, squares: NDArray[np.float64]
     ) -> tuple[State, StepReport]:
         """A step with given squared masses of all species and, last, of the screening."""
-        draw = Draw(state.step, squares[:-1], float(squares[-1]))
+        draw = Draw.of(state.step, squares, len(self.model.species))
         number, report = self.collide(state.number, state.unit, draw, length)
         new = replace(
             state,

@@ -46,7 +46,7 @@ def collision_term(
     -------
     xarray.Dataset with ``collision_term``, ``gain``, ``loss`` and the standard ``error`` of
     collision_term (species, px, py, pz) [fm^-1]; ``rate``, ``rate_reverse`` and ``rate_error``
-    (process) [fm^-4]; ``null_weight``
+    (process) [fm^-4]; ``null_weight``, ``negative_weight`` (process)
     """
     if batches < 2:
         raise InputError(f"batches = {batches}: at least 2 are needed for an error")
@@ -59,9 +59,10 @@ def collision_term(
     values = initial.evaluate(initial.starting_states(f, model), grid, model)
     m2 = equilibrium.masses(grid, model, values) if mass_squared is None else mass_squared
     m2 = np.asarray(m2, dtype=float)
-    screening2 = model.screening.squared(equilibrium.coupling_integrals(grid, model, values, m2))
+    screening2 = model.screening_squared(equilibrium.coupling_integrals(grid, model, values, m2))
     backend = choose(grid, model, Sampling(**settings.collisions.model_dump()), settings.run)
-    checks.check_model(backend.elements, grid, m2, screening2)
+    negative = checks.check_model(backend.elements, grid, m2, screening2)
+    checks.weigh_negative(grid, model, negative, values, (m2, screening2), [])
     found = [backend.estimate(values, Draw(batch, m2, screening2)) for batch in range(batches)]
     per_state = np.repeat(1.0 / model.degeneracy, grid.size)
     nets, gains, losses = (
@@ -70,7 +71,11 @@ def collision_term(
     )
     rates = [collision_rates(grid, model, e.flows) for e in found]
     null = float(np.mean([e.null_weight for e in found]))
-    return _dataset(model, grid, (nets, gains, losses), rates, null)
+    ds = _dataset(model, grid, (nets, gains, losses), rates, null)
+    below = np.mean([e.flows.negative_weight for e in found], axis=0)
+    dims, units, words = QUANTITIES["negative_weight"]
+    ds["negative_weight"] = (dims, below, {"units": units, "long_name": words})
+    return ds
 
 
 def _dataset(

@@ -26,7 +26,7 @@ class FreeState:
     chemical_potential: Array  # (species) [GeV]; NaN for empty species
     velocity: Array  # (3)
     mass_squared: Array  # (species) [GeV^2]
-    screening2: float  # [GeV^2]
+    screening2: Array  # of ``Model.screenings`` [GeV^2]
 
 
 def predict(model: Model, numbers: Array, momentum: Array, energy_total: float) -> FreeState | None:
@@ -69,7 +69,7 @@ def predict(model: Model, numbers: Array, momentum: Array, energy_total: float) 
         y[present] = gas.coupling_integrals(m2[present], theta, NOWHERE)
     mu = np.full(len(model.species), np.nan)
     mu[present] = gas.potentials(theta) / theta[0]
-    return FreeState(float(1 / theta[0]), mu, speed * axis, m2, model.screening.squared(y))
+    return FreeState(float(1 / theta[0]), mu, speed * axis, m2, model.screening_squared(y))
 
 
 @cache

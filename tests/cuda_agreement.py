@@ -57,6 +57,11 @@ RUNS = {
         {"a": rb.initial.thermal(0.2), "b": rb.initial.thermal(0.4)},
         dict(end=0.02, step=0.02, samples=1),
     ),
+    "massless quarks": (
+        rb.qcd(0.2, flavors=1, masses="massless", screening="ekt"), rb.PhaseSpace([4, 3, 3], 1.2),
+        {"g": rb.initial.gaussian(0.3, [0.8, 0.8, 0.5]), "u": rb.initial.step(0.5, 1.5)},
+        dict(end=0.002, step=0.001, samples=1),
+    ),
 }  # fmt: skip
 """name: model, grid, start, options of solve()."""
 
@@ -65,6 +70,11 @@ def hump(x, y, z, px, py, pz):
     """Denser in the middle and to the right."""
     f = np.exp(-(px**2) - py**2 - pz**2) * (1 + 0.4 * np.cos(np.pi * x / 3) + 0.1 * z)
     return 0.5 * f
+
+
+def wind(x, y, z, px, py, pz):
+    """The same, on its way along all axes."""
+    return hump(x, y, z, px, py, pz) * (1 + 0.2 * px + 0.3 * py - 0.1 * pz)
 
 
 SPACES = {
@@ -76,6 +86,11 @@ SPACES = {
         two_species(), rb.PhaseSpace(3, 1.5, [2, 1, 1], 1.0, "reflecting"),
         {"a": rb.initial.random(0.0, 1.0, seed=2), "b": hump},
         dict(end=0.5, step=0.5, samples=1, snapshots=[0.5]),
+    ),
+    "in space, massless quarks": (
+        rb.qcd(0.2, flavors=1, masses="massless", screening="ekt"),
+        rb.PhaseSpace(3, 1.2, [2, 1, 1], 3.0), {"g": wind, "u": wind},
+        dict(end=0.02, step=0.02, samples=1, snapshots=[0.02]),
     ),
 }  # fmt: skip
 """name: model, grid, start, options of solve(); in batches of up to three sites."""
@@ -106,7 +121,7 @@ def run(name: str) -> dict:
     same = ("number", "energy_total", "entropy", "mass_squared", "temperature", "spectrum",
             "energy_momentum", "momentum_flux", "step", "noise", "null_weight", "rate",
             "rate_reverse", "source", "limited_weight", "equilibrium_distance",
-            "pressure_ratio")  # fmt: skip
+            "screening_mass_squared", "negative_weight", "pressure_ratio")  # fmt: skip
     apart = {}
     for key in same:
         a, b = cpu[key].values, gpu[key].values
@@ -119,6 +134,7 @@ def run(name: str) -> dict:
         "moved": float(np.abs(g[-1] - g[0]).max()),
         "drift": int(np.abs(gpu.charge_drift).max() + np.abs(gpu.momentum_drift).max()),
         "limited": float(gpu.limited_weight.max()),
+        "negative": float(cpu.negative_weight.max()),
         "same bits": name != "a user's model" or _repeats(gpu, model, grid, start, options),
         "lowest": float(g.min()),
         "apart": apart,
@@ -169,7 +185,7 @@ def term(name: str) -> dict:
         rb.collision_term(model, grid, f, samples=1, batches=2, **kind, **options)
         for kind in (dict(backend="cpu"), dict(backend="cuda", precision="float64"))
     )
-    names = ("collision_term", "gain", "loss", "rate", "null_weight")
+    names = ("collision_term", "gain", "loss", "rate", "null_weight", "negative_weight")
     return {
         key: float(np.abs(cpu[key] - gpu[key]).max() / max(float(np.abs(cpu[key]).max()), 1e-300))
         for key in names
@@ -186,7 +202,14 @@ def unphysical(s):
     return np.sqrt(s) * np.abs(1.0) - 2.0
 
 
+def rounding(s):
+    """Negative by next to nothing where s is small."""
+    return -1e-12 if s < 6.0 else 1.0
+
+
 FAULTS = {"infinite": nowhere_defined, "negative": unphysical}
+FINE = {"rounding": rounding}
+"""Matrix elements that are illegal, and that are not: value and place are named, or nothing."""
 
 
 def fault(name: str) -> dict:
@@ -196,7 +219,9 @@ def fault(name: str) -> dict:
     from relboltz.config import Settings
 
     model = rb.Model(
-        [rb.Species("a", 1, 1)], [rb.Process("a a -> a a", FAULTS[name])], masses={"a": 0.5}
+        [rb.Species("a", 1, 1)],
+        [rb.Process("a a -> a a", {**FAULTS, **FINE}[name])],
+        masses={"a": 0.5},
     )
     run = Settings.from_options(end=1.0, backend="cuda").run
     backend = choose(SMALL, model, Sampling(samples=1), run)
@@ -209,7 +234,7 @@ def fault(name: str) -> dict:
 
 def measure(name: str) -> dict:
     """One of the systems above."""
-    kinds = ((RUNS, run), (SPACES, in_space), (TERMS, term), (FAULTS, fault))
+    kinds = ((RUNS, run), (SPACES, in_space), (TERMS, term), (FAULTS, fault), (FINE, fault))
     return next(function(name) for systems, function in kinds if name in systems)
 
 

@@ -136,6 +136,7 @@ def own_element(s, t, u, strength, a=1.0, b=1.0, c=1.0, d=1.0, e=1.0, f=1.0, g=1
 CASES = {
     "qcd, float32": (rb.qcd(0.3), Sampling(samples=1), "float32"),
     "gluons, float64": (rb.gluons(0.3), Sampling(samples=1), "float64"),
+    "ekt": (rb.qcd(0.1, screening="ekt", masses="massless"), Sampling(samples=1), "float32"),
     "nearest": (rb.gluons(0.3), Sampling(samples=1, projection="nearest"), "float32"),
     "k2": (
         rb.gluons(0.3),

@@ -7,8 +7,21 @@ from decimal import Decimal, localcontext
 import numpy as np
 import pytest
 
+from relboltz.backends.cpu import CpuBackend
 from relboltz.backends.physics import compiled
-from relboltz.collisions import channels, flow, nearest_integer, shares
+from relboltz.collisions import (
+    LARGEST_ELEMENT,
+    Draw,
+    Sampling,
+    channels,
+    element_flaw,
+    flow,
+    illegal,
+    nearest_integer,
+    shares,
+)
+from relboltz.errors import InputError
+from relboltz.grid import PhaseSpace
 from relboltz.model import Model, Process, Species
 from relboltz.qcd import qcd
 
@@ -76,6 +89,45 @@ def test_amounts_are_rounded_never_truncated(function):
     for whole in (-(2**40), -3, -1, 0, 1, 2, 2**40):
         for part in (-0.49, -0.25, 0.0, 0.25, 0.49):
             assert function(whole + part) == whole
+
+
+# --- illegal matrix elements --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("function", [element_flaw, compiled.element_flaw])
+def test_a_flaw_is_what_is_below_zero_or_no_number(function):
+    """Below zero is no flaw of rows that count as 0 there; what is undefined always is."""
+    for clamps in (0.0, 1.0):
+        assert function(3.0, clamps) == 0 and function(0.0, clamps) == 0
+        for undefined in (math.nan, math.inf, -math.inf):
+            assert function(undefined, clamps) == LARGEST_ELEMENT
+    assert function(-3.0, 0.0) == 3 and function(-3.0, 1.0) == 0
+
+
+@pytest.mark.parametrize("function", [illegal, compiled.illegal])
+def test_flaws_are_rounding_below_1e_9_of_the_rest(function):
+    """Sums against sums; nothing at all is legal, and so is one undefined value never."""
+    assert not function(0.0, 0.0) and not function(0.9e-9, 1.0)
+    assert function(1.1e-9, 1.0) and function(1e-30, 0.0)
+    assert function(LARGEST_ELEMENT, 1e200) and function(math.nan, 1.0)
+
+
+@pytest.mark.parametrize("sampling", ["cm", "k2"])
+def test_a_chunk_is_judged_by_sums_not_by_its_worst_element(sampling):
+    """A few of -1e-8 among thousands of 1 are rounding and are weighed; a few of -1e-4 are not."""
+    grid, mass = PhaseSpace(12, 2.0), np.array([0.09])
+    keys = {"sampling": sampling, "projection": "conserving" if sampling == "cm" else "nearest"}
+
+    def weighed(low):
+        process = Process("a a -> a a", lambda s, low=1.0: -low if s < 0.42 else 1.0, low=low)
+        backend = CpuBackend(
+            grid, Model([Species("a")], [process]), Sampling(samples=16, **keys), 1
+        )
+        return backend.negative_weight(Draw(0, mass, np.zeros(1)), np.full(grid.size, 0.3))[0]
+
+    assert 1e-13 < weighed(1e-8) < 1e-9
+    with pytest.raises(InputError, match=r"is -0.0001 at s = 0\.[34]"):
+        weighed(1e-4)
 
 
 # --- channels -----------------------------------------------------------------------------------

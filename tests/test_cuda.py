@@ -41,7 +41,7 @@ def program(name, *arguments, **environment):
 @pytest.fixture(scope="module")
 def agreements():
     """Differences between CPU and CUDA backend of all systems; in the simulator without a GPU."""
-    kinds = ("RUNS", "SPACES", "TERMS", "FAULTS")
+    kinds = ("RUNS", "SPACES", "TERMS", "FAULTS", "FINE")
     names = [name for kind in kinds for name in getattr(cuda_agreement, kind)]
     if GPU:
         return {name: cuda_agreement.measure(name) for name in names}
@@ -59,7 +59,8 @@ def test_a_run_is_the_same_on_both(name, agreements):
     assert (found["limited"] > 0) == (
         name in ("long steps are limited", "a snapshot between records")
     )
-    single = ("null_weight",)  # weighed in single precision on a GPU
+    assert (found["negative"] > 0) == (name == "massless quarks")
+    single = ("null_weight", "negative_weight")  # weighed in single precision on a GPU
     for key, apart in found["apart"].items():
         assert apart < (1e-6 if key in single else 1e-9), key
 
@@ -73,7 +74,7 @@ def test_a_run_in_space_is_the_same_on_both(name, agreements):
     assert (found["left"] > 0) == (name == "in space")
     assert (found["limited"] > 0) == (name == "in space, limited")
     for key, apart in found["apart"].items():
-        assert apart < (1e-6 if key == "null_weight" else 1e-9), key
+        assert apart < (1e-6 if key in ("null_weight", "negative_weight") else 1e-9), key
 
 
 @NEEDS_PARTS
@@ -92,6 +93,13 @@ def test_illegal_matrix_elements_are_named(name, agreements):
     message = agreements[name]["message"]
     assert message.startswith(f"process a a -> a a: the matrix element is {value}")
     assert "at s = " in message
+
+
+@NEEDS_PARTS
+@pytest.mark.parametrize("name", cuda_agreement.FINE)
+def test_what_is_rounding_is_no_fault(name, agreements):
+    """By the same rule as on the CPU."""
+    assert agreements[name]["message"] == ""
 
 
 @NEEDS_PARTS

@@ -261,8 +261,41 @@ def test_a_massless_node_at_rest_gives_a_finite_weight():
 def test_both_forms_of_screening():
     """t - m^2, and t (q^2 + m^2)/q^2."""
     for t, q2, m2 in [(-0.7, 0.9, 0.3), (-1e-4, 2e-4, 0.5), (-5.0, 40.0, 0.01)]:
-        assert kin.screened(t, q2, m2, 0.0) == pytest.approx(t - m2, rel=1e-15)
-        assert kin.screened(t, q2, m2, 1.0) == pytest.approx(t * (q2 + m2) / q2, rel=1e-12)
+        assert kin.screened(t, q2, m2, 0.0, 2.0, 0.1) == pytest.approx(t - m2, rel=1e-15)
+        assert kin.screened(t, q2, m2, 1.0, 2.0, 0.0) == pytest.approx(t * (q2 + m2) / q2)
+
+
+@pytest.mark.parametrize("masses", MASSES)
+def test_exchanges_are_spacelike_whatever_the_masses(masses):
+    """Less their part along P, k1 - k3 and k1 - p have t = w^2 - q^2 < 0, with w E = q.P."""
+    m2, rng = squares(MASSES[masses]), np.random.default_rng(5)
+    ma2, mb2, mc2, md2 = m2
+    for _ in range(40):
+        p, k3 = vectors(rng, 2)
+        draws = tuple(rng.random(2).tolist())
+        k1, e, s, t, weight = kin.scatter(p, k3, m2, draws, (0.3, 0.0, 2.0), REST)
+        if weight == 0.0:
+            continue
+        total = np.add(p, k3)
+        sides = (
+            (t, k3, (mc2, md2), kin.energy_part(s, ma2, mb2, mc2, md2)),
+            (sum(m2) - s - t, p, (md2, mc2), kin.energy_part(s, ma2, mb2, md2, mc2)),
+        )
+        for invariant, other, (n2, _), part in sides:
+            exchanged = four(k1, ma2) - four(other, n2) - part * np.array([e, *total])
+            q2 = kin.momentum_transfer2(k1, other, total, part)
+            assert q2 == pytest.approx(float(exchanged[1:] @ exchanged[1:]), rel=1e-9, abs=1e-12)
+            assert exchanged[0] * e == pytest.approx(float(exchanged[1:] @ total), abs=1e-9)
+            bare = kin.screened(invariant, q2, 0.0, 1.0, s, part)
+            assert bare == pytest.approx(square(exchanged), rel=1e-6, abs=1e-9)
+            assert -q2 * (1 + 1e-9) <= bare < 0
+
+
+def test_vanishing_exchanges_leave_a_propagator_finite():
+    """At t = q^2 = 0, and where rounding makes t positive, screening still divides by a number."""
+    for t, q2 in [(0.0, 0.0), (1e-16, 1e-15), (-1e-16, 0.0)]:
+        for m2 in (0.0, 0.3):
+            assert -math.inf < 1 / kin.screened(t, q2, m2, 1.0, 2.0, 0.0) < 0
 
 
 def test_invariants_from_vectors():
@@ -271,7 +304,8 @@ def test_invariants_from_vectors():
     a, b = four(k, 0.3), four(q, 0.1)
     assert kin.invariant_mass2(k, a[0], q, b[0], 0.4) == pytest.approx(square(a + b))
     assert kin.invariant_t(k, a[0], q, b[0], 0.4) == pytest.approx(square(a - b))
-    assert kin.momentum_transfer2(k, q) == pytest.approx(0.04 + 0.81 + 0.81)
+    none = (0.0, 0.0, 0.0)
+    assert kin.momentum_transfer2(k, q, none, 0.3) == pytest.approx(0.04 + 0.81 + 0.81)
 
 
 # --- the paper's delta functions ----------------------------------------------------------------
@@ -458,6 +492,6 @@ def test_compiled_roots_give_the_same_numbers(name):
 def test_compiled_screening_gives_the_same_numbers():
     """Both forms."""
     for ekt in (0.0, 1.0):
-        assert compiled.screened(-0.7, 0.9, 0.3, ekt) == pytest.approx(
-            kin.screened(-0.7, 0.9, 0.3, ekt), rel=1e-14
+        assert compiled.screened(-0.7, 0.9, 0.3, ekt, 2.0, 0.1) == pytest.approx(
+            kin.screened(-0.7, 0.9, 0.3, ekt, 2.0, 0.1), rel=1e-14
         )

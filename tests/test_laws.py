@@ -71,6 +71,12 @@ STARTS = {
         rb.PhaseSpace(9, 2.0),
         {"g": rb.initial.step(0.5, 1.5)},
     ),
+    "massless quarks with EKT screening": (
+        rb.qcd(0.1, flavors=2, masses="massless", screening="ekt"),
+        rb.PhaseSpace(8, 2.0),
+        {"g": rb.initial.step(0.2, 1.5), "u": rb.initial.step(0.5, 1.5)},
+    ),
+    "one flavour at the start": (QCD, rb.PhaseSpace(9, 2.0), {"u": rb.initial.step(0.5, 1.5)}),
 }
 
 

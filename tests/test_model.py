@@ -5,6 +5,7 @@ import pytest
 
 from relboltz.errors import InputError
 from relboltz.model import KINEMATIC, Model, Process, Screening, Species
+from relboltz.qcd import gluons
 
 
 def one(s, t, u, ma2, mb2, mc2, md2):
@@ -129,6 +130,12 @@ def test_variable_arguments_are_refused():
             Process("a a -> a a", function)
 
 
+def test_only_rows_of_the_package_are_built_in():
+    """They count as 0 where screening makes them negative; a user's function must not be."""
+    assert all(process.built_in for process in gluons(0.3).processes)
+    assert not Process("a a -> a a", one).built_in
+
+
 def test_a_number_is_no_matrix_element():
     """The matrix element must be a function."""
     with pytest.raises(InputError, match="must be a function"):
@@ -214,6 +221,26 @@ def test_the_mass_matrix_must_be_symmetric(matrix):
     """Only then is there a conserved total energy."""
     with pytest.raises(InputError, match="symmetric 2 x 2 matrix"):
         Model([A, B], [], mass_coupling=np.array(matrix))
+
+
+def test_species_may_have_screening_masses_of_their_own():
+    """For their exchange; equal ones are kept once, and the others take that of t and u."""
+    light, heavy = Screening(0.2, (1.0, 0.0, 0.0)), Screening(0.5)
+    m = model(
+        "a b -> a b",
+        species=(A, B, C),
+        screening=Screening(0.1, exchange={"a": light, "b": heavy, "c": heavy}),
+    )
+    assert m.thermal and len(m.screenings) == 3
+    assert m.screening_squared(np.array([0.3, 1.0, 1.0])) == pytest.approx([0.1, 0.5, 0.5])
+    assert [m.exchange_row(name) for name in "abc"] == [1, 2, 2]
+    assert model("a b -> a b", screening=0.3).exchange_row("b") == 0
+    described = m.describe()["screening"]["exchange"]
+    assert described["a"] == {"constant": 0.2, "ekt": False, "coupling": [1.0, 0.0, 0.0]}
+    with pytest.raises(InputError, match="unknown species screening.exchange.d"):
+        model("a b -> a b", screening=Screening(0.1, exchange={"d": heavy}))
+    with pytest.raises(InputError, match="screening.coupling has 3 entries for 2 species"):
+        model("a b -> a b", screening=Screening(0.1, exchange={"a": light}))
 
 
 def test_masses_and_screening_are_linear_in_the_state():

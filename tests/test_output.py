@@ -38,6 +38,7 @@ CONTRACT = {  # the names that users rely on
     "pressure_ratio": (("time",), "1"),
     "rate": (("time", "process"), "fm^-4"),
     "null_weight": (("time",), "1"),
+    "negative_weight": (("time", "process"), "1"),
     "limited_weight": (("time",), "1"),
     "step": (("time",), "fm"),
     "f": (("snapshot", S, "px", "py", "pz"), "1"),

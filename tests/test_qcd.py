@@ -8,15 +8,16 @@ import numpy as np
 import pytest
 
 from relboltz.backends import cpu_kernels as kernels
-from relboltz.backends.matrix_elements import evaluator
+from relboltz.backends.matrix_elements import Elements, evaluator
 from relboltz.errors import InputError
-from relboltz.kinematics import screened
-from relboltz.qcd import gluons, qcd, quarks
+from relboltz.kinematics import energy_part, screened
+from relboltz.qcd import XI_GLUON, XI_QUARK, gluons, qcd, quarks
 
 NAMES = ("g", "u", "d", "s", "ubar", "dbar", "sbar")
 ALPHA = 0.3
 G2 = 4 * math.pi * ALPHA
 MODEL = qcd(ALPHA)
+EKT_MODEL = qcd(ALPHA, screening="ekt")
 
 # --- the list -----------------------------------------------------------------------------------
 
@@ -157,15 +158,18 @@ POINTS = [  # s, t, m_g^2, sum of the squared masses
 
 def first(row):
     """The first process of a row."""
-    return next(p for p in MODEL.processes if p.matrix_element.__name__ == row)
+    name = row.removesuffix("_ekt")
+    rows = zip(MODEL.processes, EKT_MODEL.processes, strict=True)
+    pair = next(pair for pair in rows if pair[0].matrix_element.__name__ == name)
+    return pair[name != row]
 
 
-def python_value(process, s, t, u, t_screened, u_screened, screening2=None):
-    """|M|^2 by the plain Python function, called by name; the regulator's square is t - T."""
-    screening2 = t - t_screened if screening2 is None else screening2
+def python_value(process, s, t, u, t_gluon, u_gluon, t_quark=None, u_quark=None):
+    """|M|^2 by the plain Python function, called by name, with these propagators."""
     known = dict(
-        s=s, t=t, u=u, t_screened=t_screened, u_screened=u_screened,
-        t_regulated=t - screening2, u_regulated=u - screening2,
+        s=s, t=t, u=u, t_screened=t_gluon, u_screened=u_gluon, t_regulated=t_gluon,
+        u_regulated=u_gluon, t_exchanged=t_gluon if t_quark is None else t_quark,
+        u_exchanged=u_gluon if u_quark is None else u_quark,
     )  # fmt: skip
     arguments = {n: known.get(n, process.parameters.get(n)) for n in process.arguments}
     return process.matrix_element(**arguments)
@@ -182,25 +186,29 @@ def test_matrix_elements_are_those_of_the_table(row, point):
     assert python_value(first(row), *values) == pytest.approx(G2**2 * float(exact), rel=1e-12)
 
 
-@pytest.mark.parametrize("row", ROWS)
-@pytest.mark.parametrize("ekt", [0.0, 1.0])
-def test_compiled_matrix_elements_give_the_same_numbers(row, ekt):
+@pytest.mark.parametrize("row", [row + kind for row in ROWS for kind in ("", "_ekt")])
+def test_compiled_matrix_elements_give_the_same_numbers(row):
     """The generated loop, screening included, to 1e-12; u from the masses of the legs."""
     process = first(row)
     function, parameters = evaluator(process, {})
     w = np.zeros(kernels.ROWS * kernels.CHUNK)
-    m2, screening2 = (0.1, 0.2, 0.15, 0.05), 0.3
+    m2, screening2, exchange2, ekt = (0.1, 0.2, 0.15, 0.05), 0.3, 0.2, float("_ekt" in row)
     points = [(2.0, -0.5, 0.7, 1.1), (4.5, -3.0, 5.0, 2.0), (9.0, -0.01, 0.02, 9.0)]
     for i, point in enumerate(points):
         for start, value in zip(
             (kernels.S, kernels.T, kernels.Q2, kernels.QU2), point, strict=True
         ):
             w[start + i] = value
-    function(len(points), m2, screening2, ekt, parameters, w)
+    function(len(points), m2, (screening2, exchange2, ekt), parameters, w)
     for i, (s, t, q2, qu2) in enumerate(points):
         u = 0.5 - s - t
-        both = screened(t, q2, screening2, ekt), screened(u, qu2, screening2, ekt)
-        expected = python_value(process, s, t, u, *both, screening2)
+        parts = energy_part(s, *m2), energy_part(s, m2[0], m2[1], m2[3], m2[2])
+        propagators = [
+            screened(x, y, mass2, ekt, s, part)
+            for mass2 in (screening2, exchange2)
+            for x, y, part in ((t, q2, parts[0]), (u, qu2, parts[1]))
+        ]
+        expected = python_value(process, s, t, u, *propagators)
         assert w[kernels.M2 + i] == pytest.approx(expected, rel=1e-12)
 
 
@@ -243,6 +251,121 @@ def test_elements_are_positive_where_masses_are_the_regulator():
                 assert python_value(process, s, t, u, t - mg2, u - mg2) > 0, process
 
 
+# --- the table with the screening of effective kinetic theory -------------------------------------
+
+MASSLESS = [(Fr(3), Fr(-1, 2)), (Fr(2), Fr(-9, 5)), (Fr(7), Fr(-1, 100)), (Fr(5), Fr(-5, 2))]
+
+
+@pytest.mark.parametrize("row", ROWS)
+@pytest.mark.parametrize("point", MASSLESS)
+def test_both_tables_are_the_bare_one_without_screening(row, point):
+    """Massless legs, and propagators t and u: colour factors and invariants in fractions."""
+    s, t = point
+    u = -s - t
+    bare = G2**2 * float(TABLE[row](s, t, u, t, u))
+    values = [float(v) for v in (s, t, u, t, u)]
+    assert python_value(first(row), *values) == pytest.approx(bare, rel=1e-12)
+    assert python_value(first(row + "_ekt"), *values) == pytest.approx(bare, rel=1e-12)
+
+
+def change(row, x, y, a, b, f, g, h, k):
+    """What screening changes in a row [g^4].
+
+    x, y = (s - u)/t, (s - t)/u and a, b = u/t, t/u; f, g and h, k: factors of the exchange of
+    gluons and of quarks in the t and the u channel. b is s/u in the row of q g.
+    """
+    xx, yy = x * x * (f * f - 1), y * y * (g * g - 1)
+    return {
+        "q1q2_q1q2": 8 * xx,
+        "q1q1_q1q1": 8 * (xx + yy) + Fr(16, 3) * (x * (f - 1) + y * (g - 1)),
+        "q1q1bar_q1q1bar": 8 * xx - Fr(16, 3) * x * (f - 1),
+        "q1q1bar_q2q2bar": 0,
+        "q1q1bar_gg": Fr(128, 3) * (a * (h - 1) + b * (k - 1)),
+        "q1g_q1g": 48 * xx - Fr(128, 3) * b * (k - 1),
+        "gg_gg": 288 * (xx + yy),
+    }[row]
+
+
+@pytest.mark.parametrize("row", ROWS)
+@pytest.mark.parametrize("point", MASSLESS)
+def test_screening_touches_soft_exchange_alone(row, point):
+    """(s - u)/t of gluons and u/t of quarks get their factors; the rest of the bare row stays."""
+    s, t = point
+    u = -s - t
+    f, g, h, k = Fr(1, 3), Fr(4, 5), Fr(2, 7), Fr(9, 10)
+    b = s / u if row == "q1g_q1g" else t / u
+    soft = change(row, (s - u) / t, (s - t) / u, u / t, b, f, g, h, k)
+    expected = G2**2 * float(TABLE[row](s, t, u, t, u) + soft)
+    values = [float(v) for v in (s, t, u, t / f, u / g, t / h, u / k)]
+    assert python_value(first(row + "_ekt"), *values) == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize("masses", [(0.0, 0.0), (0.6, 0.4), (0.3, 0.9), (0.0, 0.5)])
+def test_only_annihilation_into_gluons_becomes_negative_by_screening(masses):
+    """Any strength of screening, massless legs or m_g and m_q; every other row stays positive."""
+    elements = Elements(EKT_MODEL)
+    rng, lowest = np.random.default_rng(8), {}
+    m_g, m_q = masses
+    for index, process in enumerate(EKT_MODEL.processes):
+        ma2, mb2, mc2, md2 = m2 = [(m_g if leg == "g" else m_q) ** 2 for leg in process.legs]
+        least = max(ma2**0.5 + mb2**0.5, mc2**0.5 + md2**0.5, 1e-3) ** 2
+        s = np.geomspace(1.0001 * least, 1e4 * least, 4000)
+        e1, e3 = (s + ma2 - mb2) / (2 * s**0.5), (s + mc2 - md2) / (2 * s**0.5)
+        k1, k3 = np.sqrt(e1 * e1 - ma2), np.sqrt(e3 * e3 - mc2)
+        cosine = rng.uniform(-1, 1, len(s))
+        t = ma2 + mc2 - 2 * (e1 * e3 - k1 * k3 * cosine)
+        q2, qu2 = (k1**2 + k3**2 - 2 * sign * k1 * k3 * cosine for sign in (1, -1))
+        for screening2 in (1e-3 * least, least, 1e3 * least):
+            squares = np.full(len(EKT_MODEL.screenings), screening2)
+            values = elements.evaluate(index, s, t, tuple(m2), squares, q2, qu2)
+            row = process.matrix_element.__name__
+            lowest[row] = min(lowest.get(row, np.inf), float((values / np.abs(values)).min()))
+    negative = {row for row, sign in lowest.items() if sign < 0}
+    assert len(lowest) == 7 and negative <= {"q1q1bar_gg_ekt"}
+    assert m_g or negative  # the test can tell
+
+
+def hard_thermal_loops(x):
+    """1/m^2 of the soft conversion of quarks and of the soft drag of gluons, per q^3 and dq dx.
+
+    As functions of y = q^2/m^2 with the asymptotic mass m: from the spectral functions of quarks
+    and gluons at energy q x, |x| < 1, for a hard particle along z that has q_z = q x.
+    """
+    log = np.log((1 + x) / (1 - x)) - 1j * np.pi
+
+    def quark(y):
+        plus = 1 / (x - 1 - (0.5 * (1 - x) * log + 1) / (2 * y))
+        minus = 1 / (x + 1 - (0.5 * (1 + x) * log - 1) / (2 * y))
+        return -((1 - x) * plus + (1 + x) * minus).imag / np.pi * y
+
+    def gluon(y):
+        longitudinal = 1 / (1 + 2 * (1 - 0.5 * x * log) / y)
+        transverse = 1 / (x * x - 1 - (x * x + 0.5 * x * (1 - x * x) * log) / y)
+        return -(longitudinal + (1 - x * x) * transverse).imag * x / np.pi * y
+
+    return quark, gluon
+
+
+@pytest.mark.parametrize("cutoff", [1e2, 1e3])
+def test_screening_masses_give_the_soft_rates_of_hard_thermal_loops(cutoff):
+    """Conversion of quarks and drag of gluons, all |q| < cutoff in units of the asymptotic mass.
+
+    The rates are 2 pi (ln cutoff + constant); the constant is what xi has to give. Those of xi
+    twice as large would be off by ln 2.
+    """
+    x, weight = np.polynomial.legendre.leggauss(400)
+    log_q, step = np.linspace(math.log(1e-5), math.log(cutoff), 4001, retstep=True)
+    q2 = np.exp(2 * log_q)
+    rates = []
+    for function in hard_thermal_loops(x):
+        values = np.array([weight @ function(y) for y in q2.tolist()])
+        rates.append(float((values.sum() - 0.5 * (values[0] + values[-1])) * step))
+    screened_quark = 0.5 * math.log(1 + (cutoff / XI_QUARK) ** 2)
+    ratio = 1 + (cutoff / XI_GLUON) ** 2
+    screened_gluon = 0.5 * (math.log(ratio) - 1 + 1 / ratio)
+    assert rates == pytest.approx([screened_quark, screened_gluon], abs=3e-3 * 1e2 / cutoff)
+
+
 # --- masses -------------------------------------------------------------------------------------
 
 
@@ -282,6 +405,34 @@ def test_ekt_screening_is_xi_squared_times_the_debye_mass():
     assert model.screening.squared(y) == pytest.approx(2 * xi2 * MODEL.mass_squared(y)[0])
     constant = gluons(ALPHA, masses={"g": 0.5}, screening="ekt")
     assert constant.screening.squared(y[:1]) == pytest.approx(2 * xi2 * 0.25)
+
+
+@pytest.mark.parametrize("masses", ["massless", "thermal"])
+def test_exchanged_quarks_are_screened_by_the_mass_of_their_flavour(masses):
+    """(e/2)^2 m_i^2 of Eq. (mq), unequal flavours, whatever masses the kinematics have."""
+    y = np.linspace(0.1, 0.7, 7)
+    model = qcd(ALPHA, masses=masses, screening="ekt")
+    found = model.screening_squared(y)
+    assert len(found) == 4
+    for name, m2 in zip(NAMES[1:], MODEL.mass_squared(y)[1:], strict=True):
+        assert found[model.exchange_row(name)] == pytest.approx(math.e**2 / 4 * m2)
+    assert model.exchange_row("g") == 0
+
+
+def test_constant_quark_masses_screen_their_exchange():
+    """Where a mass is given; a massless flavour has the mass that the state gives it."""
+    masses = {"g": 0.7, "u": 0.4, "d": 0.0, "s": 0.5}
+    model, y = qcd(ALPHA, masses=masses, screening="ekt"), np.linspace(0.1, 0.7, 7)
+    found = model.screening_squared(y)
+    for name, m2 in (("u", 0.16), ("ubar", 0.16), ("s", 0.25), ("d", MODEL.mass_squared(y)[2])):
+        assert found[model.exchange_row(name)] == pytest.approx(math.e**2 / 4 * m2)
+    assert found[0] == pytest.approx(math.exp(5 / 3) / 4 * 0.49)
+
+
+def test_no_other_screening_has_more_than_one_mass():
+    """The paper's regulator is one for all."""
+    for model in (MODEL, qcd(ALPHA, screening=0.4), quarks(ALPHA, 3, screening="ekt")):
+        assert len(model.screenings) == 1
 
 
 def test_constant_masses_screen_with_the_gluon_mass_in_force():

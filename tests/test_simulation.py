@@ -361,14 +361,30 @@ def test_a_table_is_the_shape_it_describes():
         solve(start={"g": {"shape": "step", "height": 0.5, "edg": 1.5}})
 
 
+@pytest.mark.parametrize("masses", ["thermal", "massless"])
 @pytest.mark.parametrize("name", ["qcd", "gluons", "quarks"])
-def test_every_model_runs_with_ekt_screening(name):
+def test_every_model_runs_with_ekt_screening(name, masses):
     """Conserving as ever."""
-    model = {"qcd": rb.qcd, "gluons": rb.gluons, "quarks": rb.quarks}[name](0.3, screening="ekt")
+    make = {"qcd": rb.qcd, "gluons": rb.gluons, "quarks": rb.quarks}[name]
+    model = make(0.1, screening="ekt", masses=masses)
     species = "u" if name == "quarks" else "g"
     ds = solve(model, start={species: rb.initial.step(0.5, 1.5)}, end=0.05)
     assert not ds.charge_drift.values.any()
     assert float(ds.rate[0].sum()) > 0
+
+
+@pytest.mark.parametrize("screening", ["thermal", "ekt"])
+@pytest.mark.parametrize("start", [("u",), ("u", "ubar"), ("u", "dbar"), ("g",)], ids=str)
+def test_a_mixture_may_start_with_some_species_only(start, screening):
+    """Flavours that are absent together with gluons are massless at first; energy is conserved."""
+    states = {name: rb.initial.step(0.5, 1.5) for name in start}
+    ds = solve(rb.qcd(0.3, screening=screening), start=states, end=0.05, samples=4)
+    absent = ds.mass_squared.sel(species="s")
+    assert (float(absent[0]) == 0) == ("g" not in start)
+    assert (float(absent[-1]) > 0) == (start != ("u",) and start != ("u", "dbar"))
+    assert not ds.charge_drift.values.any() and not ds.negative_weight.values.any()
+    assert float(ds.energy_total[-1] / ds.energy_total[0]) == pytest.approx(1, abs=1e-5)
+    assert np.isfinite(ds.rate).all() and 0 <= float(ds.f.min()) <= float(ds.f.max())
 
 
 def test_a_solve_keeps_its_settings_in_the_result():

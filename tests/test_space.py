@@ -75,6 +75,25 @@ def test_every_site_has_its_own_masses():
     assert np.ptp(ds.mass_squared.sel(species="g").values[0]) > 0.1
 
 
+@pytest.mark.parametrize("masses", ["massless", "thermal"])
+def test_every_site_screens_each_exchange_by_its_own_mass(masses):
+    """Of gluons and of unequal flavours, from the state of that space cell."""
+    model = rb.qcd(0.1, flavors=2, masses=masses, screening="ekt")
+    grid = rb.PhaseSpace(6, 2.0, [3, 1, 1], 3.0)
+    shapes = {"g": hump_shape(), "u": hump_shape(), "dbar": rb.initial.step(0.3, 1.0)}
+    f = rb.initial.evaluate(shapes, grid, model)
+    start = initial_state(grid, model, f)
+    engine = CpuSpace(grid, model, Sampling(samples=1), 2)
+    engine.put(start.number, start.bits)
+    squares = engine.masses(np.column_stack([start.mass_squared, start.screening2]))
+    assert squares.shape == (3, 5 + 3)
+    for site in range(3):
+        alone = initial_state(grid.at_a_site, model, f[site])
+        assert squares[site, :5] == pytest.approx(alone.mass_squared, rel=1e-9)
+        assert squares[site, 5:] == pytest.approx(alone.screening2, rel=1e-9)
+    assert len(set(np.round(squares[:2, 5:].ravel(), 6))) == 6
+
+
 def test_collisions_at_a_site_are_those_of_a_homogeneous_system():
     """The same events as there, drawn with the number of the site."""
     grid = rb.PhaseSpace(5, 2.0, [3, 1, 2], 3.0)

@@ -15,8 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..collisions import (
-    ACCEPTED_FLAW,
-    LARGEST_ELEMENT,
     MORE_WORDS,
     SETS,
     Channel,
@@ -98,16 +96,12 @@ class CpuBackend(Threads):
         self._ratios = np.empty(rows)
         self._counts = np.zeros(len(of_chunk), np.int64)
         self._draw: Draw | None = None
+        self._signed = np.zeros((2, len(model.processes)))
 
     @property
     def words(self) -> str:
         """Where the work is done, in words."""
         return f"cpu, {self.count} thread{'s' if self.count > 1 else ''}, float64"
-
-    @property
-    def clamped(self) -> int:
-        """Matrix elements that rounding had made negative and that were taken as 0."""
-        return sum(scratch.clamped for scratch in self._scratch)
 
     # -- plan ------------------------------------------------------------------------------------
 
@@ -181,13 +175,16 @@ class CpuBackend(Threads):
             lambda a: self._fill_table(a, draw.mass_squared[a], occupancy),
             range(len(self.model.species)),
         )
-        sums = np.zeros((len(self._counts), 2))
+        sums = np.zeros((len(self._counts), 3))
 
         def work(scratch: _Scratch, group: _Group) -> None:
             self._generate(scratch, group, self._events(scratch, group), sums[group.span])
 
         self._run(work)
-        total, lost = (float(v) for v in sums.sum(axis=0))
+        self._signed = np.zeros((2, len(self.model.processes)))
+        for row, column in zip(self._signed, (0, 2), strict=True):
+            np.add.at(row, self._process_of, sums[:, column])
+        total, lost, _ = (float(v) for v in sums.sum(axis=0))
         return total, lost
 
     def net(
@@ -263,6 +260,11 @@ class CpuBackend(Threads):
         null = lost / total if total > 0 else 0.0
         return Estimate(net.sum(axis=0) / scale, gain / scale, loss / scale, flows, null)
 
+    def negative_weight(self, draw: Draw, occupancy: NDArray[np.float64]) -> NDArray[np.float64]:
+        """As ``Flows.negative_weight``, of newly drawn events."""
+        self.draw(draw, occupancy)
+        return self._flows(np.zeros((len(self._counts), 4))).negative_weight
+
     def landing_share(self, draw: Draw, occupancy: NDArray[np.float64]) -> float:
         """Part of the time of drawing that goes into landing, from one chunk of each channel."""
         self.draw(draw, occupancy)
@@ -284,7 +286,7 @@ class CpuBackend(Threads):
         mass = (float(draw.mass_squared[k1]), float(draw.mass_squared[k2]))
         offsets = (k1 * self.size, k2 * self.size, k3 * self.size, p * self.size)
         began = time.perf_counter()
-        self._generate(scratch, first, room, np.empty((1, 2)))
+        self._generate(scratch, first, room, np.empty((1, 3)))
         between = time.perf_counter()
         k.bracket_chunk(first.count, mass, self._geometry, 1.0, scratch.w)
         k.land_conserving(
@@ -328,7 +330,7 @@ class CpuBackend(Threads):
         """A group's events, drawn again if they were not kept."""
         events = self._events(scratch, group)
         if not self._stored:
-            self._generate(scratch, group, events, np.empty((len(group.chunks), 2)))
+            self._generate(scratch, group, events, np.empty((len(group.chunks), 3)))
         return events
 
     def _by_chunk(self, scratch: _Scratch, group: _Group) -> Iterator[tuple[int, Events]]:
@@ -341,7 +343,7 @@ class CpuBackend(Threads):
     def _generate(
         self, scratch: _Scratch, group: _Group, events: Events, sums: NDArray[np.float64]
     ) -> None:
-        """Draw and land a group of chunks; sums: all and lost weight of each chunk."""
+        """Draw and land a group of chunks; sums: all, lost and negative weight of each chunk."""
         assert self._draw is not None
         channel, draw = self.channels[group.channel], self._draw
         (k3, p), (k1, k2) = channel.nodes, channel.pair
@@ -356,6 +358,7 @@ class CpuBackend(Threads):
             self.grid.rest_inverse_energy,
             channel.weight(self.grid.cell_volume, SETS * samples),
             1.0 if self.sampling.projection == "nearest" else 0.0,
+            1.0 if process.built_in else 0.0,
         )
         element_m2 = (*(float(mass[a]) for a in legs),)
         fault = np.zeros(3)
@@ -366,7 +369,7 @@ class CpuBackend(Threads):
             (self._tables[p], self._tables[k3]),
             self._geometry,
             (float(mass[k1]), float(mass[k2]), float(mass[k3]), float(mass[p])),
-            (element_m2, draw.screening2, self.elements.ekt, parameters),
+            (element_m2, self.elements.screening(channel.process, draw.screening2), parameters),
             how,
             (k1 * size, k2 * size, k3 * size, p * size),
             self._occupancy,
@@ -376,17 +379,16 @@ class CpuBackend(Threads):
         )
         try:
             if self.sampling.sampling == "cm":
-                clamped = k.draw_group(*arguments)
+                found = k.draw_group(*arguments)
             else:
                 area = 4 * self.grid.momentum_max[0] * self.grid.momentum_max[1]
                 through_k3 = self.sampling.sampling == "k3"
-                clamped = draw_roots(*arguments, area, through_k3, scratch.more)
+                found = draw_roots(*arguments, area, through_k3, scratch.more)
         except Exception as error:
             raise raising_element(process.name, error) from error
-        if clamped < 0:
+        if found < 0:
             value, s, t = (float(v) for v in fault)
             raise negative_element(process.name, value, s, t, sum(element_m2) - s - t)
-        scratch.clamped += clamped
 
     def _each(self, function: Callable[[int], None], items: Sequence[int]) -> None:
         if self._pool is None or len(items) == 1:
@@ -412,7 +414,8 @@ class CpuBackend(Threads):
         totals = np.zeros((2, len(self.model.processes)))
         for column, rows in enumerate((self._gain_rows, 1 - self._gain_rows)):
             np.add.at(totals, (rows, self._process_of), sums[:, column] * self._leg_share)
-        return Flows(totals[0], totals[1], float(sums[:, 2].sum()), float(sums[:, 3].sum()))
+        wanted, refused = float(sums[:, 2].sum()), float(sums[:, 3].sum())
+        return Flows(totals[0], totals[1], wanted, refused, self._signed)
 
 
 @dataclass(frozen=True)
@@ -442,7 +445,6 @@ class _Scratch:
         self.nodes = np.empty(4 * k.CHUNK, np.int64)
         self.total = np.zeros((SETS, cells), np.int64)
         self.gain = np.zeros(0, np.int64)
-        self.clamped = 0
         self._own: Events = (np.empty((0, 6), np.int32), np.empty(0), np.empty(0))
 
     def events(self, capacity: int) -> Events:
@@ -468,7 +470,6 @@ def draw_roots(
     w, words, nodes = scratch
     legs, weights, ratios = events
     counts, sums, fault = found
-    clamped = 0
     for chunk in range(len(counts)):
         done = chunk * k.CHUNK
         count = min(k.CHUNK, total - done)
@@ -479,18 +480,15 @@ def draw_roots(
         k.draw_box(count, words, more, grid, nodes, w)
         counts[chunk], sums[chunk] = 0, 0.0
         for branch in (1.0, -1.0):
-            k.roots_chunk(count, m2, area, branch, through_k3, w)
+            k.roots_chunk(count, m2, grid, area, branch, through_k3, w)
             evaluate(count, *element, w)
-            worst, value, largest, negative = k.inspect_elements(count, w)
-            clamped += negative
-            if worst >= 0 and not -ACCEPTED_FLAW * largest <= value < LARGEST_ELEMENT:
-                fault[:] = value, w[k.S + worst], w[k.T + worst]
+            if k.inspect_elements(count, how[5], w, fault):
                 return -1
             part = slice(2 * done + counts[chunk], 2 * (done + k.CHUNK))
-            landed, weight, gone = k.land_nearest(
+            landed, *weighed = k.land_nearest(
                 count, grid, how[3], offsets, occupancy, w, nodes,
                 legs[part], weights[part], ratios[part],
             )  # fmt: skip
             counts[chunk] += landed
-            sums[chunk] += weight, gone
-    return clamped
+            sums[chunk] += weighed
+    return 0

@@ -13,7 +13,6 @@ from functools import partial
 import numpy as np
 from numba import types
 
-from ..collisions import ACCEPTED_FLAW, LARGEST_ELEMENT
 from ..compiling import kernel
 from ..drawing import WORDS
 from .physics import compiled as physics
@@ -22,6 +21,7 @@ philox = physics.philox
 uniform = physics.uniform
 scatter = physics.scatter
 momentum_transfer2 = physics.momentum_transfer2
+energy_part = physics.energy_part
 root_event = physics.root_event
 node_momentum = physics.node_momentum
 node_position = physics.node_position
@@ -39,6 +39,8 @@ exponents = physics.exponents
 flow = physics.flow
 shares = physics.shares
 nearest_integer = physics.nearest_integer
+element_flaw = physics.element_flaw
+illegal = physics.illegal
 
 CHUNK = 2048
 """Events drawn together; the scratch array of a thread is about half a megabyte."""
@@ -192,13 +194,18 @@ def scatter_chunk(count, m2, angle, at_rest, w):
         w[S + i] = s
         w[T + i] = t
         w[WEIGHT + i] = weight
-        w[Q2 + i] = momentum_transfer2(k1, k3)
-        w[QU2 + i] = momentum_transfer2(k1, p)
+        total = (p[0] + k3[0], p[1] + k3[1], p[2] + k3[2])
+        w[Q2 + i] = momentum_transfer2(k1, k3, total, energy_part(s, m2[0], m2[1], m2[2], m2[3]))
+        w[QU2 + i] = momentum_transfer2(k1, p, total, energy_part(s, m2[0], m2[1], m2[3], m2[2]))
 
 
 @kernel
-def roots_chunk(count, m2, area, branch, through_k3, w):
-    """k1, k3, s, t and the weight through one root of the paper's delta function."""
+def roots_chunk(count, m2, grid, area, branch, through_k3, w):
+    """k1, k3, s, t and the weight through one root of the paper's delta function.
+
+    The weight is 0 where k3 is outside of the box.
+    """
+    cells, h = grid
     for i in range(count):
         p = (w[PX + i], w[PY + i], w[PZ + i])
         free = (w[U2 + i], w[U3 + i], w[U4 + i])
@@ -211,35 +218,32 @@ def roots_chunk(count, m2, area, branch, through_k3, w):
         w[K1Z + i] = k1[2]
         w[S + i] = s
         w[T + i] = t
-        w[WEIGHT + i] = area * weight
-        w[Q2 + i] = momentum_transfer2(k1, k3)
-        w[QU2 + i] = momentum_transfer2(k1, p)
+        w[WEIGHT + i] = area * weight if nearest_node(k3, cells, h) >= 0.0 else 0.0
+        total = (p[0] + k3[0], p[1] + k3[1], p[2] + k3[2])
+        w[Q2 + i] = momentum_transfer2(k1, k3, total, energy_part(s, m2[0], m2[1], m2[2], m2[3]))
+        w[QU2 + i] = momentum_transfer2(k1, p, total, energy_part(s, m2[0], m2[1], m2[3], m2[2]))
 
 
 @kernel
-def inspect_elements(count, w):
-    """Where the matrix element is worst: (index or -1, its value, largest value, how many < 0).
-
-    Negative ones are taken as 0; whether they may be is for the caller to say.
-    """
-    worst = -1
-    lowest = 0.0
+def inspect_elements(count, clamps, w, fault):
+    """Whether the chunk has illegal matrix elements; the worst one with its s and t, for fault."""
+    worst = 0
     largest = 0.0
-    negative = 0
+    flaws = 0.0
+    legal = 0.0
     for i in range(count):
         if w[WEIGHT + i] > 0.0:
-            value = w[M2 + i]
-            if not abs(value) < LARGEST_ELEMENT:
-                return i, value, largest, negative
-            if value < lowest:
+            flaw = element_flaw(w[M2 + i], clamps)
+            flaws += flaw
+            if flaw > largest:
                 worst = i
-                lowest = value
-            if value > largest:
-                largest = value
-            if value < 0.0:
-                w[M2 + i] = 0.0
-                negative += 1
-    return worst, lowest, largest, negative
+                largest = flaw
+            if flaw == 0.0:
+                legal += max(w[M2 + i], 0.0)
+    fault[0] = w[M2 + worst]
+    fault[1] = w[S + worst]
+    fault[2] = w[T + worst]
+    return illegal(flaws, legal)
 
 
 @kernel
@@ -281,22 +285,26 @@ def land_lower(i, m2, grid, w):
 
 @kernel
 def land_conserving(count, m2, grid, offsets, occupancy, w, nodes, legs, weights, ratios):
-    """Turn drawn pairs into events on six cells; returns (events, all weight, lost weight).
+    """Turn drawn pairs into events on six cells; returns (events, all, lost, negative weight).
 
     Pairs without a bracket are lost: they move nothing, and their share of f_c f_d says how many
-    physical collisions that costs.
+    physical collisions that costs. Likewise those with |M|^2 < 0.
     """
     off_k1, off_k2, off_k3, off_p = offsets
     events = 0
     everything = 0.0
     lost = 0.0
+    negative = 0.0
     for i in range(count):
         weight = w[WEIGHT + i]
-        if not weight > 0.0:
+        if weight == 0.0:
             continue
         p = nodes[i]
         k3 = nodes[CHUNK + i]
         physical = weight * occupancy[off_p + p] * occupancy[off_k3 + k3]
+        if weight < 0.0:
+            negative -= physical
+            continue
         everything += physical
         if w[HIGH + i] >= 0.0 and w[LOW + i] < 0.0:
             land_lower(i, m2, grid, w)
@@ -314,7 +322,7 @@ def land_conserving(count, m2, grid, offsets, occupancy, w, nodes, legs, weights
         weights[events] = weight
         ratios[events] = w[RATIO + i]
         events += 1
-    return events, everything, lost
+    return events, everything, lost, negative
 
 
 @kernel
@@ -325,9 +333,10 @@ def land_nearest(count, grid, factor, offsets, occupancy, w, nodes, legs, weight
     events = 0
     everything = 0.0
     lost = 0.0
+    negative = 0.0
     for i in range(count):
         weight = factor * w[WEIGHT + i] * w[M2 + i] * w[INVERSE_Q + i]
-        if not weight > 0.0:
+        if weight == 0.0:
             continue
         p = nodes[i]
         k1 = (w[K1X + i], w[K1Y + i], w[K1Z + i])
@@ -342,6 +351,9 @@ def land_nearest(count, grid, factor, offsets, occupancy, w, nodes, legs, weight
         if k3 < 0:
             continue
         physical = weight * occupancy[off_p + p] * occupancy[off_k3 + k3]
+        if weight < 0.0:
+            negative -= physical
+            continue
         everything += physical
         if cell_1 < 0 or cell_2 < 0:
             lost += physical
@@ -355,7 +367,7 @@ def land_nearest(count, grid, factor, offsets, occupancy, w, nodes, legs, weight
         weights[events] = weight
         ratios[events] = 0.0
         events += 1
-    return events, everything, lost
+    return events, everything, lost, negative
 
 
 @kernel
@@ -489,8 +501,8 @@ def limit(count, legs, ratios, loss_scale, gain_scale, w):
 # --- several chunks in one call: threads meet only between calls --------------------------------
 
 _F, _I = types.float64, types.int64
-ELEMENT = types.void(_I, types.UniTuple(_F, 4), _F, _F, _F[::1], _F[::1])
-"""A compiled matrix element: count, squared masses, screening2, ekt, parameters, scratch."""
+ELEMENT = types.void(_I, types.UniTuple(_F, 4), types.UniTuple(_F, 3), _F[::1], _F[::1])
+"""A compiled matrix element: count, squared masses, ``Elements.screening``, parameters, scratch."""
 _TABLE = types.Tuple((_I[::1], _I[::1], _I[::1]))
 _EVENTS = types.Tuple((types.int32[:, ::1], _F[::1], _F[::1]))
 
@@ -504,8 +516,8 @@ _EVENTS = types.Tuple((types.int32[:, ::1], _F[::1], _F[::1]))
         types.UniTuple(_TABLE, 2),
         types.UniTuple(types.UniTuple(_F, 3), 2),
         types.UniTuple(_F, 4),
-        types.Tuple((types.UniTuple(_F, 4), _F, _F, _F[::1])),
-        types.UniTuple(_F, 5),
+        types.Tuple((types.UniTuple(_F, 4), types.UniTuple(_F, 3), _F[::1])),
+        types.UniTuple(_F, 6),
         types.UniTuple(_I, 4),
         _F[::1],
         types.Tuple((_F[::1], types.uint64[::1], _I[::1])),
@@ -519,46 +531,40 @@ def draw_group(
     """Draw and land the samples of a group of chunks, through the centre-of-mass frame.
 
     span: first sample, how many, samples of the set, number of the set; who: channel, step, seed,
-    site; element: squared masses as the matrix element names them, screening2, ekt, parameters;
-    how: peak, span of the angle, 1/E at rest, factor of all weights, nearest cells or not. found:
-    events, weights and lost weights of each chunk, and where a matrix element is illegal (value,
-    s, t): then the result is -1, else the number of matrix elements that were clamped.
+    site; element: squared masses as the matrix element names them, its screening, parameters; how:
+    peak, span of the angle, 1/E at rest, factor of all weights, nearest cells or not, whether
+    |M|^2 < 0 counts as 0. found: events of each chunk, their weights (all, lost, |M|^2 < 0), and
+    where a matrix element is illegal (value, s, t): then the result is -1, else 0.
     """
     first, total, samples, which = span
     channel, step, seed, site = who
-    element_m2, screening2, ekt, parameters = element
-    peak, angle_span, at_rest, factor, nearest = how
+    element_m2, screening, parameters = element
+    peak, angle_span, at_rest, factor, nearest, clamps = how
     w, words, nodes = scratch
     legs, weights, ratios = events
     counts, sums, fault = found
-    clamped = 0
     for chunk in range((total + CHUNK - 1) // CHUNK):
         done = chunk * CHUNK
         count = min(CHUNK, total - done)
         draw_words(which * samples + first + done, count, channel, step, site, seed, words)
         draw_pairs(first + done, count, samples, words, tables[0], tables[1], grid, w, nodes)
-        scatter_chunk(count, m2, (screening2, peak, angle_span), at_rest, w)
-        evaluate(count, element_m2, screening2, ekt, parameters, w)
-        worst, value, largest, negative = inspect_elements(count, w)
-        clamped += negative
-        if worst >= 0 and not (-ACCEPTED_FLAW * largest <= value and value < LARGEST_ELEMENT):
-            fault[0] = value
-            fault[1] = w[S + worst]
-            fault[2] = w[T + worst]
+        scatter_chunk(count, m2, (screening[0], peak, angle_span), at_rest, w)
+        evaluate(count, element_m2, screening, parameters, w)
+        if inspect_elements(count, clamps, w, fault):
             return -1
         part = slice(done, done + CHUNK)
         if nearest > 0.0:
-            counts[chunk], sums[chunk, 0], sums[chunk, 1] = land_nearest(
+            counts[chunk], sums[chunk, 0], sums[chunk, 1], sums[chunk, 2] = land_nearest(
                 count, grid, factor, offsets, occupancy, w, nodes,
                 legs[part], weights[part], ratios[part],
             )  # fmt: skip
         else:
             bracket_chunk(count, (m2[0], m2[1]), grid, factor, w)
-            counts[chunk], sums[chunk, 0], sums[chunk, 1] = land_conserving(
+            counts[chunk], sums[chunk, 0], sums[chunk, 1], sums[chunk, 2] = land_conserving(
                 count, (m2[0], m2[1]), grid, offsets, occupancy, w, nodes,
                 legs[part], weights[part], ratios[part],
             )  # fmt: skip
-    return clamped
+    return 0
 
 
 @kernel

@@ -51,11 +51,6 @@ class CpuSpace(Threads):
         """Where the work is done, in words."""
         return f"cpu, {self.count} thread{'s' if self.count > 1 else ''}, float64"
 
-    @property
-    def clamped(self) -> int:
-        """Matrix elements that rounding had made negative and that were taken as 0."""
-        return sum(backend.clamped for backend in self._backends)
-
     # -- the state -------------------------------------------------------------------------------
 
     def put(self, number: NDArray[np.int64], bits: int) -> None:
@@ -101,7 +96,7 @@ class CpuSpace(Threads):
         return pencils.passage(sum(ledgers[1:], ledgers[0]), energies, refused)
 
     def masses(self, start: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Squared masses of all species and of the screening (sites, species + 1) [GeV^2]."""
+        """Squared masses of all species and of the screenings, at all sites [GeV^2]."""
         squares = np.array(start)
         failed: list[int] = []
 
@@ -122,7 +117,7 @@ class CpuSpace(Threads):
             return Collided.nothing(self.grid.sites, length)
 
         def work(thread: int, site: int) -> None:
-            draw = Draw(step, squares[site, :-1], float(squares[site, -1]), site)
+            draw = Draw.of(step, squares[site], self.shape[1], site)
             number = self.number[site].ravel()
             new, report = self._steppers[thread].collide(number, self._unit, draw, length)
             self.number[site] = new.reshape(self.shape[1:])
@@ -142,7 +137,7 @@ class CpuSpace(Threads):
             return Collided.nothing(self.grid.sites, 1.0)
 
         def work(thread: int, site: int) -> None:
-            draw = Draw(step, squares[site, :-1], float(squares[site, -1]), site)
+            draw = Draw.of(step, squares[site], self.shape[1], site)
             found[site] = self._steppers[thread].look(self.number[site].ravel(), self._unit, draw)
 
         self.share(work, self.grid.sites)

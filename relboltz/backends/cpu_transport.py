@@ -288,7 +288,7 @@ def refusal(w, up, shape):
 def sweep(number, squares, first, last, lines, walls, steps, p, transverse_p2, capacity, w, found):
     """Advance the pencils of groups first to last along one axis, in place.
 
-    number : (sites, species, nodes) in quanta; squares : (sites, species + 1), m^2 to use
+    number : (sites, species, nodes) in quanta; squares : (sites, species ...), m^2 to use
     lines : space cells and their distance in sites; momentum cells and their distance in nodes
     walls : kinds of boundary in x and p; steps : substep [fm], dx [fm], dp [GeV]
     capacity : quanta that a cell of each species can hold

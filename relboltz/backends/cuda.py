@@ -52,11 +52,6 @@ class CudaBackend:
         self.channels = self.machine.channels
 
     @property
-    def clamped(self) -> int:
-        """Matrix elements that rounding had made negative and that were taken as 0."""
-        return self.machine.clamped
-
-    @property
     def words(self) -> str:
         """Where the work is done, in words."""
         return f"cuda, {engine.device()['name']}, {self.precision}"
@@ -88,7 +83,7 @@ class CudaFlight:
         integers[k.STATUS] = k.ARRIVED
         scalars[k.WANTED], scalars[k.TOLERANCE] = control.wanted, control.tolerance
         scalars[k.NEAR] = near
-        scalars[machine.row(k.NOW)] = [*start.mass_squared, start.screening2]
+        scalars[machine.row(k.NOW)] = np.append(start.mass_squared, start.screening2)
         machine.number.copy_to_device(np.stack([start.number, np.zeros_like(start.number)]))
         rows = start.number.reshape(len(model.species), -1)
         machine.highest.copy_to_device(np.stack([rows.max(axis=1), np.zeros(len(rows), np.int64)]))
@@ -111,18 +106,18 @@ class CudaFlight:
     def state(self) -> State:
         """Time, step and masses of the state; its numbers stay on the GPU."""
         i, x, row = self._integers, self._scalars, self.machine.row
-        now = x[row(k.NOW)]
+        m2, screening2 = np.split(x[row(k.NOW)], [self.machine.species])
         past = []
         for which, length in ((k.BEFORE, k.PAST_1), (k.FIRST, k.PAST_2))[: int(i[k.PAST])]:
-            values = x[row(which)]
-            past.append((values[:-1].copy(), float(values[-1]), float(x[length])))
+            before = np.split(x[row(which)], [self.machine.species])
+            past.append((before[0].copy(), before[1].copy(), float(x[length])))
         return replace(
             self._start,
             number=np.empty(0, np.int64),
             time=float(x[k.TIME]),
             step=int(i[k.STEP]),
-            mass_squared=now[:-1].copy(),
-            screening2=float(now[-1]),
+            mass_squared=m2.copy(),
+            screening2=screening2.copy(),
             past=tuple(past),
         )
 
@@ -139,7 +134,6 @@ class CudaFlight:
         watch.null_max, watch.limited_sum = x[k.NULL_MAX], x[k.LIMITED_SUM]
         watch.changed, watch.elapsed = x[k.CHANGED], x[k.TIME]
         watch.limited_max = max(watch.limited_max, x[k.LIMITED_MAX])
-        self.machine.clamped = int(i[k.CLAMPED])
         return int(i[k.STATUS])
 
     def _batch(self, stop: float) -> int:
@@ -181,7 +175,7 @@ class CudaFlight:
         state = self.state
         if status == k.FAULTY:
             values = self._scalars[self.machine.row(k.USED)]
-            draw = Draw(state.step, values[:-1], float(values[-1]))
+            draw = Draw.of(state.step, values, self.machine.species)
             self.machine.report_fault(int(self._integers[k.FAULT]), draw, self.occupation())
         if status == k.NOT_FINITE:
             raise RunError(

@@ -25,6 +25,7 @@ from .cuda_layout import (
     GO,
     IMPORTANCE,
     INVERSE,
+    MASS_ROWS,
     MOMENTS,
     NODES,
     NOW,
@@ -61,7 +62,7 @@ def prepare(control, scalars, squares, given, number, species, highest, p2, tabl
             tiles, first_site):  # fmt: skip
     """Logarithms and importance of every cell; clears what the step will add up.
 
-    squares : squared masses of the species and of the screening, site after site
+    squares : squared masses of the species and of the screenings at every site
     given : f of every cell, and the largest of every species, to be used instead of the state
         if it has entries
     species : degeneracy, statistics of each; prefix : whole weights of the nodes before, in a tile
@@ -87,7 +88,7 @@ def prepare(control, scalars, squares, given, number, species, highest, p2, tabl
         for which in range(change.shape[0]):
             change[which, cell] = 0
         if control[IMPORTANCE] != 0:
-            m2 = squares[site * (kinds + 1) + a]
+            m2 = squares[site, a]
             top = highest[control[CURRENT], row] * scale
             if given.size > 0:
                 top = given[kinds * n + a]
@@ -275,7 +276,7 @@ def measure(control, scalars, number, species, p2, packed, momentum, geometry, s
         x, y, z = momentum[ix], momentum[iy], momentum[iz]
         eta = species[a, 1]
         f = held * (scalars[UNIT] / species[a, 0])
-        m2 = scalars[ROWS + NOW * (species.shape[0] + 1) + a]
+        m2 = scalars[ROWS + NOW * ((scalars.size - ROWS) // MASS_ROWS) + a]
         e = math.sqrt(p2[i] + m2)
         inverse = inverse_energy(p2[i], m2, scalars[AT_REST])
         if f > 0.0:

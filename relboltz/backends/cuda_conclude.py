@@ -11,7 +11,6 @@ from functools import partial
 
 from numba import float64, int64
 
-from ..collisions import ACCEPTED_FLAW
 from .cuda_engine import kernel
 from .cuda_layout import (
     ACCEPTED,
@@ -23,7 +22,6 @@ from .cuda_layout import (
     BELOW,
     CELL,
     CHANGED,
-    CLAMPED,
     CURRENT,
     DIFFERENCE,
     ERROR,
@@ -71,7 +69,6 @@ from .cuda_layout import (
     ROWS,
     SCALE,
     SCATTER,
-    SCREENING,
     SIZE,
     STANDS,
     STATUS,
@@ -97,6 +94,7 @@ from .cuda_physics import (
     cuda,
     eliminate,
     expected,
+    illegal,
     inverse_energy,
     largest_change,
     mean_ahead,
@@ -138,7 +136,6 @@ def plan(control, scalars, width):
 @piece
 def judge(control, scalars, totals):
     """Whether the attempt stands, was a first trial, or has to be done again; sets the status."""
-    control[CLAMPED] += int64(totals[BELOW])
     lost = totals[LOST] / totals[EVERYTHING] if totals[EVERYTHING] > 0.0 else 0.0
     moved = float(control[MOVED])
     scalars[NULL] = lost
@@ -198,9 +195,8 @@ def commit(control, scalars, totals, width):
 
 
 @piece
-def newton_step(model, work, width):
+def newton_step(model, work, s, width):
     """Newton's step for m_a^2 = m_a,0^2 + Sum_b K_ab Y_b, from m^2, Y and its slope in work."""
-    s = width - 1
     matrix = work[7 * width + 1 :]
     for a in range(s):
         wanted = model[s * s + a]
@@ -213,20 +209,21 @@ def newton_step(model, work, width):
 
 
 @piece
-def screening_of(scalars, model, work, width):
-    """Squared screening mass that follows from Y in work."""
-    s = width - 1
-    screening = scalars[SCREENING]
-    for a in range(s):
-        screening += model[s * s + s + a] * work[width + a]
-    return screening
+def screening_of(model, work, s, width):
+    """Squared screening masses that follow from Y in work, behind those of the s species."""
+    rows = s * s + s
+    for row in range(width - s):
+        screening = model[rows + (width - s) * s + row]
+        for a in range(s):
+            screening += model[rows + row * s + a] * work[width + a]
+        work[s + row] = screening
 
 
 @piece
 def expand(scalars, group, work, width):
     """Y and its slope at the masses in work, by their Taylor series about the expected ones."""
     sums = 4 * width + 1
-    for a in range(width - 1):
+    for a in range(group.size):
         d = work[a] - expected(scalars, a)
         one, three, five = work[sums + a], work[sums + width + a], work[sums + 2 * width + a]
         couples = scalars[CELL] * scalars[UNIT] if group[a] >= 0 else 0.0
@@ -241,16 +238,16 @@ def quick_masses(scalars, group, model, work, width):
     work[4 width + 1:] holds Sum f/E, Sum f/E^3, Sum f/E^5 of every species. Returns whether the
     masses are so near to the expected ones that what is left out is below rounding.
     """
-    s = width - 1
+    s = group.size
     for a in range(s):
         work[a] = expected(scalars, a)
     for _ in range(2):  # errors of 1e-5, 1e-10, 1e-20
         expand(scalars, group, work, width)
-        newton_step(model, work, width)
+        newton_step(model, work, s, width)
         for a in range(s):
             work[a] += work[3 * width + a]
     expand(scalars, group, work, width)
-    work[s] = screening_of(scalars, model, work, width)
+    screening_of(model, work, s, width)
     near = True
     for a in range(s):
         d = work[a] - expected(scalars, a)
@@ -281,11 +278,11 @@ def solve_masses(
     """The masses by Newton's iteration over all nodes of a row of the state.
 
     start, first : where squared masses of a similar state are found
-    model : K, constant m^2, screening coupling. work : m^2 and the squared screening mass, Y,
-    slope, step; how far the iteration is; three sums of every species; the matrix.
+    model : K, constant m^2, couplings and constants of the screenings. work : m^2 of species and
+    screenings, Y, slope, step; how far the iteration is; three sums of every species; the matrix.
     """
     t = cuda.threadIdx.x
-    s = width - 1
+    s = group.size
     n = control[NODES]
     if t == 0:
         for a in range(width):
@@ -307,11 +304,11 @@ def solve_masses(
                 work[width + a] = y * scalars[CELL] if leader >= 0 else 0.0
                 work[2 * width + a] = -0.5 * third * scalars[CELL] if leader >= 0 else 0.0
         if t == 0:
-            if work[4 * width] > 0.0:  # Y of the converged masses: the screening mass follows
-                work[s] = screening_of(scalars, model, work, width)
+            if work[4 * width] > 0.0:  # Y of the converged masses: the screening masses follow
+                screening_of(model, work, s, width)
                 work[4 * width] = 2.0
             else:
-                newton_step(model, work, width)
+                newton_step(model, work, s, width)
                 largest = 0.0
                 moved = 0.0
                 for a in range(s):
@@ -341,34 +338,30 @@ def add_up_events(shared, control, sums, sums_2, totals):
     everything = 0.0
     lost = 0.0
     moves = 0.0
-    below = 0.0
     for block in range(t, sums.shape[0], WIDE):
         everything += sums[block, EVERYTHING]
         lost += sums[block, LOST]
         moves += sums[block, MOVES] + sums_2[block, MOVES]  # of both stages
-        below += sums[block, BELOW]
-        if not sums[block, NEGATIVE] <= ACCEPTED_FLAW * sums[block, POSITIVE]:
+        if illegal(sums[block, NEGATIVE], sums[block, POSITIVE]):
             cuda.atomic.max(control, FAULT, block)
     everything = block_sum(shared, everything)
     lost = block_sum(shared, lost)
     moves = block_sum(shared, moves)
-    below = block_sum(shared, below)
     if t == 0:
         totals[EVERYTHING] = everything
         totals[LOST] = lost
         totals[MOVES] = moves
-        totals[BELOW] = below
 
 
 @piece
-def add_up_cells(shared, spread, totals, work, width):
+def add_up_cells(shared, spread, totals, work, s, width):
     """Totals over the tiles of every species: noise of C for totals, sums of N f/E^n for work."""
     t = cuda.threadIdx.x
     if t == 0:
         totals[SUMS] = 0.0
         totals[SUMS + 1] = 0.0
-    many = 5 * (width - 1)
-    tiles = spread.shape[0] // (width - 1)
+    many = 5 * s
+    tiles = spread.shape[0] // s
     for base in range(0, many, WIDE // LANES):
         which = base + t // LANES
         part = 0.0
@@ -392,15 +385,21 @@ def add_up_cells(shared, spread, totals, work, width):
 
 @piece
 def keep_rates(scalars, channels, sums, flows):
-    """Forward and backward flows of every channel, of the state that the step started from."""
+    """Flows of every channel (``Machine.flows_of``), of the state that the step started from."""
     for channel in range(cuda.threadIdx.x, channels.shape[0], WIDE):
         forward = 0.0
         net = 0.0
+        above = 0.0
+        below = 0.0
         for block in range(channels[channel, FIRST_BLOCK], channels[channel, LAST_BLOCK]):
             forward += sums[block, FORWARD]
             net += sums[block, NET]
+            above += sums[block, EVERYTHING]
+            below += sums[block, BELOW]
         flows[channel, 0] = forward
         flows[channel, 1] = max(forward - net, 0.0)
+        flows[channel, 2] = above
+        flows[channel, 3] = below
     if cuda.threadIdx.x == 0:
         scalars[RATES_NULL] = scalars[NULL]
 
@@ -440,7 +439,7 @@ def conclude(
     if work.size <= NEAR_BY:
         work = near_by
     add_up_events(shared, control, sums, sums_2, totals)
-    add_up_cells(shared, spread, totals, work, width)
+    add_up_cells(shared, spread, totals, work, group.size, width)
     if t == 0:
         verdict[0] = judge(control, scalars, totals)
         verdict[1] = 0

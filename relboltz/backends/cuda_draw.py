@@ -17,7 +17,7 @@ import numpy
 
 from ..errors import InputError
 from ..model import Process
-from .matrix_elements import arguments_of, load
+from .matrix_elements import arguments_of, derived, load
 
 REGISTERS = 128
 """Most registers of a thread: more threads at once hide more of the waiting for memory."""
@@ -32,17 +32,18 @@ from relboltz.backends.cuda_events import (
     both_occupied, event_flow, independent, move, partner_shift, slot_of, stratified,
 )
 from relboltz.backends.cuda_layout import (
-    ANGLE_SPAN, AT_REST, BELOW, CHANNEL, COUNT, EACH, EKT, ELEMENT, EVERYTHING, FACTOR, FORWARD, GO,
-    IMPORTANCE, K1, K2, K3, LEG_A, LOST, MOVES, NEGATIVE, NET, NODES,
+    ANGLE_SPAN, AT_REST, BELOW, CHANNEL, CLAMPS, COUNT, EACH, EKT, ELEMENT, EVERYTHING, EXCHANGE,
+    FACTOR, FORWARD, GO, IMPORTANCE, K1, K2, K3, LEG_A, LOST, MOVES, NEGATIVE, NET, NODES,
     ONLY_P, OWN, P, PEAK, POSITIVE, SAMPLE, SAMPLES, SCALE, SEED, SET, SHARED_SUMS, SINGLE,
     SPECIES, STATUS, STEP, SUMS, THREADS,
 )
 from relboltz.backends.cuda_physics import (
     WORD, add, block_sums, cuda, element_flaw, physics,
 )
-from relboltz.collisions import MORE_WORDS
+from relboltz.collisions import LARGEST_ELEMENT, MORE_WORDS
 {imports}
 landing = physics.landing
+energy_part = physics.energy_part
 momentum_transfer2 = physics.momentum_transfer2
 nearest_integer = physics.nearest_integer
 nearest_node = physics.nearest_node
@@ -57,20 +58,16 @@ screened = physics.screened
 uniform = physics.uniform
 ROOTS = {roots}
 CELLS, M2, LEGS = SHARED_SUMS, SHARED_SUMS + 6, SHARED_SUMS + 10
-SCREENED, PEAKED, SPANNED, WEIGHED, RESTING, SCALED, EFFECTIVE = (
-    SHARED_SUMS + 14 + i for i in range(7)
+SCREENED, PEAKED, SPANNED, WEIGHED, RESTING, SCALED, EFFECTIVE, CLAMPED, EXCHANGED = (
+    SHARED_SUMS + 14 + i for i in range(9)
 )
 SHARED = SHARED_SUMS + 24
 {elements}
 
-def matrix_element(kind, s, t, m2, screening2, q2, qu2, ekt, own, channel):
+def matrix_element(kind, s, t, m2, screening2, exchange2, q2, qu2, ekt, own, channel):
     """|M|^2 of the process that a channel belongs to."""
     ma2, mb2, mc2, md2 = m2
     u = ma2 + mb2 + mc2 + md2 - s - t
-    t_screened = screened(t, q2, screening2, ekt)
-    u_screened = screened(u, qu2, screening2, ekt)
-    t_regulated = t - screening2
-    u_regulated = u - screening2
 {choice}
     return 0.0
 
@@ -116,15 +113,17 @@ def draw(
         for i in range(6):
             shared[CELLS + i] = geometry[i]
         for i in range(4):
-            shared[M2 + i] = squares[before + cuda.blockIdx.y + channels[channel, K1 + i]]
-            shared[LEGS + i] = squares[before + cuda.blockIdx.y + channels[channel, LEG_A + i]]
-        shared[SCREENED] = squares[before + cuda.blockIdx.y + control[SPECIES]]
+            shared[M2 + i] = squares[cuda.blockIdx.y, channels[channel, K1 + i]]
+            shared[LEGS + i] = squares[cuda.blockIdx.y, channels[channel, LEG_A + i]]
+        shared[SCREENED] = squares[cuda.blockIdx.y, control[SPECIES]]
+        shared[EXCHANGED] = squares[cuda.blockIdx.y, control[SPECIES] + channels[channel, EXCHANGE]]
         shared[PEAKED] = channel_scalars[channel, PEAK]
         shared[SPANNED] = channel_scalars[channel, ANGLE_SPAN]
         shared[WEIGHED] = channel_scalars[channel, FACTOR]
         shared[RESTING] = scalars[AT_REST]
         shared[SCALED] = scalars[SCALE]
         shared[EFFECTIVE] = scalars[EKT]
+        shared[CLAMPED] = float(channels[channel, CLAMPS])
     cuda.syncthreads()
     last_p = np.uint32(0)
     gathered = int64(0)
@@ -195,27 +194,33 @@ NEAREST = """            low = nearest_node(k1, cells, h)
             k2 = (p3[0] + k3[0] - k1[0], p3[1] + k3[1] - k1[1], p3[2] + k3[2] - k1[2])
             high = nearest_node(k2, cells, h)"""
 
-WEIGH = """        value = matrix_element(
+WEIGH = """        m2 = (shared[M2], shared[M2 + 1], shared[M2 + 2], shared[M2 + 3])
+        both = (p3[0] + k3[0], p3[1] + k3[1], p3[2] + k3[2])
+        value = matrix_element(
             element, s, t,
             (shared[LEGS], shared[LEGS + 1], shared[LEGS + 2], shared[LEGS + 3]),
-            shared[SCREENED], momentum_transfer2(k1, k3), momentum_transfer2(k1, p3),
+            shared[SCREENED], shared[EXCHANGED],
+            momentum_transfer2(k1, k3, both, energy_part(s, m2[0], m2[1], m2[2], m2[3])),
+            momentum_transfer2(k1, p3, both, energy_part(s, m2[0], m2[1], m2[3], m2[2])),
             shared[EFFECTIVE], channel_scalars, channel,
         )
         if weight > 0.0:
-            flaw = element_flaw(value)
-            if flaw > 0.0:
-                shared[NEGATIVE * THREADS + thread] += flaw
-                shared[BELOW * THREADS + thread] += 1.0
-                value = 0.0
-            shared[POSITIVE * THREADS + thread] += value
+            flaw = element_flaw(value, shared[CLAMPED])
+            shared[NEGATIVE * THREADS + thread] += flaw
+            if flaw == 0.0:
+                shared[POSITIVE * THREADS + thread] += max(value, 0.0)
+            value = value if flaw < LARGEST_ELEMENT else 0.0
         weight *= shared[WEIGHED] * value * inverse_q"""
 
 FINISH = """        found = low >= 0.0 and high >= 0.0
-        if weight > 0.0:
+        if weight != 0.0:
             physical = weight * both_occupied(table, cell_p, cell_3)
-            shared[EVERYTHING * THREADS + thread] += physical
-            if not found:
-                shared[LOST * THREADS + thread] += physical
+            if weight < 0.0:
+                shared[BELOW * THREADS + thread] -= physical
+            else:
+                shared[EVERYTHING * THREADS + thread] += physical
+                if not found:
+                    shared[LOST * THREADS + thread] += physical
         weight = weight if found else 0.0
         if single != 0:  # the same weight in both stages
             weight = float64(np.float32(weight))
@@ -341,7 +346,7 @@ def draw_kernel(
         arguments, own = arguments_of(process)
         numbers.append(kinds.setdefault((process.matrix_element, arguments), len(kinds)))
         parameters.append(own)
-    ours = all(getattr(f, "__module__", None) == "relboltz.qcd" for f, _ in kinds)
+    ours = all(process.built_in for process in processes)
     imports, elements, choice = [], [], []
     functions: dict[str, Any] = {}
     for (function, arguments), i in kinds.items():
@@ -349,7 +354,7 @@ def draw_kernel(
             imports.append(f"from relboltz.qcd import {function.__name__} as function_{i}")
         functions[f"function_{i}"] = for_gpu(function)
         elements.append(f"element_{i} = device_function(function_{i})")
-        lines = [f"    if kind == {i}:"]
+        lines = [f"    if kind == {i}:", derived(arguments, 8)]
         lines += [
             f"        own_{k} = own[channel, OWN + {k}]" for k in range(arguments.count("own_"))
         ]

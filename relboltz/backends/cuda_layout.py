@@ -23,8 +23,8 @@ SPAN = EACH * THREADS
 # --- control: whole numbers ---------------------------------------------------------------------
 
 (STATUS, STEP, CURRENT, PHASE, PAST, ACCEPTED, WANT_RATES, ILLEGAL, MOVED,
- DIFFERENCE, TOTAL, CLAMPED, FAULT, MANUAL, SYMMETRICAL, THERMAL, AUTOMATIC, SINGLE,
- SEED, IMPORTANCE, NODES, CELLS_X, CELLS_Y, SPECIES) = range(24)  # fmt: skip
+ DIFFERENCE, TOTAL, FAULT, MANUAL, SYMMETRICAL, THERMAL, AUTOMATIC, SINGLE,
+ SEED, IMPORTANCE, NODES, CELLS_X, CELLS_Y, SPECIES) = range(23)  # fmt: skip
 COUNTS = 3
 """MOVED, DIFFERENCE and TOTAL: so many for every site, one after the other."""
 CONTROLS = 32
@@ -32,12 +32,12 @@ GO, ARRIVED, LIMIT, FAULTY, NOT_FINITE, NO_MASSES = range(6)
 TRIAL, REAL = 0, 1
 AGAIN, STANDS, TRIED = 0, 1, 2
 
-# --- scalars: floating-point numbers, then rows of squared masses and the screening mass --------
+# --- scalars: floating-point numbers, then rows of squared masses and screening masses ----------
 
 (TIME, STOP, NEAR, LENGTH, WANTED, TOLERANCE, UNIT, LAST_LENGTH, NULL, LIMITED, ERROR, RATIO,
- NOISE, SCATTER, SIZE, NULL_MAX, LIMITED_SUM, LIMITED_MAX, P2_MIN, AT_REST, SCALE, SCREENING,
+ NOISE, SCATTER, SIZE, NULL_MAX, LIMITED_SUM, LIMITED_MAX, P2_MIN, AT_REST, SCALE,
  PAST_1, PAST_2, CELL, EKT, RATES_NULL,
- P2_NEXT, CHANGED) = range(29)  # fmt: skip
+ P2_NEXT, CHANGED) = range(28)  # fmt: skip
 ROWS = 32
 """Where the rows begin: used in this step, of the state, before the last step, before that."""
 USED, NOW, BEFORE, FIRST = range(4)
@@ -45,8 +45,8 @@ MASS_ROWS = 4
 
 # --- channels -----------------------------------------------------------------------------------
 
-(K1, K2, K3, P, ONLY_P, ELEMENT, SAMPLES, LEG_A, LEG_B, LEG_C, LEG_D, FIRST_BLOCK,
- LAST_BLOCK) = range(13)  # fmt: skip
+(K1, K2, K3, P, ONLY_P, ELEMENT, CLAMPS, EXCHANGE, SAMPLES, LEG_A, LEG_B, LEG_C, LEG_D,
+ FIRST_BLOCK, LAST_BLOCK) = range(15)  # fmt: skip
 PEAK, ANGLE_SPAN, FACTOR, OWN = range(4)
 """Floating-point numbers of a channel; the parameters of its matrix element follow at OWN."""
 CHANNEL, SAMPLE, COUNT, SET = range(4)
@@ -55,7 +55,10 @@ FIRST_STAGE, LAST_STAGE = range(2)
 """Stages of a step; changes have a row for each set in the first, and one for the last."""
 
 EVERYTHING, LOST, FORWARD, NET, MOVES, POSITIVE, NEGATIVE, BELOW = range(8)
-"""What a block sums up while drawing; applying leaves the first two out, refused in NEGATIVE."""
+"""What a block sums up while drawing; applying leaves the first two out, refused in NEGATIVE.
+
+POSITIVE and NEGATIVE are legal |M|^2 and flaws (``collisions.illegal``), BELOW is the weight of
+physical collisions with |M|^2 < 0."""
 SUMS = 8
 SHARED_SUMS = SUMS * THREADS
 NEAR_BY = 512

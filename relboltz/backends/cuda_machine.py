@@ -9,16 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..collisions import (
-    ACCEPTED_FLAW,
-    SETS,
-    Draw,
-    Estimate,
-    Flows,
-    Sampling,
-    channels,
-    finest_scale,
-)
+from ..collisions import SETS, Draw, Estimate, Flows, Sampling, channels, finest_scale, illegal
 from ..errors import InputError, RunError
 from ..grid import PhaseSpace
 from ..masses import MassModel
@@ -93,8 +84,8 @@ class Machine:
         self.grid, self.model, self.sampling = grid, model, sampling
         self.precision, self.elements = precision, elements
         self.channels = channels(model, sampling.symmetrical)
-        self.clamped = 0
         self.species, self.nodes = len(model.species), grid.size
+        self.width = self.species + len(model.screenings)
         self.cells = self.species * self.nodes
         self.tiles = -(-self.nodes // k.THREADS)
         self.roots = 1 if sampling.sampling == "cm" else 2
@@ -138,11 +129,11 @@ class Machine:
         self.block_table = self.to(blocks, np.int64)
         self.blocks = len(blocks)
         self.first_blocks = integers[:, k.FIRST_BLOCK]
-        screening = model.screening.coupling or (0.0,) * self.species
-        coupling = model.mass_coupling
-        numbers = [*coupling.ravel(), *model.constant_mass_squared, *screening]
+        masses = MassModel.of(grid, model)
+        screening = [*masses.screening[:, :-1].ravel(), *masses.screening[:, -1]]
+        numbers = [*masses.coupling.ravel(), *masses.constant, *screening]
         self.mass_model = self.to(numbers, np.float64)
-        self.groups = self.to(MassModel.of(grid, model).group, np.int64)
+        self.groups = self.to(masses.group, np.int64)
 
     def _plan(
         self, kinds: list[int], parameters: list[list[float]]
@@ -162,8 +153,9 @@ class Machine:
                     blocks.append((c, first, min(k.SPAN, samples - first), which))
             legs = [model.index(leg) for leg in process.legs]
             integers[c] = (
-                *channel.pair, *channel.nodes, channel.only_p, kinds[channel.process], samples,
-                *legs, first_block, len(blocks),
+                *channel.pair, *channel.nodes, channel.only_p, kinds[channel.process],
+                process.built_in, model.exchange_row(process.legs[0]), samples, *legs,
+                first_block, len(blocks),
             )  # fmt: skip
             folds = self.elements.folds[channel.process]
             factor = channel.weight(grid.cell_volume, SETS * samples)
@@ -191,12 +183,12 @@ class Machine:
         self.spread = self.new((rows * self.tiles, 5), np.float64)
         self.sums = self.new((blocks, k.SUMS), np.float64)
         self.sums_2 = self.new((blocks, k.SUMS), np.float64)
-        self.flows = self.new((max(1, len(self.channels)), 2), np.float64)
+        self.flows = self.new((max(1, len(self.channels)), 4), np.float64)
         self.totals = self.new(k.SUMS + 2, np.float64)
-        self.work = self.new(7 * (s + 1) + 1 + s * s, np.float64)
+        self.work = self.new(7 * self.width + 1 + s * s, np.float64)
         self.control = self.new(k.CONTROLS, np.int64)
-        self.scalars = self.new(k.ROWS + k.MASS_ROWS * (s + 1), np.float64)
-        self.squares = self.scalars[k.ROWS : k.ROWS + s + 1]
+        self.scalars = self.new(k.ROWS + k.MASS_ROWS * self.width, np.float64)
+        self.squares = self.scalars[self.row(k.USED)].reshape(1, self.width)
         self.illegal = self.control[k.ILLEGAL : k.ILLEGAL + 1]
         self.counts = self.control[k.MOVED : k.MOVED + k.COUNTS]
         self.capacity = self.new(s, np.int64)
@@ -272,15 +264,13 @@ class Machine:
         moving = grid.momentum_squared[grid.momentum_squared > 0]
         scalars[k.P2_NEXT] = moving.min() if len(moving) else 1.0
         scalars[k.AT_REST] = grid.rest_inverse_energy
-        scalars[k.SCREENING] = model.screening.constant
         scalars[k.CELL] = grid.cell_volume / (2 * np.pi) ** 3
         scalars[k.EKT] = self.elements.ekt
         return control, scalars
 
     def row(self, which: int) -> slice:
-        """Where a row of squared masses and the screening mass stands among the scalars."""
-        width = self.species + 1
-        return slice(k.ROWS + which * width, k.ROWS + (which + 1) * width)
+        """Where a row of squared masses and screening masses stands among the scalars."""
+        return slice(k.ROWS + which * self.width, k.ROWS + (which + 1) * self.width)
 
     # -- launches --------------------------------------------------------------------------------
 
@@ -476,21 +466,28 @@ class Machine:
         self.illegal.copy_to_device(np.zeros(self.illegal.shape, np.int64))
 
     def flows_of(self, channel_flows: NDArray[np.float64]) -> Flows:
-        """Forward and backward flows of processes from those of channels."""
+        """Flows of processes from those of channels: ahead, back, weight above and below 0."""
         totals = np.zeros((2, len(self.model.processes)))
-        for channel, (ahead, back) in zip(self.channels, channel_flows, strict=False):
+        signed = np.zeros_like(totals)
+        for channel, (ahead, back, *weights) in zip(self.channels, channel_flows, strict=False):
             share = 0.25 if channel.only_p else 1.0
             rows = (0, 1) if channel.forward else (1, 0)
             totals[rows[0], channel.process] += share * ahead
             totals[rows[1], channel.process] += share * back
-        return Flows(totals[0], totals[1], 0.0, 0.0)
+            signed[:, channel.process] += weights
+        return Flows(totals[0], totals[1], 0.0, 0.0, signed)
+
+    def channel_flows(self, sums: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Flows of the channels (..., channels, 4) from the sums (..., blocks, SUMS)."""
+        by_channel = np.add.reduceat(sums, self.first_blocks, axis=-2)
+        ahead, net = by_channel[..., k.FORWARD], by_channel[..., k.NET]
+        weights = by_channel[..., k.EVERYTHING], by_channel[..., k.BELOW]
+        return np.stack([ahead, np.maximum(ahead - net, 0.0), *weights], axis=-1)
 
     def _look(self) -> tuple[Flows, float]:
         """Flows and lost part from the sums of the events just drawn."""
         sums = self.sums.copy_to_host()[: self.blocks]
-        by_channel = np.add.reduceat(sums, self.first_blocks, axis=0) if len(sums) else sums
-        ahead, net = by_channel[:, k.FORWARD], by_channel[:, k.NET]
-        flows = self.flows_of(np.stack([ahead, np.maximum(ahead - net, 0.0)], axis=1))
+        flows = self.flows_of(self.channel_flows(sums) if len(sums) else np.zeros((0, 4)))
         total, lost = sums[:, k.EVERYTHING].sum(), sums[:, k.LOST].sum()
         return flows, float(lost / total) if total > 0 else 0.0
 
@@ -506,7 +503,7 @@ class Machine:
         self.prepare()
         self.draw_all(True)
         used = numbers[self.row(k.USED)]
-        draw = Draw(int(control[k.STEP]), used[:-1], float(used[-1]))
+        draw = Draw.of(int(control[k.STEP]), used, self.species)
         self._fault(draw, lambda: self.occupation(int(control[k.CURRENT]), float(scalars[k.UNIT])))
         result = self._look()
         self.control.copy_to_device(control)
@@ -522,7 +519,7 @@ class Machine:
         """C[f] from one set of events; f (species, nodes)."""
         control, scalars = self.fresh_control(2.0**-MOST_BITS)
         control[k.STEP] = draw.step
-        scalars[self.row(k.USED)] = [*draw.mass_squared, draw.screening2]
+        scalars[self.row(k.USED)] = np.append(draw.mass_squared, draw.screening2)
         self.control.copy_to_device(control)
         self.scalars.copy_to_device(scalars)
         self.prepare(self.to(np.append(f.ravel(), f.max(axis=1)), np.float64))
@@ -549,10 +546,15 @@ class Machine:
     def _fault(self, draw: Draw, f: Callable[[], NDArray[np.float64]]) -> None:
         """Raise if a matrix element was negative or not a number; the CPU finds out where."""
         sums = self.sums.copy_to_host()[: self.blocks]
-        bad = ~(sums[:, k.NEGATIVE] <= ACCEPTED_FLAW * sums[:, k.POSITIVE])
-        if bad.any():
-            self.report_fault(int(np.argmax(bad)), draw, f())
-        self.clamped += int(sums[:, k.BELOW].sum())
+        bad = self.faulty(sums)
+        if bad:
+            self.report_fault(bad[0], draw, f())
+
+    @staticmethod
+    def faulty(sums: NDArray[np.float64]) -> list[int]:
+        """Rows of sums whose matrix elements are illegal."""
+        suspects = np.flatnonzero(sums[:, k.NEGATIVE] != 0.0)
+        return [int(i) for i in suspects if illegal(sums[i, k.NEGATIVE], sums[i, k.POSITIVE])]
 
     def report_fault(self, block: int, draw: Draw, f: NDArray[np.float64]) -> None:
         """The error for an illegal matrix element: the CPU draws the same events and names it."""

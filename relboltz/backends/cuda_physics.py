@@ -120,6 +120,7 @@ whole_weight = physics.whole_weight
 cumulated = physics.cumulated
 even_word = physics.even_word
 element_flaw = physics.element_flaw
+illegal = physics.illegal
 inverse_of = physics.inverse_energy
 packed_index = physics.packed_index
 step_length = control_functions.step_length

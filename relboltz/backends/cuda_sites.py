@@ -48,18 +48,17 @@ def site_masses(control, scalars, number, group, p2, model, work, squares):
     """
     shared = cuda.shared.array(THREADS, float64)
     near_by = cuda.shared.array(NEAR_BY, float64)
-    width = group.size + 1
+    width = squares.shape[1]
     site = cuda.blockIdx.x
     mine = near_by
     if work.shape[0] > 1:
         mine = work[site]
     solve_masses(
-        shared, control, scalars, number, site, group, p2, model, squares, site * width, mine,
-        width,
+        shared, control, scalars, number, site, group, p2, model, squares[site], 0, mine, width,
     )  # fmt: skip
     cuda.syncthreads()
     for a in range(cuda.threadIdx.x, width, THREADS):
-        squares[site * width + a] = mine[a] if control[STATUS] == GO else math.nan
+        squares[site, a] = mine[a] if control[STATUS] == GO else math.nan
 
 
 @kernel
@@ -111,7 +110,7 @@ def fit_sums(theta, squares, which, species, p2, packed, momentum, geometry, sum
     at, a = row // kinds, row % kinds
     nx, ny = int64(geometry[0]), int64(geometry[1])
     alpha = theta[at, 4 + a]
-    m2 = squares[which[at] * (kinds + 1) + a]
+    m2 = squares[which[at], a]
     s = cuda.local.array(FIT_SUMS, float64)
     for k in range(FIT_SUMS):
         s[k] = 0.0
@@ -171,7 +170,7 @@ def measure_sites(control, scalars, number, species, squares, p2, packed, moment
     site, a = row // kinds, row % kinds
     n, nx, ny = control[NODES], control[CELLS_X], control[CELLS_Y]
     scale, eta = scalars[UNIT] / species[a, 0], species[a, 1]
-    m2 = squares[site * (kinds + 1) + a]
+    m2 = squares[site, a]
     total = 0
     for i in range(t, n, THREADS):
         held = number[control[CURRENT], row * n + i]

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..collisions import ACCEPTED_FLAW, SETS, Draw, Flows, Sampling
+from ..collisions import SETS, Draw, Flows, Sampling
 from ..errors import Halted, InputError, RunError
 from ..fits import FIT_SUMS
 from ..grid import PhaseSpace
@@ -105,10 +105,9 @@ class CudaSpace(Threads):
         self.machine = machine = Machine(
             one, model, sampling, precision, self.elements, grid.sites, batch, room
         )
-        self._width = len(model.species) + 1
         machine.illegal = machine.new(batch, np.int64)
         machine.counts = machine.new(k.COUNTS * batch, np.int64)
-        self._squares = machine.new(grid.sites * self._width, np.float64)
+        self._squares = machine.new((grid.sites, machine.width), np.float64)
         self._spread = machine.new((batch, 2), np.float64)
         self._axes = {axis: self._prepare_axis(plan, axis) for axis in grid.moving_axes}
         size = machine.work.shape[0]
@@ -142,11 +141,6 @@ class CudaSpace(Threads):
     def words(self) -> str:
         """Where the work is done, in words."""
         return f"cuda, {engine.device()['name']}, {self.precision}"
-
-    @property
-    def clamped(self) -> int:
-        """Matrix elements that rounding had made negative and that were taken as 0."""
-        return self.machine.clamped
 
     @property
     def allocated(self) -> int:
@@ -191,7 +185,7 @@ class CudaSpace(Threads):
         self.machine.scalars.copy_to_device(self._scalars)
 
     def _upload(self, squares: NDArray[np.float64]) -> None:
-        self._squares.copy_to_device(np.ascontiguousarray(squares).reshape(-1))
+        self._squares.copy_to_device(np.ascontiguousarray(squares))
 
     def _wait(self) -> None:
         if self.machine.stream:
@@ -221,7 +215,7 @@ class CudaSpace(Threads):
         return pencils.passage(left, energies.copy_to_host(), refused.copy_to_host())
 
     def masses(self, start: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Squared masses of all species and of the screening (sites, species + 1) [GeV^2]."""
+        """Squared masses of all species and of the screenings, at all sites [GeV^2]."""
         machine = self.machine
         self._set()
         self._upload(start)
@@ -231,7 +225,7 @@ class CudaSpace(Threads):
             machine.mass_model, self._work, self._squares,
         )  # fmt: skip
         self._wait()
-        squares = self._squares.copy_to_host().reshape(-1, self._width)
+        squares = self._squares.copy_to_host()
         bad = ~np.isfinite(squares).all(axis=1)
         if bad.any():
             raise RunError(f"the thermal masses of space cell {bad.argmax()} do not converge")
@@ -245,8 +239,7 @@ class CudaSpace(Threads):
                 raise Halted
             machine.first_site = first
             machine.count = min(machine.batch, self.grid.sites - first)
-            begin = first * self._width
-            machine.squares = self._squares[begin : begin + machine.count * self._width]
+            machine.squares = self._squares[first : first + machine.count]
             rows = machine.species * machine.count
             sites_kernels.peaks[rows, k.THREADS, machine.stream](
                 machine.control, machine.number, machine.highest, first * machine.species
@@ -314,23 +307,19 @@ class CudaSpace(Threads):
     def _sums(
         self, step: int, squares: NDArray[np.float64]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Forward and backward flows of the channels, and all and lost weight, at each site."""
+        """Flows of the channels, and all and lost weight, at each site."""
         machine = self.machine
         rows = machine.sums.copy_to_host()[: machine.blocks * machine.count]
-        bad = ~(rows[:, k.NEGATIVE] <= ACCEPTED_FLAW * rows[:, k.POSITIVE])
-        if bad.any():
-            block = int(np.argmax(bad))
+        bad = machine.faulty(rows)
+        if bad:
+            block = bad[0]
             site = machine.first_site + block // machine.blocks
-            draw = Draw(step, squares[site, :-1], float(squares[site, -1]), site)
+            draw = Draw.of(step, squares[site], machine.species, site)
             f = self.get()[site] * (2.0**-self._bits / self.model.degeneracy[:, None])
             machine.report_fault(block % machine.blocks, draw, f)
-        machine.clamped += int(rows[:, k.BELOW].sum())
         table = rows.reshape(machine.count, machine.blocks, -1)
-        by_channel = np.add.reduceat(table, machine.first_blocks, axis=1)
-        ahead, net = by_channel[:, :, k.FORWARD], by_channel[:, :, k.NET]
-        flows = np.stack([ahead, np.maximum(ahead - net, 0.0)], axis=2)
         drawn = table[:, :, [k.EVERYTHING, k.LOST]].sum(axis=1)
-        return flows, drawn
+        return machine.channel_flows(table), drawn
 
     def _told(
         self, looks: list[tuple[NDArray[np.float64], NDArray[np.float64]]]

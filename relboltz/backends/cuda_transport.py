@@ -305,7 +305,7 @@ def sweep(number, squares, whole, real, p, transverse_p2, capacity, scratch, led
         q2 = transverse_p2[block * LANES : block * LANES + lanes]
         for i in range(t, n + 2, SWEEPERS):
             site = start + next_site(i - 1, n, whole[WALL]) * site_step
-            m2[i] = squares[site * (kinds + 1) + a]
+            m2[i] = squares[site, a]
         for k in range(t, size, SWEEPERS):
             i, j, lane = cell_of(k, m + 1, lanes)
             value = 0.0

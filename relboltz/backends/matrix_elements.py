@@ -36,12 +36,14 @@ from relboltz.backends.physics import compiled
 from relboltz.compiling import FASTMATH, caching
 {imports}
 screened = compiled.screened
+energy_part = compiled.energy_part
 element = numba.njit(error_model="numpy", fastmath=FASTMATH, forceinline=True)(function)
 
 
-def evaluate(count, m2, screening2, ekt, parameters, w):
+def evaluate(count, m2, screening, parameters, w):
     """|M|^2 of every drawn pair."""
     ma2, mb2, mc2, md2 = m2
+    screening2, exchange2, ekt = screening
 {hoisted}
     for i in range(count):
         s = w[S + i]
@@ -49,12 +51,18 @@ def evaluate(count, m2, screening2, ekt, parameters, w):
         u = ma2 + mb2 + mc2 + md2 - s - t
         q2 = w[Q2 + i]
         qu2 = w[QU2 + i]
-        t_screened = screened(t, q2, screening2, ekt)
-        u_screened = screened(u, qu2, screening2, ekt)
-        t_regulated = t - screening2
-        u_regulated = u - screening2
+{derived}
         w[M2 + i] = element({arguments})
 '''
+DERIVED = {
+    "t_regulated": "t - screening2",
+    "u_regulated": "u - screening2",
+    "t_screened": "screened(t, q2, screening2, ekt, s, energy_part(s, ma2, mb2, mc2, md2))",
+    "u_screened": "screened(u, qu2, screening2, ekt, s, energy_part(s, ma2, mb2, md2, mc2))",
+    "t_exchanged": "screened(t, q2, exchange2, ekt, s, energy_part(s, ma2, mb2, mc2, md2))",
+    "u_exchanged": "screened(u, qu2, exchange2, ekt, s, energy_part(s, ma2, mb2, md2, mc2))",
+}
+"""What a matrix element may ask for by name, from s, t, u, the masses of its legs and q2, qu2."""
 
 
 FIXED = """
@@ -89,9 +97,16 @@ class Elements:
         s = np.repeat([0.8, 2.0, 7.0], 5)
         t = (sum(m2) - s) * np.tile([0.1, 0.25, 0.4, 0.6, 0.8], 3)
         u = sum(m2) - s - t
-        at_t = self.evaluate(index, s, t, m2, 0.3, -t, -u)
-        at_u = self.evaluate(index, s, u, m2, 0.3, -u, -t)
+        mass = np.full(len(self.model.screenings), 0.3)
+        at_t = self.evaluate(index, s, t, m2, mass, -t, -u)
+        at_u = self.evaluate(index, s, u, m2, mass, -u, -t)
         return bool(np.allclose(at_t, at_u, rtol=1e-9, atol=0))
+
+    def screening(self, index: int, screening2: Any) -> tuple[float, float, float]:
+        """What a process gets of a state's squared screening masses, and whether as in EKT."""
+        rows = np.atleast_1d(screening2)
+        row = self.model.exchange_row(self.model.processes[index].legs[0])
+        return float(rows[0]), float(rows[row]), self.ekt
 
     def evaluate(
         self,
@@ -99,12 +114,13 @@ class Elements:
         s: NDArray[np.float64],
         t: NDArray[np.float64],
         m2: tuple[float, ...],
-        screening2: float,
+        screening2: NDArray[np.float64],
         q2: NDArray[np.float64],
         qu2: NDArray[np.float64],
     ) -> NDArray[np.float64]:
         """|M|^2 of a process at given s and t [GeV^2]."""
         function, parameters = self.compiled[index]
+        screening = self.screening(index, screening2)
         out = np.empty(len(s))
         w = np.zeros(k.ROWS * k.CHUNK)
         for first in range(0, len(s), k.CHUNK):
@@ -113,7 +129,7 @@ class Elements:
             for row, values in ((k.S, s), (k.T, t), (k.Q2, q2), (k.QU2, qu2)):
                 w[row : row + count] = values[part]
             try:
-                function(count, m2, screening2, self.ekt, parameters, w)
+                function(count, m2, screening, parameters, w)
             except Exception as error:
                 raise raising_element(self.model.processes[index].name, error) from error
             out[part] = w[k.M2 : k.M2 + count]
@@ -141,7 +157,7 @@ def evaluator(
     parameters = np.array(own or [0.0])
     function = process.matrix_element
     key = (function, arguments)
-    ours = getattr(function, "__module__", None) == "relboltz.qcd"
+    ours = process.built_in
     store = _package if ours else memory
     if key not in store:
         try:
@@ -155,20 +171,31 @@ _package: dict[Any, Callable] = {}
 """Loops of this package's own matrix elements: their sources do not change under a process."""
 
 
+def derived(arguments: str, indent: int) -> str:
+    """Assignments of what the arguments ask for beyond s, t, u, masses, q2 and qu2."""
+    wanted = arguments.split(", ")
+    lines = [f"{name} = {text}" for name, text in DERIVED.items() if name in wanted]
+    return "\n".join(" " * indent + line for line in lines or ["pass"])
+
+
 def _hoisted(arguments: str) -> str:
     """Parameters as local variables, read once before the loop."""
     count = arguments.count("own_")
     return "\n".join(f"    own_{i} = parameters[{i}]" for i in range(count)) or "    pass"
 
 
+def _text(name: str, imports: str, arguments: str) -> str:
+    """The generated module."""
+    return TEMPLATE.format(
+        name=name, imports=imports, arguments=arguments, hoisted=_hoisted(arguments),
+        derived=derived(arguments, 8),
+    )  # fmt: skip
+
+
 def _cached(function: Callable, arguments: str) -> Callable:
     """The loop of a function of this package, kept on disk between runs."""
     imports = f"from {function.__module__} import {function.__name__} as function"
-    text = TEMPLATE.format(
-        name=function.__name__, imports=imports, arguments=arguments, hoisted=_hoisted(arguments)
-    )
-    text += FIXED
-    return load(text, "element").evaluate
+    return load(_text(function.__name__, imports, arguments) + FIXED, "element").evaluate
 
 
 def _fresh(function: Callable, arguments: str) -> Callable:
@@ -176,10 +203,7 @@ def _fresh(function: Callable, arguments: str) -> Callable:
     name = getattr(function, "__name__", "matrix element")
     plain = inspect.unwrap(getattr(function, "py_func", function))
     space: dict[str, Any] = {"function": plain}
-    exec(
-        TEMPLATE.format(name=name, imports="", arguments=arguments, hoisted=_hoisted(arguments)),
-        space,
-    )
+    exec(_text(name, "", arguments), space)
     flags: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": FASTMATH}
     return numba.njit(space["ELEMENT"], **flags)(space["evaluate"])
 
