@@ -9,6 +9,7 @@ quadrupole the same for its slowest mode with l = 2
 mixture    numbers of quarks and gluons, and the late rate, from few and from many samples
 sound      speed and damping of sound in the massless gas, for several spacings
 variance   seconds times variance between seeds
+tolerance  what a smaller tolerance changes, for three set-ups
 
 Without options every part takes what it is asked for; errors are those of the mean over seeds.
 """
@@ -346,7 +347,68 @@ def variance(given: argparse.Namespace, options: dict) -> None:
                  typical * relative, typical * relative * unsure)  # fmt: skip
 
 
-PARTS = {part.__name__: part for part in (gluons, exact, quadrupole, mixture, sound, variance)}
+# --- tolerance ----------------------------------------------------------------------------------
+
+
+def gluons_at(seed: int, options: dict) -> tuple[int, list[float]]:
+    """Steps; mean p^4 of gluons on 20^3 nodes at 1 fm, and their late rate [1/fm]."""
+    grid = rb.PhaseSpace(20, 2.5)
+    ds = rb.solve(
+        rb.gluons(0.3), grid, {"g": rb.initial.step(0.5, 1.5)}, end=8.0, every=1.0,
+        snapshots=[1.0], seed=seed, **options,
+    )  # fmt: skip
+    far = ds.equilibrium_distance.values
+    return ds.attrs["steps"], [fourth_moment(ds), float(np.log(far[5] / far[8]) / 3)]
+
+
+def mixture_at(seed: int, options: dict) -> tuple[int, list[float]]:
+    """Steps; quark number of the mixture on 20^3 nodes at 1 fm, and its late rate [1/fm]."""
+    ds = rb.solve(
+        rb.qcd(0.3), rb.PhaseSpace(20, 2.0), step_start(), end=LATE[1], every=1.0, snapshots=[],
+        seed=seed, **options,
+    )  # fmt: skip
+    quark = (ds.number.sum("species") - ds.number.sel(species="g")).values
+    left = float(ds.equilibrium_number.sum() - ds.equilibrium_number[0]) - quark
+    rate = np.log(left[LATE[0]] / left[LATE[1]]) / (LATE[1] - LATE[0])
+    return ds.attrs["steps"], [float(quark[1]), float(rate)]
+
+
+def gas_at(seed: int, options: dict) -> tuple[int, list[float]]:
+    """Steps; what is left of the deviation of the soluble gas, 28^3 nodes, at tau = 2 and 16."""
+    start, deviation = too_soft(grid := rb.PhaseSpace(28, 14 * T))
+    ds = rb.solve(
+        hard_spheres(start.sum() * grid.measure), grid, start[None], end=16.0, every=2.0,
+        snapshots=[2.0, 16.0], seed=seed, **options,
+    )  # fmt: skip
+    return ds.attrs["steps"], [deviation(f.ravel()) for f in ds.f.values]
+
+
+def tolerance(given: argparse.Namespace, options: dict) -> None:
+    """Three set-ups with tolerances from 1e-2 to 1e-4, against 1e-5; many samples."""
+    many = dict(options, samples=(given.samples or [64])[0])
+    cases = {
+        "gluons": (gluons_at, "mean p^4 at 1 fm", "late rate"),
+        "mixture": (mixture_at, "quarks at 1 fm", "late rate"),
+        "soluble gas": (gas_at, "deviation at tau = 2", "at tau = 16"),
+    }
+    for case, (run, *names) in cases.items():
+        known: tuple[np.ndarray, np.ndarray] | None = None
+        for value in (1e-5, 1e-4, 1e-3, 1e-2):
+            began = time.perf_counter()
+            found = [run(seed, dict(many, tolerance=value)) for seed in range(given.seeds or 4)]
+            seconds = (time.perf_counter() - began) / len(found)
+            now, error = mean([values for _, values in found])
+            known = known or (now, error)
+            for name, one, e, end, f in zip(names, now, error, *known, strict=True):
+                tell(f"{case}, tolerance {value:g}: {name}, off by [%]", "", 100 * (one / end - 1),
+                     100 * np.hypot(e, f) / end, value=one)  # fmt: skip
+            steps = np.mean([steps for steps, _ in found])
+            tell(f"{case}, tolerance {value:g}: steps", "", float(steps), seconds=seconds)
+
+
+PARTS = {
+    part.__name__: part for part in (gluons, exact, quadrupole, mixture, sound, variance, tolerance)
+}
 
 
 def main() -> None:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from . import equilibrium
 from .backends.cpu import CpuBackend
 from .backends.matrix_elements import Elements
-from .collisions import Draw, Sampling, element_flaw, illegal
+from .collisions import LARGEST_ELEMENT, Draw, Sampling, element_flaw, illegal
 from .control import CHANGE, STABLE
 from .equilibrium import Equilibrium
 from .errors import AccuracyWarning, InputError, depth_of_user, negative_element
@@ -128,7 +128,9 @@ def _check_values(
     sum_m2: float,
 ) -> None:
     """Refuse what no chunk of events may have; the same rule as while running."""
-    flaws = np.array([element_flaw(value, float(process.built_in)) for value in values.tolist()])
+    flaws, clamps = np.zeros(len(values)), float(process.built_in)
+    for i in np.flatnonzero(~((values >= 0) & (values < LARGEST_ELEMENT))):  # the others have none
+        flaws[i] = element_flaw(float(values[i]), clamps)
     if not illegal(flaws.sum(), values[(flaws == 0) & (values > 0)].sum()):
         return
     worst = int(np.argmax(flaws))

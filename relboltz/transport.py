@@ -31,6 +31,9 @@ LANES = 8
 COURANT = 0.8
 """Largest part of a cell that a substep may empty: below 1 the upwind flux keeps f >= 0."""
 SAFE = 1.0 - 1e-12
+ROUGH = 1e-4
+"""Squared variations below this part of f^2, such as noise, do not bend the reconstruction: weights
+that follow noise would damp waves."""
 SMOOTH = 0.5
 """Largest second difference of a row that is continued as a parabola, in parts of its last cell."""
 MOST_PASSES = 100
@@ -69,7 +72,7 @@ def reconstruct(a, b, c, d, e):
     rough0 = 13.0 / 12.0 * (x0 * x0) + 0.25 * (y0 * y0)
     rough1 = 13.0 / 12.0 * (x1 * x1) + 0.25 * (y1 * y1)
     rough2 = 13.0 / 12.0 * (x2 * x2) + 0.25 * (y2 * y2)
-    least = 1e-10 * (a * a + b * b + c * c + d * d + e * e) + 1e-290
+    least = ROUGH * (a * a + b * b + c * c + d * d + e * e) + 1e-290
     global_ = abs(rough0 - rough2)
     r0 = global_ / (rough0 + least)
     r1 = global_ / (rough1 + least)

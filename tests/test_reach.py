@@ -55,7 +55,7 @@ def test_hard_spheres_collide_and_relax_as_they_must():
     averages 24 T^4.
     """
     model, temperature, sigma = hard_spheres(2.0), 0.3, 2.0
-    state = FreeState(temperature, np.array([-0.5]), np.zeros(3), np.zeros(1), 0.0)
+    state = FreeState(temperature, np.array([-0.5]), np.zeros(3), np.zeros(1), np.zeros(1))
     found = reach.of(Elements(model), state)
     number = temperature**3 / np.pi**2 * np.exp(-0.5 / 0.3)
     assert found.rate.sum() * HBARC**4 == pytest.approx(0.5 * number**2 * sigma, rel=0.01)
@@ -138,11 +138,13 @@ def test_a_condensate_leaves_the_gas_above_it():
 
 def test_what_does_not_collide_has_no_reach():
     free = rb.Model([rb.Species("a", 1, 0)], [])
-    state = FreeState(0.3, np.zeros(1), np.zeros(3), np.zeros(1), 0.0)
+    state = FreeState(0.3, np.zeros(1), np.zeros(3), np.zeros(1), np.zeros(1))
     assert reach.of(Elements(free), state) is None
     alone = rb.Model(
         [rb.Species("a", 1, 0), rb.Species("b", 1, 0)],
         [rb.Process("a b -> a b", lambda s: 1.0)],
     )
     mu = np.array([0.0, np.nan])
-    assert reach.of(Elements(alone), FreeState(0.3, mu, np.zeros(3), np.zeros(2), 0.0)) is None
+    assert (
+        reach.of(Elements(alone), FreeState(0.3, mu, np.zeros(3), np.zeros(2), np.zeros(1))) is None
+    )

@@ -264,7 +264,7 @@ def test_the_split_step_is_of_second_order(monkeypatch):
     orders = np.log2(np.array(apart[:-1]) / apart[1:])
     assert (orders > 1.8).all(), (apart, orders)
     change = np.abs(np.diff(energies))
-    assert change[-2] / change[-1] > 3.5 and change[0] < 3e-6, energies
+    assert change[0] < 1e-5 and change[1:].max() < change[0] / 3.5, energies  # then the jumps
 
 
 def test_total_energy_drifts_less_on_a_finer_grid():
@@ -308,9 +308,10 @@ def damped_wave(t, a):
 
 
 def test_sound_has_its_speed_and_its_damping():
-    """A massless gas of constant cross section, k/(n sigma) = 0.2.
+    """A massless gas of constant cross section, k/(n sigma) = 0.2, 4 samples.
 
-    Speed 1/sqrt(3); amplitude ~ exp(-(2/3) eta k^2 t / (e + P)) with eta = 1.2654 T/sigma.
+    Exact linear theory: speed 1.0107/sqrt(3), damping 0.969 (2/3) eta k^2 / (e + P) with
+    eta = 1.2676 T/sigma. These nodes make them 0.9 and 1.7 % smaller (16 samples, tolerance 1e-4).
     """
     T, free_path = 0.3, 0.5  # GeV, fm
     density = T**3 / np.pi**2
@@ -329,15 +330,14 @@ def test_sound_has_its_speed_and_its_damping():
     period = 2 * np.pi * np.sqrt(3) / k
     ds = rb.solve(
         model, grid, {"a": rb.initial.from_function(warm, sampling="node")}, end=1.25 * period,
-        every=period / 32, samples=8, **QUIET,
+        every=period / 32, samples=4, **QUIET,
     )  # fmt: skip
     energy = ds.energy_total.values[:, :, 0, 0]
     wave = (energy * np.cos(k * grid.space_axis(0))).mean(axis=1) / energy.mean()
     speed, damping = damped_wave(ds.time.values[4:], wave[4:])
-    expected = 2 / 3 * 1.2654 * T / sigma / (4 * density * T) * k**2 * HBARC
-    assert expected == pytest.approx(2 / 3 * 1.2654 / 4 * free_path * k**2)
-    assert speed / k == pytest.approx(1 / np.sqrt(3), rel=0.02)
-    assert damping == pytest.approx(expected, rel=0.1)
+    expected = 0.969 * 2 / 3 * 1.2676 * T / sigma / (4 * density * T) * k**2 * HBARC
+    assert speed / k == pytest.approx(0.991 * 1.0107 / np.sqrt(3), rel=0.005)
+    assert damping == pytest.approx(0.983 * expected, rel=0.03)
     assert np.abs(ds.charge_drift).max() == 0
     total = ds.total_energy_total.values
     assert total == pytest.approx(total[0], rel=1e-10)
