@@ -21,7 +21,7 @@ from .model import Model
 from .moments import Shells
 from .output import versions
 from .qcd import gluons, qcd
-from .stepping import State, StepControl, initial_state
+from .stepping import State, StepControl, Stepper, initial_state
 
 SIZES = (20, 30, 40)
 SAMPLES = {"cpu": {"gluons": 16, "qcd": 2}, "cuda": {"gluons": 128, "qcd": 16}}
@@ -111,11 +111,10 @@ def _on_cpu(worker: Any, state: State) -> dict[str, float]:
     table, occupancy = worker.tables(state.number, state.unit)
     share = SECONDS["cpu"] / 4
 
+    stepper = Stepper(worker, state.bits)
+
     def step() -> None:
-        first, f = worker.tables(state.number, state.unit)
-        worker.draw(draw, f)
-        change, _ = worker.net((first, first), scale)
-        worker.net([worker.tables(state.number + 4 * c, state.unit)[0] for c in change], scale)
+        stepper.collide(state.number, state.unit, draw, 0.002)
 
     drawing = _median(lambda: worker.draw(draw, occupancy), share)
     landing = drawing * worker.landing_share(draw, occupancy)

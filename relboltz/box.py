@@ -20,7 +20,8 @@ from .reach import Reach
 
 AUTOMATIC_LOSS = 0.8 * ACCEPTED_LOSS
 """What is aimed at without collisions: below the warning also on nodes other than scratch ones."""
-DEFAULT_CELLS = 31
+DEFAULT_CELLS, MASSLESS_CELLS = 31, 32
+"""Nodes per axis, and those where a species is massless: a node at p = 0 would not do for it."""
 SCRATCH_CELLS = 24
 """Nodes per axis of the coarse grids on which a box is tried."""
 
@@ -34,6 +35,13 @@ def reach_of(elements: Elements, conserved: Totals) -> Reach | None:
         return None if state is None else reach.of(elements, state)
     except InputError:  # a matrix element that raises: what matters of it is checked elsewhere
         return None
+
+
+def default_cells(model: Model) -> int:
+    """Nodes per axis if none are asked for."""
+    thermal = model.mass_coupling.any(axis=1)
+    massless = bool(((model.constant_mass_squared == 0) & ~thermal).any())
+    return MASSLESS_CELLS if massless else DEFAULT_CELLS
 
 
 def automatic_grid(
@@ -60,7 +68,7 @@ def automatic_grid(
             return grid
     if space is not None and space.sites > 1:
         states = _sampled_in_space(states, space)
-    cells = DEFAULT_CELLS if cells is None else cells
+    cells = default_cells(model) if cells is None else cells
     extent = _grown_extent(model, states)
     scratch, energy = _scratch(extent, model, states)
     f = initial.evaluate(states, scratch, model)
@@ -73,11 +81,14 @@ def automatic_grid(
     for _ in range(20):  # what the scratch nodes promised must hold on the real ones
         grid = PhaseSpace(cells, width)
         found = reach_of(elements, totals(grid, model, initial.evaluate(states, grid, model)))
-        if found is not None and found.loss(grid.momentum_max)[1] < WANTED_RELAXATION:
-            break
+        if found is not None and max(found.loss(grid.momentum_max)) < WANTED_RELAXATION:
+            return grid
         wanted = 0.0 if found is None else rounded_up(found.half_width(WANTED_RELAXATION))
         width = max(round(width + 0.05, 2), wanted)
-    return grid
+    raise InputError(
+        "grid.momentum_max = 'auto': no box was found that holds the collisions of the predicted "
+        "final state; give momentum_max in GeV"
+    )
 
 
 def _bisected(low: float, high: float, fits: Callable[[float], bool]) -> float:

@@ -15,7 +15,6 @@ from . import equilibrium
 from .backends.cpu import CpuBackend
 from .backends.matrix_elements import Elements
 from .collisions import LARGEST_ELEMENT, Draw, Sampling, element_flaw, illegal
-from .control import CHANGE, STABLE
 from .equilibrium import Equilibrium
 from .errors import AccuracyWarning, InputError, depth_of_user, negative_element
 from .grid import PhaseSpace
@@ -37,8 +36,11 @@ ACCEPTED_RELAXATION = 0.05
 WANTED_RELAXATION = 0.02
 """The same for the boxes that are chosen or advised."""
 ACCEPTED_NOISE = 0.5
+LONG_CHANGE = 0.75
+"""Change of C within a fixed step, relative to C, above which it is called too long; less with
+noise. At 0.7 what is left of the deviation from equilibrium is some 4 % too much."""
 NOTABLE_NOISE = 0.2
-"""Noise above which more samples allow longer steps."""
+"""Noise above which more samples would allow longer steps."""
 ACCEPTED_LIMITED = 0.01
 ACCEPTED_NULL = 0.03
 ACCEPTED_DRIFT = 1e-3
@@ -49,6 +51,8 @@ NEGATIVE_REMEDY = (
 )
 DRAWN = 20000
 """Events of a process that are drawn to weigh negative matrix elements before a run."""
+FASTEST_FLOW = 0.2
+"""Flow velocity above which the frame of the screening matters."""
 FEWEST_ODD = 21
 """Odd numbers of momentum cells below this leave too much matter at rest in space."""
 HOST_COPIES = 4
@@ -85,7 +89,9 @@ def check_model(
         e3 = (s + m2[2] - m2[3]) / (2 * np.sqrt(s))
         t = m2[0] + m2[2] - 2 * e1 * e3 + 2 * k_in * k_out * cosine
         u = sum(m2) - s - t
-        _check_poles(process, t, u, float(screening2[0]), model.screening.ekt)
+        row = model.exchange_row(process.legs[0])
+        masses2 = (float(screening2[0]), float(screening2[row]))
+        _check_poles(process, t, u, masses2, model.screening.ekt)
         q2 = k_in**2 + k_out**2 - 2 * k_in * k_out * cosine
         qu2 = k_in**2 + k_out**2 + 2 * k_in * k_out * cosine
         flat = [np.broadcast_to(v, t.shape).ravel() for v in (s, t, q2, qu2)]
@@ -100,22 +106,27 @@ def _check_poles(
     process: Process,
     t: NDArray[np.float64],
     u: NDArray[np.float64],
-    screening2: float,
+    masses2: tuple[float, float],
     ekt: bool,
 ) -> None:
     """A propagator must not vanish inside phase space: t and u stay below the screening mass.
 
     At its very edge, where t or u reaches the pole at threshold only, it may.
+
+    masses2 : squared screening mass, and that of the exchanged species
     """
-    kinds = ("regulated",) if ekt else ("regulated", "screened", "exchanged")
+    kinds = {"regulated": masses2[0]}
+    if not ekt:
+        kinds |= {"screened": masses2[0], "exchanged": masses2[1]}
     for name, values in (("t", t), ("u", u)):
-        asked = any(f"{name}_{kind}" in process.arguments for kind in kinds)
-        highest = float(values.max())
-        if (asked or name == process.peak) and highest > screening2:
+        limits = [mass2 for kind, mass2 in kinds.items() if f"{name}_{kind}" in process.arguments]
+        if name == process.peak:
+            limits.append(masses2[0])
+        highest, limit = float(values.max()), min(limits, default=np.inf)
+        if highest > limit:
             raise InputError(
                 f"process {process.name} has a pole: with these masses {name} reaches "
-                f"{highest:.4g} GeV^2, beyond the screening mass squared of "
-                f"{screening2:.4g} GeV^2; "
+                f"{highest:.4g} GeV^2, beyond the screening mass squared of {limit:.4g} GeV^2; "
                 "bring the masses of its species closer together or raise model.screening"
             )
 
@@ -147,14 +158,15 @@ def weigh_negative(
     f: NDArray[np.float64],
     squares: Squares,
     said: list[str],
-) -> None:
+    known: float = 0.0,
+) -> float:
     """Refuse, or warn of, rows of the table that screening makes negative too often in a state.
 
     processes : those to look at; squares : masses and screening mass. By the weight that drawn
-    events have in the collision term.
+    events have in the collision term; returns the largest, ``known`` from before included.
     """
     if not processes:
-        return
+        return known
     part = Model(model.species, [model.processes[i] for i in processes], screening=model.screening)
     backend = CpuBackend(grid, part, Sampling(samples=max(1, math.ceil(DRAWN / grid.size))), 1)
     weights = backend.negative_weight(Draw(0, *squares), f.ravel())
@@ -165,21 +177,31 @@ def weigh_negative(
             f"weighs {100 * weights[worst]:.0f} % of the rest: masses and screening do not fit "
             f"together. {NEGATIVE_REMEDY}"
         )
-    warn_of_negative(part, weights, said)
+    warn_of_negative(part, weights, known, said)
+    return max(known, float(weights[worst]))
 
 
-def warn_of_negative(model: Model, weights: NDArray[np.float64], said: list[str]) -> None:
-    """Warn of matrix elements that screening makes negative, once in a run."""
+def warn_of_negative(
+    model: Model, weights: NDArray[np.float64], known: float, said: list[str]
+) -> None:
+    """Warn of matrix elements that screening makes negative.
+
+    known : what was found before, and told of; half as much again is worth another word
+    """
     worst = int(np.nan_to_num(weights).argmax()) if len(weights) else 0
-    words = "screening makes |M|^2 negative, which counts as 0"
-    if not len(weights) or any(words in text for text in said):
+    if not len(weights) or not weights[worst] > max(ACCEPTED_NEGATIVE, 1.5 * known):
         return
-    if weights[worst] > ACCEPTED_NEGATIVE:
-        warn(
-            f"process {model.processes[worst].name}: {words}: {100 * weights[worst]:.1f} % of the "
-            f"rest, so that its rate is uncertain by that much. {NEGATIVE_REMEDY}",
-            said,
-        )
+    words = "screening makes |M|^2 negative, which counts as 0"
+    part = f"{100 * weights[worst]:.1f} % of the rest" + (
+        " in the course of the run" if known > 0 else ""
+    )
+    refused = weights[worst] > LARGEST_NEGATIVE
+    refusable = " (a start like that would be refused)" if refused else ""
+    warn(
+        f"process {model.processes[worst].name}: {words}: {part}{refusable}, so that its rate is "
+        f"uncertain by that much. {NEGATIVE_REMEDY}",
+        said,
+    )
 
 
 def warn(text: str, said: list[str]) -> None:
@@ -224,12 +246,11 @@ def warn_of_setup(
                 "Use even numbers of momentum_cells, or masses = 0",
                 said,
             )
-        hot = predicted.temperature if predicted.found else np.inf
-        if m2 == 0 and coarsest > 0.5 * hot and all(n % 2 for n in grid.momentum_cells):
+        if m2 == 0 and all(n % 2 for n in grid.momentum_cells):
             warn(
-                f"a massless {species.name} at rest scatters with no other massless one, and the "
-                f"node at p = 0 holds many at a spacing of {coarsest:.3g} GeV: rates are too low. "
-                "Use even numbers of momentum_cells",
+                f"a massless {species.name} at rest scatters with no other massless one: the node "
+                "at p = 0 relaxes too slowly, and with it all that is left late. Use even numbers "
+                "of momentum_cells",
                 said,
             )
     if not predicted.found:
@@ -279,7 +300,7 @@ def warn_of_box(
             )
         return
     rate, relaxation = reach.loss(widths)
-    if relaxation > ACCEPTED_RELAXATION:
+    if max(rate, relaxation) > ACCEPTED_RELAXATION:
         wanted = rounded_up(reach.half_width(WANTED_RELAXATION))
         larger = PhaseSpace(grid.momentum_cells, [max(w, wanted) for w in widths])
         needed = 0.5 * _smallest_scale(model, squares)[0]
@@ -340,6 +361,19 @@ def warn_of_drift(
         )
 
 
+def warn_of_flow(model: Model, velocity: NDArray[np.float64], said: list[str]) -> None:
+    """Warn of screening that depends on the frame; velocity: (axis, ...) of the records."""
+    squares = (np.nan_to_num(velocity) ** 2).sum(axis=0)
+    speed = math.sqrt(float(squares.max(initial=0.0)))
+    if model.screening.ekt and speed > FASTEST_FLOW:
+        warn(
+            "screening = 'ekt' takes momentum transfers in the frame of the grid, and matter flows "
+            f"with v = {speed:.2f}: it relaxes too fast, by some 5 % at v = 0.4 and 20 % at 0.7. "
+            "Use screening = 'thermal' or a mass for matter that flows",
+            said,
+        )
+
+
 def warn_of_refusals(last: Mapping, first: Mapping, said: list[str]) -> None:
     """Warn of matter that forces pile up at the edges of momentum space."""
     part = float(np.sum(last["refused_number"]) / np.sum(first["total_number"]))
@@ -367,20 +401,19 @@ def warn_of_parity(grid: PhaseSpace, said: list[str]) -> None:
 def warn_of_run(seen: Seen, step: float | str, said: list[str]) -> None:
     """Warnings that the steps themselves give rise to; step: time.step."""
     if seen.noise > ACCEPTED_NOISE:
+        alone = seen.noise / math.sqrt(max(1 - seen.noise**2, 1e-4))  # C^2 without its noise
         warn(
-            f"too few samples: the standard error of C[f] in a step is {100 * seen.noise:.0f} % of "
+            f"too few samples: the standard error of C[f] in a step is {100 * alone:.0f} % of "
             "C[f] itself; raise collisions.samples",
             said,
         )
-    if not isinstance(step, str) and seen.change > STABLE:
-        remedy = f"at most {step * CHANGE / seen.change:.2g} fm, or 'auto'"
-        if seen.noise > NOTABLE_NOISE:
-            remedy += ", or raise collisions.samples"
+    if not isinstance(step, str) and seen.change > LONG_CHANGE * (1 - seen.noise):
+        noisy = seen.noise > NOTABLE_NOISE
         warn(
-            f"time.step = {step!r}: too long for its samples: C[f] changes by "
-            f"{100 * seen.change:.0f} % of itself within a step, and scatters by "
+            f"time.step = {step!r}: too long{' for its samples' if noisy else ''}: C[f] changes by "
+            f"{100 * seen.change:.0f} % of itself within a step, and its standard error is "
             f"{100 * seen.noise:.0f} %, so that deviations from equilibrium need not decay; use "
-            f"{remedy}",
+            f"time.step = 'auto', or halve it until this is gone",
             said,
         )
     if seen.limited > ACCEPTED_LIMITED:

@@ -24,7 +24,9 @@ LARGEST_ELEMENT = 1e300
 ACCEPTED_FLAW = 1e-9
 """Negative matrix elements that are rounding: their sum is below this part of the positive ones."""
 SETS = 2
-"""Independent estimates of C that the events of a step make up: see ``stepping``."""
+"""Halves of the events of a step, each an independent estimate of C: see ``stepping``."""
+AHEAD = 2 * SETS
+"""A half alone predicts a whole step: so many times its part of half a step by both."""
 FLOOR = -690.0
 """Lowest logarithm: f = 0 is taken as e^-690."""
 
@@ -68,10 +70,10 @@ def element_flaw(value, clamps):
 
 
 def illegal(flaws, legal):
-    """Whether the matrix elements of a set of events must stop a run.
+    """Whether the matrix elements of some events must stop a run.
 
-    flaws, legal : sums over the set of ``element_flaw`` and of all |M|^2 > 0. A set is a chunk of
-    the CPU, a block of a GPU (the same events), or what is tried before a run.
+    flaws, legal : sums over them of ``element_flaw`` and of all |M|^2 > 0. They are a chunk of the
+    CPU, a block of a GPU (the same events), or what is tried before a run.
     """
     return not flaws <= ACCEPTED_FLAW * legal
 
@@ -148,7 +150,7 @@ class Flows:
 
 @dataclass(frozen=True)
 class Estimate:
-    """C[f] from one set of events: change of N f of every cell [fm^-1], and the flows behind it."""
+    """C[f] from one draw of events: change of N f of every cell [fm^-1], and its flows."""
 
     net: NDArray[np.float64]
     gain: NDArray[np.float64]

@@ -217,6 +217,14 @@ class Screening:
     def __post_init__(self) -> None:
         if not 0 <= self.constant < np.inf:
             raise InputError(f"screening: {self.constant!r} GeV^2 must be 0 or positive")
+        if self.coupling is not None:
+            object.__setattr__(self, "coupling", tuple(float(v) for v in self.coupling))
+        for name, row in self.exchange.items():
+            if row.ekt or row.exchange:
+                raise InputError(
+                    f"screening.exchange.{name}: a constant and a coupling are all it may have; "
+                    "ekt and exchange belong to the Screening around it"
+                )
 
     def describe(self) -> dict[str, Any]:
         """In numbers, as TOML values."""

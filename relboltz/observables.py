@@ -74,7 +74,7 @@ QUANTITIES: dict[str, tuple[tuple[str, ...], str, str]] = {
         (),
         "1",
         "root of the squared standard error of C[f] in the last step over C[f]^2, both summed over "
-        "the cells",
+        "the cells; C[f] as measured, so that it stays below about 1",
     ),
     "step": ((), "fm", "time step"),
 }

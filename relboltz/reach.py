@@ -59,11 +59,11 @@ class Reach:
         return next(parts), next(parts)
 
     def half_width(self, loss: float) -> float:
-        """Half width [GeV] of the cube that loses this part of the relaxation, less than 1."""
+        """Half width [GeV] of the cube that loses this part of rate or relaxation, less than 1."""
         furthest = self.furthest.max(axis=0)
         order = furthest.argsort()[::-1]
-        beyond = np.cumsum(self.relaxation[order])
-        return float(furthest[order[np.searchsorted(beyond, loss * beyond[-1])]])
+        beyond = (np.cumsum(part[order]) for part in (self.rate, self.relaxation))
+        return max(float(furthest[order[np.searchsorted(b, loss * b[-1])]]) for b in beyond)
 
 
 def of(elements: Elements, state: FreeState) -> Reach | None:
@@ -99,6 +99,7 @@ def _identity(elements: Elements, state: FreeState, channel: Channel) -> tuple:
     return (
         process.matrix_element, tuple(process.parameters.items()), process.peak,
         elements.folds[channel.process], tuple(model.statistics[legs]),
+        elements.screening(channel.process, state.screening2),
         tuple(np.round(np.concatenate(numbers), 9)), channel.forward or process.elastic,
     )  # fmt: skip
 

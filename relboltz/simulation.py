@@ -158,14 +158,14 @@ def run_config(
                 f"output.file = {str(path)!r} is what initial.{name} starts from; choose another"
             )
     chosen = "momentum_cells" in config.grid.model_fields_set
-    cells = config.grid.momentum_cells if chosen or not files else None
+    cells: Any = config.grid.momentum_cells if chosen else None
     if cells is None and config.grid.momentum_max != "auto":
-        cells = initial.file_grid(next(iter(files.values()))).momentum_cells
+        sources = [initial.file_grid(source).momentum_cells for source in files.values()]
+        cells = sources[0] if sources else box.default_cells(model)
     if config.grid.momentum_max == "auto":
         widths = box.automatic_grid(cells, model, shapes, config.grid.phase_space(1, 1.0))
         grid = config.grid.phase_space(widths.momentum_cells, widths.momentum_max)
     else:
-        assert cells is not None
         grid = config.grid.phase_space(cells, config.grid.momentum_max)
     checks.check_host_memory(grid, model)
     f = initial.evaluate(shapes, grid, model)
@@ -245,13 +245,15 @@ class Run:
         if not leaks:
             self.predicted = equilibrium.predict(grid, model, *conserved)
         negative = checks.check_model(elements, grid, *squares)
-        checks.weigh_negative(grid, model, negative, f, squares, self.said)
+        self._negative = checks.weigh_negative(grid, model, negative, f, squares, self.said)
         if self.predicted.found and model.thermal:  # masses move: check where they will end, too
             final, m2 = self.predicted.f, self.predicted.mass_squared
             y = equilibrium.coupling_integrals(grid, model, final, m2)
             last = (m2, model.screening_squared(y))
             negative = checks.check_model(elements, grid, *last)
-            checks.weigh_negative(grid, model, negative, final, last, self.said)
+            self._negative = checks.weigh_negative(
+                grid, model, negative, final, last, self.said, self._negative
+            )
         checks.warn_of_setup(grid, model, squares, self.predicted, self.said, leaks)
         reach = None if leaks else box.reach_of(elements, conserved)
         self.lost = (np.nan, np.nan) if reach is None else reach.loss(grid.momentum_max)
@@ -320,8 +322,10 @@ class Run:
         if not self.flight.watch.steps:
             return
         checks.warn_of_run(self.flight.watch.summary(), self.settings.time.step, self.said)
+        for record in self.records:
+            checks.warn_of_flow(self.model, np.asarray(record["velocity"]), self.said)
         negative = np.nan_to_num([record["negative_weight"] for record in self.records])
-        checks.warn_of_negative(self.model, negative.max(axis=0), self.said)
+        checks.warn_of_negative(self.model, negative.max(axis=0), self._negative, self.said)
         first, last = self.records[0], self.records[-1]
         density = self.start.unit * self.grid.measure / self.grid.sites
         number = int(last["charge_drift"][0]) * density / float(first["charge_density"][0])

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from . import equilibrium
 from .backends.cpu import CpuBackend, Tables
-from .collisions import SETS, Draw, Flows
+from .collisions import AHEAD, SETS, Draw, Flows
 from .control import FIRST_STEP, adapted, largest_change, mean_ahead, step_length
 from .errors import InputError, RunError
 from .grid import PhaseSpace
@@ -244,7 +244,7 @@ class Stepper:
         return self.backend.net((table,) * SETS, 0.0)[1], drawn
 
     def step(self, state: State, length: float) -> tuple[State, StepReport]:
-        """One Heun step of this length [fm], with the masses that conserve the total energy.
+        """One step of this length [fm], with the masses that conserve the total energy.
 
         E_total is extremal in the masses, so a step with frozen masses conserves it if they are
         the mean of those before and after. These are extrapolated from the last two steps; the
@@ -327,9 +327,9 @@ class Stepper:
     def _predicted(self, n0: NDArray[np.int64], unit: float, first: NDArray[np.int64]) -> Tables:
         """For each set the table of what the other one predicts: no event sees itself.
 
-        first : half a step by both sets together, so a set alone predicts n0 + 4 times its part
+        first : half a step by both sets together
         """
-        guesses = (np.clip(n0 + 4 * part, 0, self._capacity) for part in reversed(first))
+        guesses = (np.clip(n0 + AHEAD * part, 0, self._capacity) for part in reversed(first))
         return [self.backend.tables(guess, unit)[0] for guess in guesses]
 
     def _stage(

@@ -232,9 +232,60 @@ def fault(name: str) -> dict:
     return {"message": ""}
 
 
+SITES = ("a site is not limited for its neighbour",)
+"""Two sites that collide at once; one needs limits, and the other would after its first stage."""
+
+
+def neighbours(name: str) -> dict:
+    """Largest difference of N f at both sites, relative, and the parts that limits refused."""
+    from relboltz.backends import cuda_space
+    from relboltz.backends.cpu import CpuBackend
+    from relboltz.backends.cpu_space import CpuSpace
+    from relboltz.collisions import SETS, Draw, Sampling
+    from relboltz.stepping import Stepper
+
+    model, bits, length = rb.gluons(0.3, masses={"g": 0.7}), 44, 0.1
+    grid = rb.PhaseSpace([4, 3, 3], 2.0, [2, 1, 1], 3.0)
+    sampling, squares = Sampling(samples=1), np.tile([0.49, 0.49], (2, 1))
+    stepper = Stepper(CpuBackend(grid.at_a_site, model, sampling, 1), bits)
+
+    def kind(number, site):
+        table, f = stepper.backend.tables(number, 2.0**-bits)
+        stepper.backend.draw(Draw.of(0, squares[site], 1, site), f)
+        half = 0.5 * length * 2.0**bits
+        first, _ = stepper.backend.net((table,) * SETS, half)
+        legal = stepper._stages(number, 2.0**-bits, table, half) is not None
+        return legal, bool(stepper._legal(number + 2 * first.sum(axis=0)))
+
+    rng, found = np.random.default_rng(0), {}
+    while len(found) < 2:
+        number = np.rint(rng.uniform(0, 1, grid.size) ** 4 * 16 * 2.0**bits).astype(np.int64)
+        for site, wanted in ((0, False), (1, True)):
+            if site not in found and kind(number, site) == (wanted, False):
+                found[site] = number
+    start = np.stack([found[0], found[1]]).reshape(2, 1, -1)
+    room = cuda_space.Plan.batch
+    cuda_space.Plan.batch = lambda self, free: (2, 2.0**24)
+    try:
+        engines = (
+            CpuSpace(grid, model, sampling, 1),
+            cuda_space.CudaSpace(grid, model, sampling, "float64"),
+        )
+        states, limited = [], []
+        for engine in engines:
+            engine.put(start, bits)
+            limited.append(engine.collide(0, length, squares).limited_weight)
+            states.append(engine.get().copy())
+    finally:
+        cuda_space.Plan.batch = room
+    apart = np.abs(states[0] - states[1]).max(axis=(1, 2)) / states[0].max(axis=(1, 2))
+    return {"apart": apart.tolist(), "limited": limited}
+
+
 def measure(name: str) -> dict:
     """One of the systems above."""
-    kinds = ((RUNS, run), (SPACES, in_space), (TERMS, term), (FAULTS, fault), (FINE, fault))
+    kinds = ((RUNS, run), (SPACES, in_space), (TERMS, term), (FAULTS, fault), (FINE, fault),
+             (SITES, neighbours))  # fmt: skip
     return next(function(name) for systems, function in kinds if name in systems)
 
 

@@ -27,25 +27,37 @@ ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in PATH
 NEEDS_PARTS = pytest.mark.skipif(not PARTS, reason="numba-cuda is not installed (Linux only)")
 
 
-def program(name, *arguments, **environment):
-    """A test program in a process of its own; what it prints, as JSON."""
-    done = subprocess.run(
+def start(name, *arguments, **environment):
+    """A test program in a process of its own."""
+    return subprocess.Popen(
         [sys.executable, "-W", "ignore", str(HERE / name), *arguments],
         env={**ENVIRONMENT, **environment},
-        capture_output=True, text=True, check=False,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
-    assert done.returncode == 0, done.stderr[-3000:]
-    return json.loads(done.stdout[done.stdout.index("{") :])
+
+
+def printed(process):
+    """What a test program printed, as JSON."""
+    out, complaints = process.communicate()
+    assert process.returncode == 0, complaints[-3000:]
+    return json.loads(out[out.index("{") :])
 
 
 @pytest.fixture(scope="module")
 def agreements():
-    """Differences between CPU and CUDA backend of all systems; in the simulator without a GPU."""
-    kinds = ("RUNS", "SPACES", "TERMS", "FAULTS", "FINE")
+    """Differences between CPU and CUDA backend of all systems; in the simulator without a GPU.
+
+    There they are shared out among two processes: Python alone runs the simulator's threads.
+    """
+    kinds = ("RUNS", "SPACES", "TERMS", "FAULTS", "FINE", "SITES")
     names = [name for kind in kinds for name in getattr(cuda_agreement, kind)]
     if GPU:
         return {name: cuda_agreement.measure(name) for name in names}
-    return program("cuda_agreement.py", *names, NUMBA_ENABLE_CUDASIM="1")
+    halves = [
+        start("cuda_agreement.py", *part, NUMBA_ENABLE_CUDASIM="1")
+        for part in (names[::2], names[1::2])
+    ]
+    return {name: found for half in halves for name, found in printed(half).items()}
 
 
 @NEEDS_PARTS
@@ -78,6 +90,16 @@ def test_a_run_in_space_is_the_same_on_both(name, agreements):
 
 
 @NEEDS_PARTS
+@pytest.mark.parametrize("name", cuda_agreement.SITES)
+def test_sites_that_collide_at_once_do_not_know_of_each_other(name, agreements):
+    """Limits of one site are none of the others': the batch, and so the memory, does not matter."""
+    found = agreements[name]
+    assert max(found["apart"]) < 1e-11
+    assert found["limited"][0] == pytest.approx(found["limited"][1], rel=1e-9)
+    assert found["limited"][0] > 0
+
+
+@NEEDS_PARTS
 @pytest.mark.parametrize("name", cuda_agreement.TERMS)
 def test_collision_terms_are_the_same_on_both(name, agreements):
     """Every projection and sampling: net, gain, loss and rates from the same events."""
@@ -105,7 +127,8 @@ def test_what_is_rounding_is_no_fault(name, agreements):
 @NEEDS_PARTS
 def test_every_kernel_compiles_without_a_gpu():
     """PTX for the oldest and the newest cards, with the arguments that the backend gives."""
-    compiled = program("cuda_without_gpu.py", "7.5", "9.0")
+    both = [start("cuda_without_gpu.py", capability) for capability in ("7.5", "9.0")]
+    compiled = {label: result for one in both for label, result in printed(one).items()}
     kernels = {label.split(",")[0] for label in compiled}
     assert {"prepare", "cumulate", "draw", "predict", "apply", "update", "conclude", "measure",
             "demands", "limits", "check", "merge", "gross", "set_course", "sweep", "site_masses",

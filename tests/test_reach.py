@@ -148,3 +148,22 @@ def test_what_does_not_collide_has_no_reach():
     assert (
         reach.of(Elements(alone), FreeState(0.3, mu, np.zeros(3), np.zeros(2), np.zeros(1))) is None
     )
+
+
+def test_processes_with_other_exchange_masses_are_drawn_apart():
+    """The same function of the same legs, but for what screens it: the order does not matter."""
+
+    def element(t_exchanged):
+        return 1e3 / t_exchanged**2
+
+    species = [rb.Species("a"), rb.Species("b")]
+    masses = {"a": rb.model.Screening(0.01), "b": rb.model.Screening(4.0)}
+    rates = []
+    for names in ("ab", "ba"):
+        processes = [rb.Process(f"{n} {n} -> {n} {n}", element) for n in names]
+        screening = rb.model.Screening(1.0, exchange=masses)
+        model = rb.Model(species, processes, masses={"a": 0.3, "b": 0.3}, screening=screening)
+        zero = np.zeros(2)
+        state = FreeState(0.3, zero, np.zeros(3), zero + 0.09, model.screening_squared(zero))
+        rates.append(reach.of(Elements(model), state).rate.sum())
+    assert rates[0] == pytest.approx(rates[1], rel=0.05)

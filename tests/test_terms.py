@@ -1,5 +1,7 @@
 """collision_term: the public C[f]."""
 
+import math
+
 import numpy as np
 import pytest
 
@@ -105,6 +107,22 @@ def test_rates_do_not_depend_on_symmetrical_sampling(sampling):
         assert ratio == pytest.approx(np.ones(len(ratio)), rel=0.15)
     busy = [np.median([t.gain.values.sum() for t in terms]) for terms in (with_, without)]
     assert busy[0] == pytest.approx(busy[1], rel=0.1)
+
+
+@pytest.mark.parametrize("sampling", ["k2", "k3"])
+def test_where_there_is_no_root_nothing_counts(sampling):
+    """|M|^2 is undefined below threshold, where samples without a root may seem to lie."""
+
+    def element(s, ma2):
+        return 100 * math.sqrt(s - 4 * ma2)
+
+    model = rb.Model([rb.Species("a")], [rb.Process("a a -> a a", element)], masses={"a": 0.8})
+    f = 0.3 * np.exp(-GRID.momentum_squared)[None]
+    term = rb.collision_term(
+        model, GRID, f, samples=4, projection="nearest", sampling=sampling, pairs="uniform"
+    )
+    assert np.isfinite(term.rate).all() and float(term.rate[0]) > 0
+    assert np.isfinite(term.collision_term).all() and 0 < float(term.null_weight) < 1
 
 
 def test_gross_rates_never_wrap_around():

@@ -24,6 +24,7 @@ from ..collisions import (
     Sampling,
     channels,
     finest_scale,
+    illegal,
 )
 from ..errors import InputError, negative_element, raising_element
 from ..grid import PhaseSpace
@@ -249,7 +250,7 @@ class CpuBackend(Threads):
         return self._two_sums(work)
 
     def estimate(self, f: NDArray[np.float64], draw: Draw) -> Estimate:
-        """C[f] from one set of events; f (species, nodes)."""
+        """C[f] from one draw of events; f (species, nodes)."""
         number = (f * self.model.degeneracy[:, None]).ravel()
         table, occupancy = self.tables(number, 1.0)
         total, lost = self.draw(draw, occupancy)
@@ -361,7 +362,7 @@ class CpuBackend(Threads):
             1.0 if process.built_in else 0.0,
         )
         element_m2 = (*(float(mass[a]) for a in legs),)
-        fault = np.zeros(3)
+        fault = np.zeros(6)  # as ``inspect_elements`` has it
         arguments = (
             function,
             (group.first, group.count, samples, group.which),
@@ -387,7 +388,7 @@ class CpuBackend(Threads):
         except Exception as error:
             raise raising_element(process.name, error) from error
         if found < 0:
-            value, s, t = (float(v) for v in fault)
+            value, s, t = (float(v) for v in fault[3:])
             raise negative_element(process.name, value, s, t, sum(element_m2) - s - t)
 
     def _each(self, function: Callable[[int], None], items: Sequence[int]) -> None:
@@ -478,12 +479,11 @@ def draw_roots(
         k.draw_pairs(first + done, count, samples, words, *tables, grid, w, nodes)
         k.draw_words(sample, count, channel | MORE_WORDS, step, site, seed, more)
         k.draw_box(count, words, more, grid, nodes, w)
-        counts[chunk], sums[chunk] = 0, 0.0
+        counts[chunk], sums[chunk], fault[:] = 0, 0.0, 0.0
         for branch in (1.0, -1.0):
             k.roots_chunk(count, m2, grid, area, branch, through_k3, w)
             evaluate(count, *element, w)
-            if k.inspect_elements(count, how[5], w, fault):
-                return -1
+            k.inspect_elements(count, how[5], w, fault)
             part = slice(2 * done + counts[chunk], 2 * (done + k.CHUNK))
             landed, *weighed = k.land_nearest(
                 count, grid, how[3], offsets, occupancy, w, nodes,
@@ -491,4 +491,6 @@ def draw_roots(
             )  # fmt: skip
             counts[chunk] += landed
             sums[chunk] += weighed
+        if illegal(fault[0], fault[1]):
+            return -1
     return 0

@@ -225,25 +225,22 @@ def roots_chunk(count, m2, grid, area, branch, through_k3, w):
 
 
 @kernel
-def inspect_elements(count, clamps, w, fault):
-    """Whether the chunk has illegal matrix elements; the worst one with its s and t, for fault."""
-    worst = 0
-    largest = 0.0
-    flaws = 0.0
-    legal = 0.0
+def inspect_elements(count, clamps, w, found):
+    """Add up flaws and legal matrix elements of a chunk; found: both sums, and the worst so far.
+
+    The worst one is told by its flaw, its value, and its s and t.
+    """
     for i in range(count):
         if w[WEIGHT + i] > 0.0:
             flaw = element_flaw(w[M2 + i], clamps)
-            flaws += flaw
-            if flaw > largest:
-                worst = i
-                largest = flaw
+            found[0] += flaw
             if flaw == 0.0:
-                legal += max(w[M2 + i], 0.0)
-    fault[0] = w[M2 + worst]
-    fault[1] = w[S + worst]
-    fault[2] = w[T + worst]
-    return illegal(flaws, legal)
+                found[1] += max(w[M2 + i], 0.0)
+            elif flaw > found[2]:
+                found[2] = flaw
+                found[3] = w[M2 + i]
+                found[4] = w[S + i]
+                found[5] = w[T + i]
 
 
 @kernel
@@ -297,7 +294,7 @@ def land_conserving(count, m2, grid, offsets, occupancy, w, nodes, legs, weights
     negative = 0.0
     for i in range(count):
         weight = w[WEIGHT + i]
-        if weight == 0.0:
+        if not (weight > 0.0 or weight < 0.0):  # NaN: undefined where there is no event
             continue
         p = nodes[i]
         k3 = nodes[CHUNK + i]
@@ -336,7 +333,7 @@ def land_nearest(count, grid, factor, offsets, occupancy, w, nodes, legs, weight
     negative = 0.0
     for i in range(count):
         weight = factor * w[WEIGHT + i] * w[M2 + i] * w[INVERSE_Q + i]
-        if weight == 0.0:
+        if not (weight > 0.0 or weight < 0.0):  # NaN: undefined where there is no event
             continue
         p = nodes[i]
         k1 = (w[K1X + i], w[K1Y + i], w[K1Z + i])
@@ -550,7 +547,9 @@ def draw_group(
         draw_pairs(first + done, count, samples, words, tables[0], tables[1], grid, w, nodes)
         scatter_chunk(count, m2, (screening[0], peak, angle_span), at_rest, w)
         evaluate(count, element_m2, screening, parameters, w)
-        if inspect_elements(count, clamps, w, fault):
+        fault[:] = 0.0
+        inspect_elements(count, clamps, w, fault)
+        if illegal(fault[0], fault[1]):
             return -1
         part = slice(done, done + CHUNK)
         if nearest > 0.0:

@@ -57,7 +57,7 @@ class CudaBackend:
         return f"cuda, {engine.device()['name']}, {self.precision}"
 
     def estimate(self, f: NDArray[np.float64], draw: Draw) -> Estimate:
-        """C[f] from one set of events; f (species, nodes)."""
+        """C[f] from one draw of events; f (species, nodes)."""
         return self.machine.estimate(f, draw)
 
 

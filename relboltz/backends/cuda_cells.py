@@ -9,7 +9,7 @@ import math
 
 from numba import float64, int64
 
-from ..collisions import SETS
+from ..collisions import AHEAD, SETS
 from .cuda_engine import kernel
 from .cuda_events import first_half
 from .cuda_layout import (
@@ -154,7 +154,7 @@ def predict(control, scalars, number, species, capacity, tables, change, first_s
         cell = row * n + i
         held = number[control[CURRENT], first_site * kinds * n + cell]
         for which in range(SETS):
-            guess = min(max(held + 4 * change[which, cell], 0), capacity[a])
+            guess = min(max(held + AHEAD * change[which, cell], 0), capacity[a])
             f = guess * (scalars[UNIT] / species[a, 0])
             tables[which, cell, 0], tables[which, cell, 1] = logarithms(f, species[a, 1])
 

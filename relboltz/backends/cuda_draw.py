@@ -213,14 +213,14 @@ WEIGH = """        m2 = (shared[M2], shared[M2 + 1], shared[M2 + 2], shared[M2 +
         weight *= shared[WEIGHED] * value * inverse_q"""
 
 FINISH = """        found = low >= 0.0 and high >= 0.0
-        if weight != 0.0:
+        if weight > 0.0:
             physical = weight * both_occupied(table, cell_p, cell_3)
-            if weight < 0.0:
-                shared[BELOW * THREADS + thread] -= physical
-            else:
-                shared[EVERYTHING * THREADS + thread] += physical
-                if not found:
-                    shared[LOST * THREADS + thread] += physical
+            shared[EVERYTHING * THREADS + thread] += physical
+            if not found:
+                shared[LOST * THREADS + thread] += physical
+        elif weight < 0.0:
+            physical = weight * both_occupied(table, cell_p, cell_3)
+            shared[BELOW * THREADS + thread] -= physical
         weight = weight if found else 0.0
         if single != 0:  # the same weight in both stages
             weight = float64(np.float32(weight))

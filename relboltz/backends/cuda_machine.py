@@ -384,28 +384,31 @@ class Machine:
         control = self.control.copy_to_host()
         control[k.STATUS], control[k.MANUAL] = k.GO, 1
         self.control.copy_to_device(control)
-        limited = self.limited_stages()
+        limited = self.limited_stages(np.zeros(1, bool))
         scalars = self.scalars.copy_to_host()
         scalars[k.LIMITED] = limited[0]
         self.scalars.copy_to_device(scalars)
         self.conclude()
 
-    def limited_stages(self) -> NDArray[np.float64]:
-        """Both stages, each limited where a cell asks for it; the part refused at every site."""
+    def limited_stages(self, spared: NDArray[np.bool_]) -> NDArray[np.float64]:
+        """Both stages, each limited where a cell asks for it; the part refused at every site.
+
+        spared : sites that are known to need no limits
+        """
         self.prepare()
         self.draw_all(False)
-        limited = self._stage(k.FIRST_STAGE)
+        limited = self._stage(k.FIRST_STAGE, spared)
         rows = self.blocks * self.batch
         kernels.merge[-(-rows // k.THREADS), k.THREADS, self.stream](self.sums, self.sums_2)
         self.predict()
-        return np.maximum(limited, self._stage(k.LAST_STAGE))
+        return np.maximum(limited, self._stage(k.LAST_STAGE, spared))
 
     def site_sums(self, sums: Any, column: int) -> NDArray[np.float64]:
         """Sums of a column over the blocks of every site at work."""
         values = sums.copy_to_host()[: self.blocks * self.count, column]
         return values.reshape(self.count, -1).sum(axis=1)
 
-    def _stage(self, stage: int) -> NDArray[np.float64]:
+    def _stage(self, stage: int, spared: NDArray[np.bool_]) -> NDArray[np.float64]:
         """A stage, limited only at sites that ask for it; the part that limits refused there."""
         self.apply(stage)
         scale = float(self.scalars.copy_to_host()[k.SCALE])
@@ -416,7 +419,7 @@ class Machine:
             if fits.all():
                 return nothing
             raise RunError("the step is far too long: what it moves does not fit 64-bit numbers")
-        legal = fits & self.legal(stage)
+        legal = spared | (fits & self.legal(stage))
         if legal.all():
             return nothing
         excess = np.maximum(wanted / k.LARGEST_SUM, 1.0)
@@ -441,7 +444,7 @@ class Machine:
                 gain, low, high, self.to(allowance / coarser, np.float64), stage, self.first_site,
             )  # fmt: skip
             self.apply(stage, (low, high))
-            legal = self.legal(stage)
+            legal = spared | self.legal(stage)
             if legal.all():
                 moves = self.site_sums(self.sums_2, k.MOVES)
                 refused = self.site_sums(self.sums_2, k.NEGATIVE)
@@ -516,7 +519,7 @@ class Machine:
         return number * (unit / self.model.degeneracy[:, None])
 
     def estimate(self, f: NDArray[np.float64], draw: Draw) -> Estimate:
-        """C[f] from one set of events; f (species, nodes)."""
+        """C[f] from one draw of events; f (species, nodes)."""
         control, scalars = self.fresh_control(2.0**-MOST_BITS)
         control[k.STEP] = draw.step
         scalars[self.row(k.USED)] = np.append(draw.mass_squared, draw.screening2)

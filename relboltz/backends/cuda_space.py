@@ -284,16 +284,16 @@ class CudaSpace(Threads):
         machine.apply(k.LAST_STAGE)
         self._wait()
         scale = float(self._scalars[k.SCALE])
-        fine = np.ones(machine.count, bool)
-        for sums in (machine.sums, machine.sums_2):
-            fine &= ~(scale * machine.site_sums(sums, k.MOVES) >= k.LARGEST_SUM)
+        moves = machine.site_sums(machine.sums, k.MOVES) + machine.site_sums(
+            machine.sums_2, k.MOVES
+        )
+        fine = ~(scale * moves >= k.LARGEST_SUM)
         if not machine.sampling.symmetrical:
             if fine.all():
                 return np.zeros(machine.count)
             raise RunError("the step is far too long: what it moves does not fit 64-bit numbers")
-        if fine.all() and machine.legal(k.LAST_STAGE).all():
-            return np.zeros(machine.count)
-        return machine.limited_stages()
+        fine &= machine.legal(k.LAST_STAGE)
+        return np.zeros(machine.count) if fine.all() else machine.limited_stages(fine)
 
     def _noise(self) -> NDArray[np.float64]:
         """Sums of the squared standard error of C, and of C^2, at the sites at work."""
