@@ -36,6 +36,13 @@ def two_species():
     )  # fmt: skip
 
 
+def massless_quarks():
+    """Rows with quark exchange, with screening masses of their own and a negative part."""
+    full = rb.qcd(0.2, flavors=1, masses="massless", screening="ekt")
+    rows = [p for p in full.processes if p.name in ("u g -> u g", "u ubar -> g g")]
+    return rb.Model(full.species, rows, screening=full.screening, groups=full.groups)
+
+
 RUNS = {
     "thermal masses": (rb.gluons(0.3), SMALL, STEP, dict(end=0.0004, step=0.0002, samples=1)),
     "automatic steps": (
@@ -58,7 +65,7 @@ RUNS = {
         dict(end=0.02, step=0.02, samples=1),
     ),
     "massless quarks": (
-        rb.qcd(0.2, flavors=1, masses="massless", screening="ekt"), rb.PhaseSpace([4, 3, 3], 1.2),
+        massless_quarks(), rb.PhaseSpace([4, 3, 3], 1.2),
         {"g": rb.initial.gaussian(0.3, [0.8, 0.8, 0.5]), "u": rb.initial.step(0.5, 1.5)},
         dict(end=0.002, step=0.001, samples=1),
     ),
@@ -88,7 +95,7 @@ SPACES = {
         dict(end=0.5, step=0.5, samples=1, snapshots=[0.5]),
     ),
     "in space, massless quarks": (
-        rb.qcd(0.2, flavors=1, masses="massless", screening="ekt"),
+        massless_quarks(),
         rb.PhaseSpace(3, 1.2, [2, 1, 1], 3.0), {"g": wind, "u": wind},
         dict(end=0.02, step=0.02, samples=1, snapshots=[0.02]),
     ),

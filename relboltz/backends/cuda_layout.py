@@ -9,7 +9,7 @@ from __future__ import annotations
 from ..stepping import SUM_BITS
 from .cuda_engine import SIMULATED
 
-THREADS = 4 if SIMULATED else 256
+THREADS = 8 if SIMULATED else 256
 """Threads of a block, and cells of a tile."""
 WIDE = 2 if SIMULATED else 1024
 """Threads of the one block that concludes a step."""
