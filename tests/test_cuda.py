@@ -54,8 +54,8 @@ def agreements():
     if GPU:
         return {name: cuda_agreement.measure(name) for name in names}
     halves = [
-        start("cuda_agreement.py", *part, NUMBA_ENABLE_CUDASIM="1")
-        for part in (names[::2], names[1::2])
+        start("cuda_agreement.py", *part, NUMBA_ENABLE_CUDASIM="1", CORE=core)
+        for core, part in (("0", names[::2]), ("1", names[1::2]))
     ]
     return {name: found for half in halves for name, found in printed(half).items()}
 
