@@ -490,7 +490,7 @@ def check_host_memory(grid: PhaseSpace, model: Model) -> None:
 
 
 def extreme_masses(start: State) -> list[Squares]:
-    """Masses and screening masses where the first of these is largest, and where it is smallest."""
+    """Masses and screening masses where the largest of each together are most, and least."""
     scale = start.screening2[:, 0] + start.mass_squared.max(axis=1)
     places = (int(scale.argmax()), int(scale.argmin()))
     return [(start.mass_squared[i], start.screening2[i]) for i in places]

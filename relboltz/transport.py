@@ -32,8 +32,8 @@ COURANT = 0.8
 """Largest part of a cell that a substep may empty: below 1 the upwind flux keeps f >= 0."""
 SAFE = 1.0 - 1e-12
 ROUGH = 1e-4
-"""Squared variations below this part of f^2, such as noise, do not bend the reconstruction: weights
-that follow noise would damp waves."""
+"""Squared variations below this part of the sum of f^2, such as noise, do not bend the
+reconstruction: weights that follow noise would damp waves."""
 SMOOTH = 0.5
 """Largest second difference of a row that is continued as a parabola, in parts of its last cell."""
 MOST_PASSES = 100
