@@ -18,8 +18,8 @@ from pathlib import Path
 import numpy as np
 
 import relboltz as rb
-from relboltz import equilibrium
-from relboltz.backends.cuda_engine import trouble
+from relboltz.backends.cuda.driver import trouble
+from relboltz.equilibrium import states as equilibrium
 
 BOX = 2.0
 FIGURES: dict = {}
@@ -184,8 +184,8 @@ def agreement() -> None:
 def large() -> None:
     """Grids whose totals pass 64 bits: time per step and memory."""
     from relboltz.backends import choose
-    from relboltz.collisions import Sampling
     from relboltz.config import Settings
+    from relboltz.events.collisions import Sampling
 
     for name, model, cells in (
         ("gluons", rb.gluons(0.3), 96), ("mixture", rb.qcd(0.3), 64),

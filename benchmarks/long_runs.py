@@ -16,7 +16,8 @@ import numpy as np
 import xarray as xr
 
 import relboltz as rb
-from relboltz import config, equilibrium, simulation
+from relboltz import config, simulation
+from relboltz.equilibrium import states as equilibrium
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 CASES = {"gluons": "gluons_50fm.toml", "mixture": "mixture.toml"}

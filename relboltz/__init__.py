@@ -7,18 +7,11 @@
 __version__ = "0.1.0"
 
 from . import equilibrium, initial
-from .errors import (
-    AccuracyWarning,
-    BackendNotice,
-    InputError,
-    Interrupted,
-    RelboltzError,
-    RunError,
-)
+from .errors import AccuracyWarning, BackendNotice, InputError, Interrupted, RelboltzError, RunError
 from .grid import PhaseSpace
 from .model import Model, Process, Screening, Species
-from .output import load
 from .qcd import gluons, qcd, quarks
+from .records.output import load
 from .simulation import solve
 from .terms import collision_term
 

@@ -13,15 +13,15 @@ from typing import Any
 import numpy as np
 
 from .backends import choose, resolve
-from .collisions import SETS, Draw, Sampling
 from .config import Settings
+from .events.collisions import SETS, Draw, Sampling
 from .grid import PhaseSpace
-from .initial import evaluate, gaussian
+from .initial.start import evaluate, gaussian
 from .model import Model
-from .moments import Shells
-from .output import versions
 from .qcd import gluons, qcd
-from .stepping import State, StepControl, Stepper, initial_state
+from .records.moments import Shells
+from .records.output import versions
+from .stepping.stepper import State, StepControl, Stepper, initial_state
 
 SIZES = (20, 30, 40)
 SAMPLES = {"cpu": {"gluons": 16, "qcd": 2}, "cuda": {"gluons": 128, "qcd": 16}}
@@ -41,7 +41,7 @@ def measure(backend: str, threads: int, say: Callable[[str], None]) -> dict[str,
     name, precision = resolve(backend)
     machine = {"processor": platform.processor() or platform.machine(), "system": platform.system()}
     if name == "cuda":
-        from .backends.cuda_engine import device
+        from .backends.cuda.driver import device
 
         machine["gpu"] = device()["name"]
     runs = []
@@ -131,10 +131,10 @@ def _on_cpu(worker: Any, state: State) -> dict[str, float]:
 
 def _on_gpu(worker: Any, state: State, f: np.ndarray) -> dict[str, float]:
     """A step and its parts, each a recorded graph; parts by leaving one out."""
-    from .backends import cuda_engine as engine
-    from .backends import cuda_kernels as kernels
-    from .backends import cuda_layout as k
-    from .backends.cuda import CudaFlight
+    from .backends.cuda import driver as engine
+    from .backends.cuda import kernels
+    from .backends.cuda import layout as k
+    from .backends.cuda.flight import CudaFlight
 
     machine = worker.machine
     CudaFlight(worker, state, StepControl(1e-6, 1e-3), 0.0, Shells.of(worker.grid), f)

@@ -118,8 +118,10 @@ def plot(
     species: Annotated[str | None, typer.Option(help="Of which species, e.g. u,ubar.")] = None,
 ) -> None:
     """Draw a result: spectra, numbers, energies, masses, temperature; profiles and maps."""
-    from . import output, plots, space_plots
-    from .space_observables import is_in_space
+    from .plots import homogeneous as plots
+    from .plots import space as space_plots
+    from .records import output
+    from .records.space import is_in_space
 
     ds = output.load(file)
     in_space = is_in_space(ds)
@@ -148,7 +150,7 @@ def info(
     file: Annotated[Path | None, typer.Argument(help="Result, NetCDF.")] = None,
 ) -> None:
     """Tell about this installation, or about a result."""
-    from . import output
+    from .records import output
 
     if file is None:
         console.print(_installation())
@@ -172,7 +174,8 @@ def bench(
     threads: Annotated[int, typer.Option(help="Threads; 0 = all cores.")] = 0,
 ) -> None:
     """Measure events per second; an event is one drawn sample, counted once per stage."""
-    from . import benchmark, output
+    from . import benchmark
+    from .records import output
 
     if json_ is not None:
         output.check_writable(json_, "--json")
@@ -338,7 +341,7 @@ def _distance(table: Table, ds: xr.Dataset) -> None:
 
 def _space_rows(table: Table, ds: xr.Dataset) -> None:
     """A result in space: averages over the box, what left, and how even the density is."""
-    from .space_observables import box
+    from .records.space import box
 
     walls, mean = _walls(ds), box(ds, left=True)
     steady = np.ptp(ds.mass_squared.values, axis=(0, 2, 3, 4)).max() == 0
@@ -395,8 +398,8 @@ def _installation() -> Table:
     import importlib.metadata
     import platform
 
-    from .backends import cuda_engine
-    from .backends.threads import available_cores
+    from .backends.cpu.threads import available_cores
+    from .backends.cuda import driver as cuda_engine
     from .compiling import cache_folder
 
     table = Table(title=f"relboltz {__version__}", show_header=False)

@@ -13,23 +13,27 @@ import tomli_w
 import xarray as xr
 from numpy.typing import NDArray
 
-from . import box, checks, equilibrium, initial, output
 from .backends import choose, resolve
-from .collisions import Flows, Sampling
+from .checks import accuracy as checks
+from .checks import box
 from .config import Config, Settings, no_marginals, short_axes
+from .equilibrium import states as equilibrium
 from .errors import Halted, InputError, Interrupted, RunError
-from .flight import Leg, launch
+from .events.collisions import Flows, Sampling
 from .grid import PhaseSpace
-from .initial import NodeValues, Shape, Start, evaluate, starting_states
+from .initial import start as initial
+from .initial.start import NodeValues, Shape, Start, evaluate, starting_states
 from .model import Model
-from .moments import Shells
-from .observables import Observer
 from .progress import Moment, Report, bar
-from .space import courant_limit, take_over
-from .space_observables import SpaceObserver
-from .stepping import StepControl, initial_state
-from .transport import COURANT
-from .watching import Interrupt, Stops, interruptible
+from .records import output
+from .records.moments import Shells
+from .records.observables import Observer
+from .records.space import SpaceObserver
+from .stepping.flight import Leg, launch
+from .stepping.space import courant_limit, take_over
+from .stepping.stepper import StepControl, initial_state
+from .stepping.watch import Interrupt, Stops, interruptible
+from .transport.plane import COURANT
 
 
 def solve(

@@ -9,14 +9,17 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from . import checks, equilibrium, initial, output
 from .backends import choose
-from .collisions import Draw, Sampling
+from .checks import accuracy as checks
 from .config import Settings, short_axes
+from .equilibrium import states as equilibrium
 from .errors import InputError
+from .events.collisions import Draw, Sampling
 from .grid import PhaseSpace
+from .initial import start as initial
 from .model import Model
-from .observables import QUANTITIES, collision_rates
+from .records import output
+from .records.observables import QUANTITIES, collision_rates
 
 BATCHES = 8
 """Independent estimates from which the error is taken."""

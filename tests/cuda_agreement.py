@@ -120,7 +120,7 @@ def run(name: str) -> dict:
     model, grid, start, options = RUNS[name]
     options = {"every": options["end"], "progress": False, **options}
     if name == "events in parts":
-        from relboltz.backends import cuda_machine
+        from relboltz.backends.cuda import machine as cuda_machine
 
         cuda_machine.event_bytes = lambda precision: 2**50  # one block at a time
     cpu = rb.solve(model, grid, start, backend="cpu", **options)
@@ -151,7 +151,7 @@ def run(name: str) -> dict:
 
 def in_space(name: str) -> dict:
     """A run in space on both: differences of everything that is recorded."""
-    from relboltz.backends import cuda_space
+    from relboltz.backends.cuda import backend as cuda_space
 
     model, grid, start, options = SPACES[name]
     options = {"every": options["end"], "progress": False, **options}
@@ -223,8 +223,8 @@ FINE = {"rounding": rounding}
 def fault(name: str) -> dict:
     """What is said of a matrix element that is legal where it is checked, but not everywhere."""
     from relboltz.backends import choose
-    from relboltz.collisions import Draw, Sampling
     from relboltz.config import Settings
+    from relboltz.events.collisions import Draw, Sampling
 
     model = rb.Model(
         [rb.Species("a", 1, 1)],
@@ -246,11 +246,11 @@ SITES = ("a site is not limited for its neighbour",)
 
 def neighbours(name: str) -> dict:
     """Largest difference of N f at both sites, relative, and the parts that limits refused."""
-    from relboltz.backends import cuda_space
-    from relboltz.backends.cpu import CpuBackend
-    from relboltz.backends.cpu_space import CpuSpace
-    from relboltz.collisions import SETS, Draw, Sampling
-    from relboltz.stepping import Stepper
+    from relboltz.backends.cpu.backend import CpuSpace
+    from relboltz.backends.cpu.collider import CpuBackend
+    from relboltz.backends.cuda import backend as cuda_space
+    from relboltz.events.collisions import SETS, Draw, Sampling
+    from relboltz.stepping.stepper import Stepper
 
     model, bits, length = rb.gluons(0.3, masses={"g": 0.7}), 44, 0.1
     grid = rb.PhaseSpace([4, 3, 3], 2.0, [2, 1, 1], 3.0)

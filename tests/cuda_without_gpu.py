@@ -19,10 +19,10 @@ import numba
 import numpy as np
 
 import relboltz as rb
-from relboltz.backends import cuda_engine
-from relboltz.collisions import Draw, Sampling
-from relboltz.moments import Shells
-from relboltz.stepping import StepControl, initial_state
+from relboltz.backends.cuda import driver as cuda_engine
+from relboltz.events.collisions import Draw, Sampling
+from relboltz.records.moments import Shells
+from relboltz.stepping.stepper import StepControl, initial_state
 
 
 class HostArray(np.ndarray):
@@ -56,14 +56,12 @@ class Recorder:
 
 def record_launches(model, sampling, precision):
     """Types of all launches of a run, a limited step and an estimate."""
-    from relboltz.backends import (
-        cuda,
-        cuda_draw,
-        cuda_kernels,
-        cuda_machine,
-        cuda_sites,
-        cuda_space,
-    )
+    from relboltz.backends.cuda import backend as cuda_space
+    from relboltz.backends.cuda import draw as cuda_draw
+    from relboltz.backends.cuda import flight as cuda
+    from relboltz.backends.cuda import kernels as cuda_kernels
+    from relboltz.backends.cuda import machine as cuda_machine
+    from relboltz.backends.cuda import sites as cuda_sites
 
     seen: dict = {}
     toolkit = cuda_engine.toolkit()

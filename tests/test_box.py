@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 import relboltz as rb
-from relboltz import box, checks, equilibrium
-from relboltz.backends.matrix_elements import Elements
+from relboltz.backends.elements import Elements
+from relboltz.checks import accuracy as checks
+from relboltz.checks import box
+from relboltz.equilibrium import states as equilibrium
 
 GLUONS = rb.gluons(0.3)
 STEP = {"g": rb.initial.step(0.5, 1.5)}

@@ -8,11 +8,14 @@ import numpy as np
 import pytest
 
 import relboltz as rb
-from relboltz import box, checks, equilibrium, simulation
-from relboltz.backends.cpu import CpuBackend
-from relboltz.backends.matrix_elements import Elements
-from relboltz.collisions import Draw, Sampling
-from relboltz.watching import Seen
+from relboltz import simulation
+from relboltz.backends.cpu.collider import CpuBackend
+from relboltz.backends.elements import Elements
+from relboltz.checks import accuracy as checks
+from relboltz.checks import box
+from relboltz.equilibrium import states as equilibrium
+from relboltz.events.collisions import Draw, Sampling
+from relboltz.stepping.watch import Seen
 
 GRID = rb.PhaseSpace(7, 2.0)
 GLUONS = rb.gluons(0.3)

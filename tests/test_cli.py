@@ -17,8 +17,9 @@ import numpy as np
 import pytest
 
 import relboltz as rb
-from relboltz import cli, output, simulation
-from relboltz.backends import cuda_engine
+from relboltz import cli, simulation
+from relboltz.backends.cuda import driver as cuda_engine
+from relboltz.records import output
 
 ROOT = Path(__file__).parents[1]
 SMALL = """
@@ -172,7 +173,7 @@ def test_info_tells_of_a_result(call):
 
 
 @pytest.mark.skipif(
-    importlib.util.find_spec("relboltz.plots") is None, reason="relboltz/plots.py is not there yet"
+    importlib.util.find_spec("relboltz.plots") is None, reason="relboltz/plots is not there yet"
 )
 def test_plot_writes_pictures(call):
     call("run", "small.toml", "--quiet")

@@ -7,9 +7,10 @@ from decimal import Decimal, localcontext
 import numpy as np
 import pytest
 
-from relboltz.backends.cpu import CpuBackend
+from relboltz.backends.cpu.collider import CpuBackend
 from relboltz.backends.physics import compiled
-from relboltz.collisions import (
+from relboltz.errors import InputError
+from relboltz.events.collisions import (
     LARGEST_ELEMENT,
     Draw,
     Sampling,
@@ -20,7 +21,6 @@ from relboltz.collisions import (
     nearest_integer,
     shares,
 )
-from relboltz.errors import InputError
 from relboltz.grid import PhaseSpace
 from relboltz.model import Model, Process, Species
 from relboltz.qcd import qcd

@@ -13,11 +13,12 @@ import numpy as np
 import pytest
 
 import relboltz as rb
-from relboltz.backends import cuda_engine, resolve
+from relboltz.backends import resolve
+from relboltz.backends.cuda import driver as cuda_engine
 from relboltz.errors import BackendNotice
-from relboltz.moments import Shells, measure
-from relboltz.observables import Observer
-from relboltz.stepping import initial_state
+from relboltz.records.moments import Shells, measure
+from relboltz.records.observables import Observer
+from relboltz.stepping.stepper import initial_state
 
 HERE = Path(__file__).parent
 GPU = cuda_engine.trouble() is None
@@ -197,7 +198,7 @@ def test_a_grid_too_large_for_the_gpu_is_refused_with_one_that_fits():
     """In a process of its own: importing the backend needs the simulator or a GPU."""
     code = """
 import relboltz as rb
-from relboltz.backends import cuda
+from relboltz.backends.cuda import machine as cuda
 model, text = rb.qcd(0.3), ""
 try:
     cuda.check_memory(rb.PhaseSpace(200, 2.0), model, 2**30)

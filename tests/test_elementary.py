@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from relboltz import elementary
 from relboltz.backends.physics import compiled
+from relboltz.events import elementary
 
 WIDE = [float(x) for x in np.linspace(-707.9, 707.9, 20001)]
 NEAR = [float(x) for x in np.linspace(-3, 3, 20001)]

@@ -8,8 +8,8 @@ from scipy.integrate import quad
 from scipy.optimize import brentq, fsolve
 from scipy.special import zeta
 
-from relboltz import equilibrium as eq
 from relboltz import gluons, qcd, quarks
+from relboltz.equilibrium import states as eq
 from relboltz.grid import PhaseSpace
 from relboltz.model import Model, Process, Species
 from relboltz.units import HBARC

@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from relboltz import kinematics as kin
 from relboltz.backends.physics import compiled
+from relboltz.events import kinematics as kin
 
 # m_a, m_b, m_c, m_d [GeV]
 MASSES = {

@@ -6,17 +6,17 @@ import numpy as np
 import pytest
 
 import relboltz as rb
-from relboltz import equilibrium
-from relboltz.backends.cpu import CpuBackend
-from relboltz.moments import Shells, measure
-from relboltz.observables import (
+from relboltz.backends.cpu.collider import CpuBackend
+from relboltz.equilibrium import states as equilibrium
+from relboltz.records.moments import Shells, measure
+from relboltz.records.observables import (
     charges,
     coupling_integrals,
     energy_momentum,
     entropy,
     momentum_flux,
 )
-from relboltz.stepping import exact_sum, initial_state
+from relboltz.stepping.stepper import exact_sum, initial_state
 from relboltz.units import HBARC
 
 GRID = rb.PhaseSpace(24, 4.0)

@@ -15,8 +15,9 @@ import pytest
 import xarray as xr
 
 import relboltz as rb
-from relboltz import config, output, simulation
+from relboltz import config, simulation
 from relboltz.compiling import cache_folder
+from relboltz.records import output
 
 ROOT = Path(__file__).parents[1]
 

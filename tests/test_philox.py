@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from relboltz.backends.physics import compiled
-from relboltz.philox import philox, uniform
+from relboltz.events.philox import philox, uniform
 
 # counter, key, answer: kat_vectors of Random123
 KNOWN = [

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 import relboltz as rb
-from relboltz import plots
 from relboltz.errors import InputError
+from relboltz.plots import homogeneous as plots
 
 HISTORIES = [
     plots.numbers,

@@ -5,11 +5,11 @@ import itertools
 import numpy as np
 import pytest
 
-from relboltz import kinematics, projection
-from relboltz.backends import cpu_kernels as kernels
+from relboltz.backends.cpu import events as kernels
 from relboltz.backends.physics import compiled
+from relboltz.events import kinematics, projection
+from relboltz.events.projection import FAR, WALK
 from relboltz.grid import PhaseSpace
-from relboltz.projection import FAR, WALK
 
 GRIDS = [
     PhaseSpace(7, 2.0),

@@ -7,10 +7,10 @@ from fractions import Fraction as Fr
 import numpy as np
 import pytest
 
-from relboltz.backends import cpu_kernels as kernels
-from relboltz.backends.matrix_elements import Elements, evaluator
+from relboltz.backends.cpu import events as kernels
+from relboltz.backends.elements import Elements, evaluator
 from relboltz.errors import InputError
-from relboltz.kinematics import energy_part, screened
+from relboltz.events.kinematics import energy_part, screened
 from relboltz.qcd import XI_GLUON, XI_QUARK, gluons, qcd, quarks
 
 NAMES = ("g", "u", "d", "s", "ubar", "dbar", "sbar")

@@ -10,10 +10,11 @@ import quadrature
 from test_equilibrium import exact_step
 
 import relboltz as rb
-from relboltz import reach, unlimited
-from relboltz.backends.matrix_elements import Elements
+from relboltz.backends.elements import Elements
+from relboltz.checks import reach
+from relboltz.equilibrium import unlimited
+from relboltz.equilibrium.unlimited import FreeState
 from relboltz.units import HBARC
-from relboltz.unlimited import FreeState
 
 GLUONS, QCD = rb.gluons(0.3), rb.qcd(0.3)
 FINAL = {model: unlimited.predict(model, *exact_step(model, 0.5)) for model in (GLUONS, QCD)}

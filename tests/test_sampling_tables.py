@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from relboltz.backends import cpu_kernels as kernels
+from relboltz.backends.cpu import events as kernels
 from relboltz.grid import PhaseSpace
 
 UNIT = 2**32

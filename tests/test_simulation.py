@@ -13,8 +13,10 @@ import pytest
 import xarray as xr
 
 import relboltz as rb
-from relboltz import config, equilibrium, output, simulation
-from relboltz.backends.cpu import CpuBackend
+from relboltz import config, simulation
+from relboltz.backends.cpu.collider import CpuBackend
+from relboltz.equilibrium import states as equilibrium
+from relboltz.records import output
 
 ROOT = Path(__file__).parents[1]
 GRID = rb.PhaseSpace(7, 2.0)

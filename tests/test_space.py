@@ -7,11 +7,12 @@ import numpy as np
 import pytest
 
 import relboltz as rb
-from relboltz import equilibrium, space
-from relboltz.backends.cpu import CpuBackend
-from relboltz.backends.cpu_space import CpuSpace
-from relboltz.collisions import Draw, Flows, Sampling
-from relboltz.stepping import StepControl, Stepper, initial_state
+from relboltz.backends.cpu.backend import CpuSpace
+from relboltz.backends.cpu.collider import CpuBackend
+from relboltz.equilibrium import states as equilibrium
+from relboltz.events.collisions import Draw, Flows, Sampling
+from relboltz.stepping import space
+from relboltz.stepping.stepper import StepControl, Stepper, initial_state
 from relboltz.units import HBARC
 
 QUIET = dict(backend="cpu", progress=False)

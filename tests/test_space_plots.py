@@ -8,9 +8,12 @@ import pytest
 from PIL import Image
 
 import relboltz as rb
-from relboltz import cli, output, plots, space_plots
+from relboltz import cli
 from relboltz.errors import InputError
-from relboltz.space_observables import is_in_space
+from relboltz.plots import homogeneous as plots
+from relboltz.plots import space as space_plots
+from relboltz.records import output
+from relboltz.records.space import is_in_space
 
 
 def solve(cells, boundary, **options):

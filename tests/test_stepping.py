@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import relboltz as rb
-from relboltz.backends import cpu
-from relboltz.backends.cpu import CpuBackend, Draw, Flows, Sampling
-from relboltz.control import CHANGE, FIRST_STEP, GROWTH, largest_change, mean_ahead
-from relboltz.stepping import (
+from relboltz.backends.cpu import collider as cpu
+from relboltz.backends.cpu.collider import CpuBackend, Draw, Flows, Sampling
+from relboltz.stepping.control import CHANGE, FIRST_STEP, GROWTH, largest_change, mean_ahead
+from relboltz.stepping.stepper import (
     StepControl,
     Stepper,
     StepReport,
@@ -103,7 +103,7 @@ def test_a_step_is_of_second_order():
 def late_rate(samples, seeds, monkeypatch=None, **options):
     """Decay rate [1/fm] of the distance from equilibrium between 3 and 5 fm; twins if patched."""
     if monkeypatch is not None:
-        monkeypatch.setattr("relboltz.backends.cpu.CpuBackend", Twins)
+        monkeypatch.setattr("relboltz.backends.cpu.collider.CpuBackend", Twins)
     rates = []
     for seed in seeds:
         ds = rb.solve(

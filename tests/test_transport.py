@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import relboltz as rb
-from relboltz import transport
-from relboltz.backends.cpu_space import CpuSpace
-from relboltz.collisions import Sampling
+from relboltz.backends.cpu.backend import CpuSpace
+from relboltz.events.collisions import Sampling
+from relboltz.transport import plane as transport
 
 WALLS = ("periodic", "reflecting", "open")
 

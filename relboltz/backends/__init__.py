@@ -5,14 +5,14 @@ from __future__ import annotations
 import warnings
 from typing import TYPE_CHECKING, Any
 
-from ..collisions import Sampling
 from ..errors import BackendNotice, InputError, depth_of_user
+from ..events.collisions import Sampling
 from ..grid import PhaseSpace
 from ..model import Model
 
 if TYPE_CHECKING:
-    from .cpu import CpuBackend
-    from .cuda import CudaBackend
+    from .cpu.collider import CpuBackend
+    from .cuda.flight import CudaBackend
 
 _said: set[str] = set()
 
@@ -24,7 +24,7 @@ def resolve(backend: str, precision: str = "auto") -> tuple[str, str]:
     """
     problem = None
     if backend != "cpu":
-        from .cuda_engine import trouble
+        from .cuda.driver import trouble
 
         problem = trouble()
         if problem is not None and backend == "cuda":
@@ -47,21 +47,21 @@ def choose(
     if name == "cpu" and run.backend == "auto":
         _say_why()
     if grid.sites > 1:
-        from ..space import space_engine
+        from ..stepping.space import space_engine
 
         return space_engine(grid, model, sampling, name, precision, run.threads)
     if name == "cuda":
-        from .cuda import CudaBackend
+        from .cuda.flight import CudaBackend
 
         return CudaBackend(grid, model, sampling, precision)
-    from .cpu import CpuBackend
+    from .cpu.collider import CpuBackend
 
     return CpuBackend(grid, model, sampling, run.threads)
 
 
 def _say_why() -> None:
     """Why "auto" came to the CPU, once in a process."""
-    from .cuda_engine import driver, trouble
+    from .cuda.driver import driver, trouble
 
     nothing = str(driver()).startswith("no NVIDIA driver")
     reason = "no NVIDIA GPU was found" if nothing else trouble()

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from .. import collisions, drawing, elementary, kinematics, philox, projection
 from ..compiling import build, scalar
+from ..events import collisions, drawing, elementary, kinematics, philox, projection
 
 FUNCTIONS: list[Callable] = [
     philox.philox_round,

@@ -1,0 +1,1 @@
+"""The CPU: threads over chunks of events, pencils and sites."""

@@ -1,0 +1,496 @@
+"""The CPU backend: threads over chunks of events, private integer accumulators.
+
+Which thread takes which chunk never matters: deposits are integers, and everything summed in
+floating point is summed per chunk and then in the order of the chunks.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...errors import InputError, negative_element, raising_element
+from ...events.collisions import (
+    MORE_WORDS,
+    SETS,
+    Channel,
+    Draw,
+    Estimate,
+    Flows,
+    Sampling,
+    channels,
+    finest_scale,
+    illegal,
+)
+from ...grid import PhaseSpace
+from ...model import Model
+from ..elements import Elements
+from . import events as k
+from .threads import Threads
+
+STORE_LIMIT = 4e9
+"""Bytes of events to keep between the stages of a step; beyond, they are drawn again."""
+EVENT_BYTES = 6 * 4 + 8 + 8
+Events = tuple[NDArray[np.int32], NDArray[np.float64], NDArray[np.float64]]
+"""Six cells, weight and split of every event."""
+Tables = Sequence[NDArray[np.float64]]
+"""ln(f/F) and ln F of every cell, one table for each set of events."""
+NO_LIMITS = (np.empty(0), np.empty(0))
+MOST_CHUNKS = 16
+GROUPS_PER_THREAD = 8
+
+
+def check_size(grid: PhaseSpace, model: Model, sampling: Sampling) -> None:
+    """Refuse what does not fit the whole numbers that count cells and samples."""
+    if len(model.species) * grid.size >= 2**31:
+        raise InputError(
+            f"grid.momentum_cells = {list(grid.momentum_cells)}: {len(model.species)} species "
+            "times nodes must stay below 2^31"
+        )
+    if sampling.samples * grid.size >= 2**32:
+        raise InputError(
+            f"collisions.samples = {sampling.samples}: samples times nodes must stay below "
+            f"2^32; use at most {2**32 // grid.size - 1}"
+        )
+
+
+class CpuBackend(Threads):
+    """Draws the events of a step and applies them to states, on all cores.
+
+    Parameters
+    ----------
+    grid, model, sampling : what to solve
+    threads : 0 for all cores
+    """
+
+    name = "cpu"
+
+    def __init__(self, grid: PhaseSpace, model: Model, sampling: Sampling, threads: int = 0):
+        self.grid, self.model, self.sampling = grid, model, sampling
+        super().__init__(threads)
+        self.size = grid.size
+        self.cells = len(model.species) * grid.size
+        self.channels = channels(model, sampling.symmetrical)
+        check_size(grid, model, sampling)
+        self.elements = Elements(model)
+        self._geometry = (
+            tuple(float(n) for n in grid.momentum_cells),
+            tuple(float(h) for h in grid.spacing),
+        )
+        self._tables = [self._new_table() for _ in model.species]
+        self._groups = self._plan()
+        of_chunk = [self.channels[group.channel] for group in self._groups for _ in group.chunks]
+        self._process_of = np.array([channel.process for channel in of_chunk], dtype=np.int64)
+        self._gain_rows = np.array([not channel.forward for channel in of_chunk], dtype=np.int64)
+        self._leg_share = np.array([0.25 if channel.only_p else 1.0 for channel in of_chunk])
+        self._scratch = [_Scratch(self.cells) for _ in range(self.count)]
+        capacity = len(of_chunk) * self._capacity
+        self._stored = capacity * EVENT_BYTES <= STORE_LIMIT
+        rows = capacity if self._stored else 0
+        self._legs = np.empty((rows, 6), np.int32)
+        self._weights = np.empty(rows)
+        self._ratios = np.empty(rows)
+        self._counts = np.zeros(len(of_chunk), np.int64)
+        self._draw: Draw | None = None
+        self._signed = np.zeros((2, len(model.processes)))
+
+    @property
+    def words(self) -> str:
+        """Where the work is done, in words."""
+        return f"cpu, {self.count} thread{'s' if self.count > 1 else ''}, float64"
+
+    # -- plan ------------------------------------------------------------------------------------
+
+    @property
+    def _capacity(self) -> int:
+        """Most events a chunk can hold: the paper's samplings have two roots."""
+        return k.CHUNK if self.sampling.sampling == "cm" else 2 * k.CHUNK
+
+    def samples_of(self, channel: Channel) -> int:
+        """Samples of a channel in one set of a step."""
+        return self.sampling.samples_of(channel, self.size)
+
+    def _plan(self) -> list[_Group]:
+        """All samples of a step in chunks, and the chunks in groups that one call works through.
+
+        Chunks are the same for any number of threads, so nothing that is summed in floating point
+        depends on it; groups only set how often threads have to meet.
+        """
+        chunks = [-(-self.samples_of(channel) // k.CHUNK) for channel in self.channels]
+        most = min(MOST_CHUNKS, max(1, SETS * sum(chunks) // (GROUPS_PER_THREAD * self.count)))
+        plan, before = [], 0
+        for which, (index, channel) in product(range(SETS), enumerate(self.channels)):
+            total = self.samples_of(channel)
+            for first in range(0, chunks[index], most):
+                last = min(first + most, chunks[index])
+                count = min(last * k.CHUNK, total) - first * k.CHUNK
+                span = slice(before + first, before + last)
+                plan.append(_Group(which, index, first * k.CHUNK, count, span))
+            before += chunks[index]
+        self._chunks_of_set = sum(chunks)
+        return plan
+
+    def _new_table(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+        """cumulative, record and guide of ``sampling_table``."""
+        buckets = 1 << max(0, (self.size - 1).bit_length())
+        return (
+            np.zeros(self.size + 1, np.int64),
+            np.empty(self.size, np.int64),
+            np.empty(buckets, np.int64),
+        )
+
+    # -- one step --------------------------------------------------------------------------------
+
+    def tables(
+        self, number: NDArray[np.int64], unit: float
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """ln(f/F), ln F of every cell, and f, from N f in units of ``unit``."""
+        table = np.empty((self.cells, 2))
+        occupancy = np.empty(self.cells)
+
+        def convert(a: int) -> None:
+            part = slice(a * self.size, (a + 1) * self.size)
+            species = self.model.species[a]
+            k.fill_logarithms(
+                number[part],
+                unit,
+                float(species.degeneracy),
+                float(species.statistics),
+                table[part],
+                occupancy[part],
+            )
+
+        self._each(convert, range(len(self.model.species)))
+        return table, occupancy
+
+    def draw(self, draw: Draw, occupancy: NDArray[np.float64]) -> tuple[float, float]:
+        """Draw all events of a step; returns (weight of physical collisions, part lost)."""
+        self._draw = draw
+        self._occupancy = occupancy
+        self._each(
+            lambda a: self._fill_table(a, draw.mass_squared[a], occupancy),
+            range(len(self.model.species)),
+        )
+        sums = np.zeros((len(self._counts), 3))
+
+        def work(scratch: _Scratch, group: _Group) -> None:
+            self._generate(scratch, group, self._events(scratch, group), sums[group.span])
+
+        self._run(work)
+        self._signed = np.zeros((2, len(self.model.processes)))
+        for row, column in zip(self._signed, (0, 2), strict=True):
+            np.add.at(row, self._process_of, sums[:, column])
+        total, lost, _ = (float(v) for v in sums.sum(axis=0))
+        return total, lost
+
+    def net(
+        self,
+        tables: Tables,
+        scale: float,
+        limits: tuple[NDArray[np.float64], NDArray[np.float64]] = NO_LIMITS,
+    ) -> tuple[NDArray[np.int64], Flows]:
+        """What each set of events changes, (sets, cells), in whole units.
+
+        An event moves round(scale W (e^x - e^y)); the events of a set see the table of that set.
+        """
+        for scratch in self._scratch:
+            scratch.total[:] = 0
+        sums = np.zeros((len(self._counts), 4))
+        if self._pool is None and self._stored and self._groups:  # one call for all channels
+            scratch, chunks = self._scratch[0], self._chunks_of_set
+            for which, table in enumerate(tables):
+                span = slice(which * chunks, (which + 1) * chunks)
+                k.apply_group(
+                    self._counts[span], self._capacity, self._kept(span), table, scale, limits,
+                    self.channels[0].only_p, scratch.w, scratch.total[which], sums[span],
+                )  # fmt: skip
+            return scratch.total.copy(), self._flows(sums)
+
+        def work(scratch: _Scratch, group: _Group) -> None:
+            events = self._again(scratch, group)
+            only_p = self.channels[group.channel].only_p
+            k.apply_group(
+                self._counts[group.span], self._capacity, events, tables[group.which], scale,
+                limits, only_p, scratch.w, scratch.total[group.which], sums[group.span],
+            )  # fmt: skip
+
+        self._run(work)
+        return self._reduce([s.total for s in self._scratch]), self._flows(sums)
+
+    def gross(
+        self, table: NDArray[np.float64], scale: float
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Gain and loss of every cell in whole units."""
+
+        def work(scratch: _Scratch, group: _Group) -> None:
+            only_p = self.channels[group.channel].only_p
+            for count, (legs, weights, ratios) in self._by_chunk(scratch, group):
+                k.amounts(count, legs, weights, ratios, table, scratch.w)
+                k.deposit_gross(
+                    count, scale, legs, ratios, weights, only_p, scratch.w,
+                    scratch.gain, scratch.total[0],
+                )  # fmt: skip
+
+        loss, gain = self._two_sums(work)
+        return gain, loss
+
+    def demands(self, tables: Tables, scale: float) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """What all events together want to take from, and to put into, every cell."""
+
+        def work(scratch: _Scratch, group: _Group) -> None:
+            for count, (legs, weights, ratios) in self._by_chunk(scratch, group):
+                k.amounts(count, legs, weights, ratios, tables[group.which], scratch.w)
+                k.demands(count, scale, legs, ratios, scratch.w, scratch.total[0], scratch.gain)
+
+        return self._two_sums(work)
+
+    def estimate(self, f: NDArray[np.float64], draw: Draw) -> Estimate:
+        """C[f] from one draw of events; f (species, nodes)."""
+        number = (f * self.model.degeneracy[:, None]).ravel()
+        table, occupancy = self.tables(number, 1.0)
+        total, lost = self.draw(draw, occupancy)
+        same = (table,) * SETS
+        scale = finest_scale(self.net(same, 0.0)[1])
+        gain, loss = self.gross(table, scale)
+        net, flows = self.net(same, scale)
+        null = lost / total if total > 0 else 0.0
+        return Estimate(net.sum(axis=0) / scale, gain / scale, loss / scale, flows, null)
+
+    def negative_weight(self, draw: Draw, occupancy: NDArray[np.float64]) -> NDArray[np.float64]:
+        """As ``Flows.negative_weight``, of newly drawn events."""
+        self.draw(draw, occupancy)
+        return self._flows(np.zeros((len(self._counts), 4))).negative_weight
+
+    def landing_share(self, draw: Draw, occupancy: NDArray[np.float64]) -> float:
+        """Part of the time of drawing that goes into landing, from one chunk of each channel."""
+        self.draw(draw, occupancy)
+        scratch, spent = self._scratch[0], [0.0, 0.0]
+        firsts = {group.channel: group for group in reversed(self._groups)}
+        for repeat in range(3):  # the first one warms up
+            for group in firsts.values():
+                times = self._time_landing(scratch, group, draw, occupancy)
+                spent = [a + b if repeat else 0.0 for a, b in zip(spent, times, strict=True)]
+        return min(1.0, spent[1] / spent[0])
+
+    def _time_landing(
+        self, scratch: _Scratch, group: _Group, draw: Draw, occupancy: NDArray[np.float64]
+    ) -> tuple[float, float]:
+        """Seconds of drawing and landing one chunk, and of landing it again."""
+        first = _Group(0, group.channel, 0, min(group.count, k.CHUNK), slice(0, 1))
+        channel, room = self.channels[group.channel], scratch.events(self._capacity)
+        (k3, p), (k1, k2) = channel.nodes, channel.pair
+        mass = (float(draw.mass_squared[k1]), float(draw.mass_squared[k2]))
+        offsets = (k1 * self.size, k2 * self.size, k3 * self.size, p * self.size)
+        began = time.perf_counter()
+        self._generate(scratch, first, room, np.empty((1, 3)))
+        between = time.perf_counter()
+        k.bracket_chunk(first.count, mass, self._geometry, 1.0, scratch.w)
+        k.land_conserving(
+            first.count, mass, self._geometry, offsets, occupancy, scratch.w, scratch.nodes, *room
+        )
+        return between - began, time.perf_counter() - between
+
+    def _two_sums(
+        self, work: Callable[[_Scratch, _Group], None]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Run work that adds to both accumulators; their sums over the threads."""
+        for scratch in self._scratch:
+            scratch.gain = np.zeros(self.cells, np.int64)
+            scratch.total[:] = 0
+        self._run(work)
+        total = self._reduce([s.total[0] for s in self._scratch])
+        return total, self._reduce([s.gain for s in self._scratch])
+
+    # -- pieces ----------------------------------------------------------------------------------
+
+    def _fill_table(self, a: int, mass_squared: float, occupancy: NDArray[np.float64]) -> None:
+        """Weights sqrt(f + 0.02 f_max)/E, or equal ones."""
+        f, inverse_e = np.empty(0), np.empty(0)
+        if self.sampling.pairs == "importance":
+            f = occupancy[a * self.size : (a + 1) * self.size]
+            inverse_e = self.grid.inverse_energies(mass_squared)
+        k.sampling_table(f, inverse_e, self.grid.packed, *self._tables[a])
+
+    def _events(self, scratch: _Scratch, group: _Group) -> Events:
+        """Where a group's events are kept."""
+        if not self._stored:
+            return scratch.events(len(group.chunks) * self._capacity)
+        return self._kept(group.span)
+
+    def _kept(self, span: slice) -> Events:
+        """Stored events of some chunks."""
+        part = slice(span.start * self._capacity, span.stop * self._capacity)
+        return self._legs[part], self._weights[part], self._ratios[part]
+
+    def _again(self, scratch: _Scratch, group: _Group) -> Events:
+        """A group's events, drawn again if they were not kept."""
+        events = self._events(scratch, group)
+        if not self._stored:
+            self._generate(scratch, group, events, np.empty((len(group.chunks), 3)))
+        return events
+
+    def _by_chunk(self, scratch: _Scratch, group: _Group) -> Iterator[tuple[int, Events]]:
+        """Number of events, and the events, of each chunk of a group."""
+        legs, weights, ratios = self._again(scratch, group)
+        for i, chunk in enumerate(group.chunks):
+            part = slice(i * self._capacity, (i + 1) * self._capacity)
+            yield int(self._counts[chunk]), (legs[part], weights[part], ratios[part])
+
+    def _generate(
+        self, scratch: _Scratch, group: _Group, events: Events, sums: NDArray[np.float64]
+    ) -> None:
+        """Draw and land a group of chunks; sums: all, lost and negative weight of each chunk."""
+        assert self._draw is not None
+        channel, draw = self.channels[group.channel], self._draw
+        (k3, p), (k1, k2) = channel.nodes, channel.pair
+        mass, size = draw.mass_squared, self.size
+        process = self.model.processes[channel.process]
+        legs = [self.model.index(leg) for leg in process.legs]
+        function, parameters = self.elements.compiled[channel.process]
+        samples = self.samples_of(channel)
+        how = (
+            1.0 if process.peak == "t" else 0.0,
+            1.0 if self.elements.folds[channel.process] else 2.0,
+            self.grid.rest_inverse_energy,
+            channel.weight(self.grid.cell_volume, SETS * samples),
+            1.0 if self.sampling.projection == "nearest" else 0.0,
+            1.0 if process.built_in else 0.0,
+        )
+        element_m2 = (*(float(mass[a]) for a in legs),)
+        fault = np.zeros(6)  # as ``inspect_elements`` has it
+        arguments = (
+            function,
+            (group.first, group.count, samples, group.which),
+            (group.channel, draw.step, self.sampling.seed, draw.site),
+            (self._tables[p], self._tables[k3]),
+            self._geometry,
+            (float(mass[k1]), float(mass[k2]), float(mass[k3]), float(mass[p])),
+            (element_m2, self.elements.screening(channel.process, draw.screening2), parameters),
+            how,
+            (k1 * size, k2 * size, k3 * size, p * size),
+            self._occupancy,
+            (scratch.w, scratch.words, scratch.nodes),
+            events,
+            (self._counts[group.span], sums, fault),
+        )
+        try:
+            if self.sampling.sampling == "cm":
+                found = k.draw_group(*arguments)
+            else:
+                area = 4 * self.grid.momentum_max[0] * self.grid.momentum_max[1]
+                through_k3 = self.sampling.sampling == "k3"
+                found = draw_roots(*arguments, area, through_k3, scratch.more)
+        except Exception as error:
+            raise raising_element(process.name, error) from error
+        if found < 0:
+            value, s, t = (float(v) for v in fault[3:])
+            raise negative_element(process.name, value, s, t, sum(element_m2) - s - t)
+
+    def _each(self, function: Callable[[int], None], items: Sequence[int]) -> None:
+        if self._pool is None or len(items) == 1:
+            for item in items:
+                function(item)
+        else:
+            list(self._pool.map(function, items))
+
+    def _run(self, work: Callable[[_Scratch, _Group], None]) -> None:
+        """All groups, on all threads."""
+        groups, scratch = self._groups, self._scratch
+        self.share(lambda thread, item: work(scratch[thread], groups[item]), len(groups))
+
+    @staticmethod
+    def _reduce(parts: list[NDArray[np.int64]]) -> NDArray[np.int64]:
+        total = parts[0].copy()
+        for part in parts[1:]:
+            total += part
+        return total
+
+    def _flows(self, sums: NDArray[np.float64]) -> Flows:
+        """Sums of the chunks, in their order, by process; unsymmetrical channels count one leg."""
+        totals = np.zeros((2, len(self.model.processes)))
+        for column, rows in enumerate((self._gain_rows, 1 - self._gain_rows)):
+            np.add.at(totals, (rows, self._process_of), sums[:, column] * self._leg_share)
+        wanted, refused = float(sums[:, 2].sum()), float(sums[:, 3].sum())
+        return Flows(totals[0], totals[1], wanted, refused, self._signed)
+
+
+@dataclass(frozen=True)
+class _Group:
+    """Consecutive chunks of one set and channel: their first sample, and how many samples."""
+
+    which: int
+    """Number of the set."""
+    channel: int
+    first: int
+    count: int
+    span: slice
+
+    @property
+    def chunks(self) -> range:
+        """Numbers of the chunks among all chunks of a step."""
+        return range(self.span.start, self.span.stop)
+
+
+class _Scratch:
+    """What one thread needs for one chunk, and its accumulators."""
+
+    def __init__(self, cells: int):
+        self.w = np.zeros(k.ROWS * k.CHUNK)
+        self.words = np.empty(4 * k.CHUNK, np.uint64)
+        self.more = np.empty(4 * k.CHUNK, np.uint64)
+        self.nodes = np.empty(4 * k.CHUNK, np.int64)
+        self.total = np.zeros((SETS, cells), np.int64)
+        self.gain = np.zeros(0, np.int64)
+        self._own: Events = (np.empty((0, 6), np.int32), np.empty(0), np.empty(0))
+
+    def events(self, capacity: int) -> Events:
+        """Room for the events of a group."""
+        if len(self._own[1]) < capacity:
+            self._own = (
+                np.empty((capacity, 6), np.int32), np.empty(capacity), np.empty(capacity),
+            )  # fmt: skip
+        legs, weights, ratios = self._own
+        return legs[:capacity], weights[:capacity], ratios[:capacity]
+
+
+def draw_roots(
+    evaluate, span, who, tables, grid, m2, element, how, offsets, occupancy, scratch, events, found,
+    area, through_k3, more,
+) -> int:  # fmt: skip
+    """As ``draw_group``, through both roots of one of the paper's delta functions.
+
+    Kept for comparison, so it is not compiled as a whole.
+    """
+    first, total, samples, which = span
+    channel, step, seed, site = who
+    w, words, nodes = scratch
+    legs, weights, ratios = events
+    counts, sums, fault = found
+    for chunk in range(len(counts)):
+        done = chunk * k.CHUNK
+        count = min(k.CHUNK, total - done)
+        sample = which * samples + first + done
+        k.draw_words(sample, count, channel, step, site, seed, words)
+        k.draw_pairs(first + done, count, samples, words, *tables, grid, w, nodes)
+        k.draw_words(sample, count, channel | MORE_WORDS, step, site, seed, more)
+        k.draw_box(count, words, more, grid, nodes, w)
+        counts[chunk], sums[chunk], fault[:] = 0, 0.0, 0.0
+        for branch in (1.0, -1.0):
+            k.roots_chunk(count, m2, grid, area, branch, through_k3, w)
+            evaluate(count, *element, w)
+            k.inspect_elements(count, how[5], w, fault)
+            part = slice(2 * done + counts[chunk], 2 * (done + k.CHUNK))
+            landed, *weighed = k.land_nearest(
+                count, grid, how[3], offsets, occupancy, w, nodes,
+                legs[part], weights[part], ratios[part],
+            )  # fmt: skip
+            counts[chunk] += landed
+            sums[chunk] += weighed
+        if illegal(fault[0], fault[1]):
+            return -1
+    return 0

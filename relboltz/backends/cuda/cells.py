@@ -1,0 +1,314 @@
+"""Kernels over cells: before, between and after the stages of a step, and what is measured.
+
+Cells are added up in whole numbers; sums of floating-point numbers are taken in a fixed order.
+"""
+
+from __future__ import annotations
+
+import math
+
+from numba import float64, int64
+
+from ...events.collisions import AHEAD, SETS
+from .driver import kernel
+from .events import first_half
+from .layout import (
+    AT_REST,
+    CELLS_X,
+    CELLS_Y,
+    COUNTS,
+    CURRENT,
+    DISTANCE,
+    ENERGY,
+    ENTROPY,
+    FLUX,
+    GO,
+    IMPORTANCE,
+    INVERSE,
+    MASS_ROWS,
+    MOMENTS,
+    NODES,
+    NOW,
+    ROWS,
+    STATUS,
+    SYMMETRICAL,
+    THERMAL,
+    THREADS,
+    UNIT,
+    XX,
+    XY,
+    XZ,
+    YY,
+    YZ,
+    ZZ,
+)
+from .physics import (
+    block_sum,
+    cuda,
+    cumulated,
+    expected,
+    flux_term,
+    inverse_energy,
+    largest_inverse,
+    logarithms,
+    node_weight,
+    packed_index,
+    whole_weight,
+)
+
+
+@kernel
+def prepare(control, scalars, squares, given, number, species, highest, p2, tables, change, prefix,
+            tiles, first_site):  # fmt: skip
+    """Logarithms and importance of every cell; clears what the step will add up.
+
+    squares : squared masses of the species and of the screenings at every site
+    given : f of every cell, and the largest of every species, to be used instead of the state
+        if it has entries
+    species : degeneracy, statistics of each; prefix : whole weights of the nodes before, in a tile
+    """
+    shared = cuda.shared.array(THREADS, int64)
+    if control[STATUS] != GO:
+        return
+    t, tile, row = cuda.threadIdx.x, cuda.blockIdx.x, cuda.blockIdx.y
+    kinds = species.shape[0]
+    site, a = row // kinds, row % kinds
+    n = p2.size
+    i = tile * THREADS + t
+    whole = 0
+    scale = scalars[UNIT] / species[a, 0]
+    if i < n:
+        cell = row * n + i
+        f = 0.0
+        if given.size > 0:
+            f = given[cell]
+        else:
+            f = number[control[CURRENT], first_site * kinds * n + cell] * scale
+        tables[0, cell, 0], tables[0, cell, 1] = logarithms(f, species[a, 1])
+        for which in range(change.shape[0]):
+            change[which, cell] = 0
+        if control[IMPORTANCE] != 0:
+            m2 = squares[site, a]
+            top = highest[control[CURRENT], row] * scale
+            if given.size > 0:
+                top = given[kinds * n + a]
+            largest = node_weight(top, top, largest_inverse(scalars, m2))
+            weight = node_weight(f, top, inverse_energy(p2[i], m2, scalars[AT_REST]))
+            whole = whole_weight(weight, largest)
+    if control[IMPORTANCE] == 0:
+        return
+    shared[t] = whole
+    cuda.syncthreads()
+    reach = 1
+    while reach < THREADS:  # inclusive sums of the tile
+        more = shared[t - reach] if t >= reach else 0
+        cuda.syncthreads()
+        shared[t] += more
+        cuda.syncthreads()
+        reach *= 2
+    if i < n:
+        prefix[row, i] = shared[t] - whole
+    if t == THREADS - 1:
+        tiles[row, tile] = shared[t]
+
+
+@kernel
+def cumulate(control, prefix, tiles, shift, cumulative, guide):
+    """First random word of every node, and the node of every bucket's first word."""
+    shared = cuda.shared.array(THREADS, int64)
+    if control[STATUS] != GO or control[IMPORTANCE] == 0:
+        return
+    t, tile, a = cuda.threadIdx.x, cuda.blockIdx.x, cuda.blockIdx.y
+    n = prefix.shape[1]
+    before = 0
+    everything = 0
+    for other in range(t, tiles.shape[1], THREADS):
+        everything += tiles[a, other]
+        if other < tile:
+            before += tiles[a, other]
+    before = block_sum(shared, before)
+    everything = block_sum(shared, everything)
+    i = tile * THREADS + t
+    if i < n:
+        scale = (4294967296.0 - n) / everything
+        first = cumulated(i, before + prefix[a, i], n, scale)
+        here = prefix[a, i + 1] if t + 1 < THREADS and i + 1 < n else tiles[a, tile]
+        last = cumulated(i + 1, before + here, n, scale)
+        cumulative[a, i] = first
+        if i == n - 1:
+            cumulative[a, n] = last
+        for bucket in range(((first - 1) >> shift) + 1, ((last - 1) >> shift) + 1):
+            guide[a, bucket] = i
+
+
+@kernel
+def predict(control, scalars, number, species, capacity, tables, change, first_site):
+    """Logarithms of what each set predicts: n0 plus 4 times its part of half a step."""
+    if control[STATUS] != GO:
+        return
+    i, row = cuda.grid(1), cuda.blockIdx.y
+    kinds = species.shape[0]
+    a = row % kinds
+    n = control[NODES]
+    if i < n:
+        cell = row * n + i
+        held = number[control[CURRENT], first_site * kinds * n + cell]
+        for which in range(SETS):
+            guess = min(max(held + AHEAD * change[which, cell], 0), capacity[a])
+            f = guess * (scalars[UNIT] / species[a, 0])
+            tables[which, cell, 0], tables[which, cell, 1] = logarithms(f, species[a, 1])
+
+
+@kernel
+def update(control, scalars, number, species, p2, capacity, change, highest, spread, illegal,
+           counts, first_site, beside):  # fmt: skip
+    """The new state; how far the stages are apart, and the sets of events.
+
+    beside : 1 puts the new state beside the old one, 0 in its place
+
+    spread : sums of the blocks of the squared standard error of C, of C^2, and of N f/E, N f/E^3,
+        N f/E^5 with the masses that are expected of the new state
+    """
+    shared = cuda.shared.array(THREADS, int64)
+    shared_floats = cuda.shared.array(THREADS, float64)
+    if control[STATUS] != GO:
+        return
+    t, row = cuda.threadIdx.x, cuda.blockIdx.y
+    kinds = species.shape[0]
+    site, a = row // kinds, row % kinds
+    i = cuda.blockIdx.x * THREADS + t
+    n = control[NODES]
+    current = control[CURRENT]
+    target = 1 - current if beside != 0 else current
+    moved = 0
+    difference = 0
+    held = 0
+    new = 0
+    apart = 0.0
+    size = 0.0
+    first = 0.0
+    third = 0.0
+    fifth = 0.0
+    if i < n:
+        cell = row * n + i
+        d1 = first_half(change, cell)
+        d2 = change[SETS, cell]
+        held = number[current, first_site * kinds * n + cell]
+        new = held + d1 + d2
+        if control[SYMMETRICAL] == 0:
+            new = min(max(new, 0), capacity[a])
+        elif new < 0 or new > capacity[a]:
+            illegal[site] = 1
+        number[target, first_site * kinds * n + cell] = new
+        moved = abs(d1)
+        difference = abs(d2 - d1)
+        apart = float(change[0, cell] - change[1, cell]) ** 2
+        size = float(d1) ** 2
+        if control[THERMAL] != 0:
+            inverse = inverse_energy(p2[i], expected(scalars, a), scalars[AT_REST])
+            first = new * inverse
+            third = first * inverse * inverse
+            fifth = third * inverse * inverse
+    moved = block_sum(shared, moved)
+    difference = block_sum(shared, difference)
+    total = block_sum(shared, held)
+    apart = block_sum(shared_floats, apart)
+    size = block_sum(shared_floats, size)
+    first = block_sum(shared_floats, first)
+    third = block_sum(shared_floats, third)
+    fifth = block_sum(shared_floats, fifth)
+    block = row * cuda.gridDim.x + cuda.blockIdx.x
+    if t == 0:
+        spread[block, 0] = apart
+        spread[block, 1] = size
+        spread[block, 2] = first
+        spread[block, 3] = third
+        spread[block, 4] = fifth
+        cuda.atomic.add(counts, COUNTS * site, moved)
+        cuda.atomic.add(counts, COUNTS * site + 1, difference)
+        cuda.atomic.add(counts, COUNTS * site + 2, total)
+    shared[t] = new
+    cuda.syncthreads()
+    half = THREADS // 2
+    while half > 0:
+        if t < half:
+            shared[t] = max(shared[t], shared[t + half])
+        cuda.syncthreads()
+        half //= 2
+    if t == 0:
+        cuda.atomic.max(highest, (1 - current, row), shared[0])
+
+
+# --- what is measured of a state ----------------------------------------------------------------
+
+
+@kernel
+def measure(control, scalars, number, species, p2, packed, momentum, geometry, shell, final,
+            planes, shells, moments):  # fmt: skip
+    """Sums of a state over planes and shells in whole numbers, and of its moments.
+
+    momentum : nodes along the three axes, one after the other, and planes in the same order;
+        geometry : counts and spacings of the nodes
+    moments : per block: Sum f E, f/E, f p p/E, entropy, |f - f_final|, f p u
+    """
+    shared = cuda.shared.array(THREADS, float64)
+    t, a = cuda.threadIdx.x, cuda.blockIdx.y
+    i = cuda.blockIdx.x * THREADS + t
+    n, nx, ny = control[NODES], control[CELLS_X], control[CELLS_Y]
+    f = 0.0
+    e = 0.0
+    m2 = 0.0
+    inverse = 0.0
+    x = 0.0
+    y = 0.0
+    z = 0.0
+    entropy = 0.0
+    distance = 0.0
+    if i < n:
+        held = number[control[CURRENT], a * n + i]
+        ix = packed_index(packed[i], 0)
+        iy = nx + packed_index(packed[i], 1)
+        iz = nx + ny + packed_index(packed[i], 2)
+        cuda.atomic.add(planes, (a, ix), held)
+        cuda.atomic.add(planes, (a, iy), held)
+        cuda.atomic.add(planes, (a, iz), held)
+        cuda.atomic.add(shells, (a, shell[i]), held)
+        x, y, z = momentum[ix], momentum[iy], momentum[iz]
+        eta = species[a, 1]
+        f = held * (scalars[UNIT] / species[a, 0])
+        m2 = scalars[ROWS + NOW * ((scalars.size - ROWS) // MASS_ROWS) + a]
+        e = math.sqrt(p2[i] + m2)
+        inverse = inverse_energy(p2[i], m2, scalars[AT_REST])
+        if f > 0.0:
+            entropy = -f * math.log(f)
+            full = max(1.0 + eta * f, 1e-300)
+            entropy += eta * full * math.log(full) if eta != 0.0 else f
+        distance = abs(f - final[a * n + i])
+    block = a * cuda.gridDim.x + cuda.blockIdx.x
+    for which in range(MOMENTS):
+        value = 0.0
+        if which == ENERGY:
+            value = f * e
+        elif which == INVERSE:
+            value = f * inverse
+        elif which == XX:
+            value = f * x * x * inverse
+        elif which == YY:
+            value = f * y * y * inverse
+        elif which == ZZ:
+            value = f * z * z * inverse
+        elif which == XY:
+            value = f * x * y * inverse
+        elif which == XZ:
+            value = f * x * z * inverse
+        elif which == YZ:
+            value = f * y * z * inverse
+        elif which == ENTROPY:
+            value = entropy
+        elif which == DISTANCE:
+            value = distance
+        elif i < n:
+            value = f * flux_term(which - FLUX, x, y, z, m2, geometry)
+        value = block_sum(shared, value)
+        if t == 0:
+            moments[block, which] = value

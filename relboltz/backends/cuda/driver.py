@@ -1,0 +1,272 @@
+"""numba-cuda: imported here alone, and only when a GPU is asked for.
+
+``trouble()`` says why no GPU can be used and what to do; without a driver it imports nothing.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib.metadata
+import importlib.util
+import os
+import weakref
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+from ...compiling import caching
+
+SIMULATED = os.environ.get("NUMBA_ENABLE_CUDASIM", "0") not in ("", "0")
+"""Whether kernels run in Numba's simulator: no GPU, plain Python, for tests of tiny systems."""
+OLDEST, OLDEST_13 = (7, 0), (7, 5)
+"""Compute capability that the kernels need (V100), and that CUDA 13 needs."""
+
+
+def _installed(name: str) -> str | None:
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def parts() -> dict[str, str]:
+    """Versions of the CUDA parts of this installation; 'missing' where there is none."""
+    names = ["numba-cuda", "cuda-bindings", "cuda-core"]
+    either = [
+        ("nvidia-nvvm", "nvidia-cuda-nvcc-cu12"),
+        ("nvidia-nvjitlink", "nvidia-nvjitlink-cu12"),
+        ("nvidia-cuda-runtime", "nvidia-cuda-runtime-cu12"),
+    ]
+    found = {name: _installed(name) or "missing" for name in names}
+    for pair in either:
+        found[pair[0]] = next((v for v in map(_installed, pair) if v), "missing")
+    return found
+
+
+def _no_device() -> str:
+    """What to do about a driver without a GPU."""
+    hidden = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if hidden is not None:
+        return f"CUDA_VISIBLE_DEVICES is {hidden!r}: unset it, or ask the batch system for a GPU"
+    return "nvidia-smi shows what it sees; in a batch job ask for a GPU (Slurm: --gres=gpu:1)"
+
+
+@cache
+def driver() -> tuple[int, int] | str:
+    """CUDA version of the driver, e.g. (13, 0); or why there is no usable one."""
+    for name in ("libcuda.so.1", "nvcuda.dll"):
+        try:
+            library = ctypes.CDLL(name)
+            break
+        except OSError:
+            continue
+    else:
+        return "no NVIDIA driver is installed; install one if there is an NVIDIA GPU"
+    code = library.cuInit(0)
+    if code != 0:
+        return f"the NVIDIA driver does not start (cuInit: error {code}); {_no_device()}"
+    count, version = ctypes.c_int(), ctypes.c_int()
+    library.cuDriverGetVersion(ctypes.byref(version))
+    library.cuDeviceGetCount(ctypes.byref(count))
+    if count.value == 0:
+        return f"the NVIDIA driver sees no GPU; {_no_device()}"
+    return version.value // 1000, version.value % 1000 // 10
+
+
+def extra() -> str:
+    """The extra to install for this driver."""
+    version = driver()
+    return "cuda12" if isinstance(version, tuple) and version < (13, 0) else "cuda"
+
+
+@cache
+def trouble() -> str | None:
+    """Why no GPU can be used, and what to do; None if one can."""
+    if SIMULATED:
+        return None
+    version = driver()
+    if isinstance(version, str):
+        return f"{version}; or use run.backend = 'cpu'"
+    if version < (12, 0):
+        return (
+            f"the NVIDIA driver is too old (CUDA {version[0]}.{version[1]}, 12.0 or later is "
+            "needed); update it, or use run.backend = 'cpu'"
+        )
+    if importlib.util.find_spec("numba_cuda") is None:
+        return f"numba-cuda is not installed; pip install 'relboltz[{extra()}]'"
+    compiler = parts()["nvidia-nvvm"]
+    if compiler != "missing" and int(compiler.split(".")[0]) > version[0]:
+        return (
+            f"the CUDA parts ({compiler}) are too new for the driver (CUDA {version[0]}."
+            f"{version[1]}); pip install 'relboltz[{extra()}]', or update the driver"
+        )
+    return _import_trouble()
+
+
+def _import_trouble() -> str | None:
+    """What only shows once numba-cuda is imported."""
+    try:
+        numpy_version = tuple(int(v) for v in importlib.metadata.version("numpy").split(".")[:2])
+        if numpy_version >= (2, 5):
+            return "numba-cuda needs numpy below 2.5; pip install 'numpy<2.5'"
+        from numba import cuda
+
+        if "numba_cuda" not in str(cuda.__file__):
+            return (
+                "numba.cuda is not the one of numba-cuda (a folder on PYTHONPATH hides it); "
+                f"install it with pip install 'relboltz[{extra()}]'"
+            )
+        from numba.cuda.cudadrv import nvvm
+
+        nvvm.NVVM()  # says so if the compiler is missing
+        capability = tuple(cuda.get_current_device().compute_capability)
+        oldest = OLDEST_13 if parts()["nvidia-nvvm"].startswith("13") else OLDEST
+        if capability < oldest:
+            older = "pip install 'relboltz[cuda12]', or " if capability >= OLDEST else ""
+            return (
+                f"the GPU has compute capability {capability[0]}.{capability[1]}, and the CUDA "
+                f"parts installed need {oldest[0]}.{oldest[1]}; {older}use run.backend = 'cpu'"
+            )
+    except Exception as error:
+        text = str(error).strip().splitlines() or [type(error).__name__]
+        return (
+            f"CUDA does not work here: {text[0]}; reinstall it with pip install "
+            f"'relboltz[{extra()}]', or use run.backend = 'cpu'"
+        )
+    return None
+
+
+def toolkit() -> Any:
+    """The module numba.cuda."""
+    import numba
+
+    if not SIMULATED:
+        numba.config.CUDA_LOW_OCCUPANCY_WARNINGS = 0  # type: ignore[attr-defined]
+    from numba import cuda
+
+    return cuda
+
+
+def instruction(name: str) -> Any:
+    """A PTX instruction that takes and returns one float64, callable in device code."""
+    toolkit()
+    from llvmlite import ir
+    from numba import types
+    from numba.cuda.extending import intrinsic
+
+    @intrinsic
+    def function(typingctx, x):
+        def generate(context, builder, signature, arguments):
+            double = ir.DoubleType()
+            kind = ir.FunctionType(double, [double])
+            return builder.call(ir.InlineAsm(kind, f"{name} $0, $1;", "=d,d"), arguments)
+
+        return types.float64(types.float64), generate
+
+    return function
+
+
+def adder() -> Any:
+    """``add(array, row, column, value)``: array[row, column] += value, atomically, int64.
+
+    The same as cuda.atomic.add, but it asks for no old value back.
+    """
+    toolkit()
+    from llvmlite import ir
+    from numba import types
+    from numba.cuda import cgutils  # type: ignore[attr-defined]
+    from numba.cuda.extending import intrinsic
+
+    @intrinsic
+    def add(typingctx, array, row, column, value):
+        def generate(context, builder, signature, arguments):
+            kind = signature.args[0]
+            whole = context.make_array(kind)(context, builder, arguments[0])
+            indices = [
+                context.cast(builder, argument, given, types.intp)
+                for argument, given in zip(arguments[1:3], signature.args[1:3], strict=True)
+            ]
+            pointer = cgutils.get_item_pointer(
+                context, builder, kind, whole, indices, wraparound=False
+            )
+            call = ir.FunctionType(ir.VoidType(), [pointer.type, ir.IntType(64)])
+            text = ir.InlineAsm(call, "red.global.add.u64 [$0], $1;", "l,l", side_effect=True)
+            builder.call(text, [pointer, arguments[3]])
+            return context.get_dummy_value()
+
+        return types.none(array, row, column, types.int64), generate
+
+    return add
+
+
+def device_function(function: Callable) -> Callable:
+    """A scalar physics function for the GPU."""
+    return toolkit().jit(device=True, fastmath=True)(function)
+
+
+def kernel(function: Callable, cached: bool = True, **flags: Any) -> Any:
+    """A GPU kernel, compiled on first use and kept between runs."""
+    cuda = toolkit()
+    if SIMULATED:
+        return cuda.jit(function)
+    with caching():
+        return cuda.jit(fastmath=True, cache=cached, **flags)(function)
+
+
+def recorded(stream: Any, work: Callable[[], None]) -> Callable[[], None]:
+    """A sequence of launches as one graph: launching it again costs next to nothing."""
+    from cuda.bindings import driver
+
+    def check(result: tuple) -> Any:
+        if result[0] != driver.CUresult.CUDA_SUCCESS:
+            raise RuntimeError(f"CUDA graphs: {result[0]}")
+        return result[1] if len(result) > 1 else None
+
+    handle = driver.CUstream(int(stream))
+    mode = driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
+    check(driver.cuStreamBeginCapture(handle, mode))
+    try:
+        work()
+    finally:
+        graph = check(driver.cuStreamEndCapture(handle))
+    executable = check(driver.cuGraphInstantiate(graph, 0))
+    check(driver.cuGraphDestroy(graph))
+
+    def launch() -> None:
+        check(driver.cuGraphLaunch(executable, handle))
+
+    weakref.finalize(launch, driver.cuGraphExecDestroy, executable)
+    return launch
+
+
+@cache
+def device() -> dict[str, Any]:
+    """Name, memory [bytes] and compute capability of the GPU in use."""
+    if SIMULATED:
+        return {"name": "simulator", "memory": 2**34, "capability": (9, 0)}
+    cuda = toolkit()
+    unit = cuda.get_current_device()
+    name = unit.name.decode() if isinstance(unit.name, bytes) else str(unit.name)
+    _, total = cuda.current_context().get_memory_info()
+    return {
+        "name": name,
+        "memory": int(total),
+        "capability": tuple(unit.compute_capability),
+    }
+
+
+@cache
+def multiprocessors() -> int:
+    """Of the GPU in use."""
+    if SIMULATED:
+        return 1
+    return int(toolkit().get_current_device().MULTIPROCESSOR_COUNT)
+
+
+def free_memory() -> int:
+    """Bytes of the GPU's memory that are free now."""
+    if SIMULATED:
+        return 2**33
+    context = toolkit().current_context()
+    context.memory_manager.deallocations.clear()  # given up, but not yet given back
+    return int(context.get_memory_info()[0])

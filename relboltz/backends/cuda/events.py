@@ -1,0 +1,364 @@
+"""Kernels over kept events: applied, limited, taken apart; and the pieces that draw them."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import float64, int64
+
+from ...events.collisions import SETS
+from .driver import kernel
+from .layout import (
+    CHANNEL,
+    CURRENT,
+    EACH,
+    FORWARD,
+    GO,
+    K1,
+    K2,
+    K3,
+    LAST_STAGE,
+    MOVES,
+    NEGATIVE,
+    NET,
+    NODES,
+    ONLY_P,
+    SCALE,
+    SET,
+    SINGLE,
+    STATUS,
+    THREADS,
+    P,
+)
+from .physics import (
+    add,
+    block_sum,
+    cuda,
+    even_word,
+    exponents,
+    flow_double,
+    flow_single,
+    nearest_integer,
+    piece,
+    shares,
+)
+
+
+@piece
+def independent(cumulative, guide, a, word, shift, even):
+    """The node that a random word stands for, and its chance in units of 2^-32.
+
+    even : number of nodes if all are drawn alike, else 0
+    """
+    if even > 0:
+        i = (word * even) >> 32
+        return i, even_word(i + 1, even) - even_word(i, even)
+    a = np.uint32(a)
+    i = guide[a, np.uint32(word >> shift)]
+    begin, end = cumulative[a, np.uint32(i)], cumulative[a, np.uint32(i + 1)]
+    while end <= word:
+        i += 1
+        begin, end = end, cumulative[a, np.uint32(i + 1)]
+    return int64(i), end - begin
+
+
+@piece
+def stratified(cumulative, guide, a, sample, word, samples, shift, even):
+    """The node at (sample + word 2^-32) / samples of the cumulative weight, and its chance."""
+    position = (np.uint64(sample) << np.uint64(32)) | np.uint64(word)
+    estimate = (float(sample) + word * 2.0**-32) * (4294967296.0 / samples)
+    at = min(int64(estimate), 4294967295)
+    count = np.uint64(samples)
+    if even > 0:
+        if np.uint64(at) * count > position:  # the estimate may be one off
+            at -= 1
+        elif np.uint64(at + 1) * count <= position:
+            at += 1
+        i = (at * even) >> 32
+        return i, even_word(i + 1, even) - even_word(i, even)
+    a = np.uint32(a)
+    i = guide[a, np.uint32(at >> shift)]
+    while np.uint64(cumulative[a, np.uint32(i + 1)]) * count <= position:
+        i += 1
+    while np.uint64(cumulative[a, np.uint32(i)]) * count > position:
+        i -= 1
+    return int64(i), cumulative[a, np.uint32(i + 1)] - cumulative[a, np.uint32(i)]
+
+
+@piece
+def event_flow(table, p, k3, l0, m0, l1, m1, r, single):
+    """Net and forward flow of an event, per unit weight; six cells and the split."""
+    x, y = exponents(
+        table[l0, 0] + table[m0, 0], table[l1, 0] + table[m1, 0], table[p, 0] + table[k3, 0],
+        table[l0, 1] + table[m0, 1], table[l1, 1] + table[m1, 1], table[p, 1] + table[k3, 1], r,
+    )  # fmt: skip
+    if single != 0:
+        return flow_single(x, y)
+    return flow_double(x, y)
+
+
+@piece
+def both_occupied(table, p, k3):
+    """f_p f_k3, to single precision."""
+    return math.exp(np.float32(table[p, 0] + table[p, 1] + table[k3, 0] + table[k3, 1]))
+
+
+@piece
+def move(change, row, k3, l0, m0, l1, m1, r, amount):
+    """Whole amounts: in at k3, out at the low and the high pair; p is for the caller."""
+    whole = int64(nearest_integer(amount))
+    if whole != 0:
+        add(change, row, k3, whole)
+        low, high = shares(whole, r)
+        if low != 0:
+            add(change, row, l0, -low)
+            add(change, row, m0, -low)
+        if high != 0:
+            add(change, row, l1, -high)
+            add(change, row, m1, -high)
+    return whole
+
+
+@piece
+def cells_of(nodes, j, shift, conserving):
+    """The six cells of a kept event.
+
+    Conserving: the low and the high node of k1 are kept, and k2 is the partner P - k1 of each.
+    Nearest: the cells of k1 and k2 are kept, and the pair counts as the low one.
+    """
+    p, k3, l0, l1 = nodes[0, j], nodes[1, j], nodes[2, j], nodes[3, j]
+    m0 = p + k3 - l0 + shift if conserving != 0 else l1
+    m1 = p + k3 - l1 + shift if conserving != 0 else l1
+    l1 = l1 if conserving != 0 else l0
+    return np.uint32(p), np.uint32(k3), np.uint32(l0), np.uint32(m0), np.uint32(l1), np.uint32(m1)
+
+
+@piece
+def slot_of(i, roots):
+    """Where the i-th event of this thread is kept: in the order of sites and blocks."""
+    block = cuda.blockIdx.y * cuda.gridDim.x + cuda.blockIdx.x
+    return np.uint32((block * EACH * roots + i) * THREADS + cuda.threadIdx.x)
+
+
+@piece
+def partner_shift(control, channels, channel):
+    """Takes p + k3 - k1, all as cells of their species, to the cell of k2."""
+    a = channels[channel, K1] + channels[channel, K2]
+    return (a - channels[channel, K3] - channels[channel, P]) * control[NODES]
+
+
+@piece
+def seen(which, stage):
+    """The table that a set of events sees: of the state, at last of what the other predicts."""
+    return 1 - which if stage == LAST_STAGE else 0
+
+
+@piece
+def first_half(change, cell):
+    """What the first stage of both sets changes: half an Euler step."""
+    return change[0, cell] + change[1, cell]
+
+
+@kernel
+def apply(
+    control, scalars, channels, blocks, nodes, weights, ratios, tables, change, low, high, sums,
+    first_block, roots, conserving, stage,
+):  # fmt: skip
+    """Apply kept events to the cells; low and high: limits of losses and gains, or no entries.
+
+    Every event is scaled as a whole by the tightest limit of its cells.
+    """
+    shared = cuda.shared.array(THREADS, float64)
+    if control[STATUS] != GO:
+        return
+    t = cuda.threadIdx.x
+    block = cuda.blockIdx.x + first_block
+    channel = blocks[block, CHANNEL]
+    table = tables[seen(blocks[block, SET], stage)]
+    shift = partner_shift(control, channels, channel)
+    only_p = channels[channel, ONLY_P]
+    row = SETS if stage == LAST_STAGE else blocks[block, SET]
+    scale = scalars[SCALE]
+    single = control[SINGLE]
+    forward = 0.0
+    net = 0.0
+    moves = 0.0
+    refused = 0.0
+    last_p = np.uint32(0)
+    gathered = 0
+    for i in range(EACH * roots):
+        j = slot_of(i, roots)
+        weight = float64(weights[j])
+        if weight > 0.0:
+            r = ratios[j]
+            p, k3, l0, m0, l1, m1 = cells_of(nodes, j, shift, conserving)
+            flow, ahead = event_flow(table, p, k3, l0, m0, l1, m1, r, single)
+            flow *= weight
+            net += flow
+            moves += abs(flow)
+            forward += ahead * weight
+            if low.size > 0 and flow != 0.0:
+                into, out = (high, low) if flow > 0.0 else (low, high)
+                s = min(into[p], into[k3])
+                if r < 1.0:
+                    s = min(s, min(out[l0], out[m0]))
+                if r > 0.0:
+                    s = min(s, min(out[l1], out[m1]))
+                s = min(s, 1.0)
+                refused += abs(flow) * (1.0 - s)
+                flow *= s
+            if only_p != 0:
+                whole = int64(nearest_integer(scale * flow))
+            else:
+                whole = move(change, row, k3, l0, m0, l1, m1, r, scale * flow)
+            if p != last_p:
+                if gathered != 0:
+                    add(change, row, last_p, gathered)
+                gathered = 0
+                last_p = p
+            gathered += whole
+    if gathered != 0:
+        add(change, row, last_p, gathered)
+    forward = block_sum(shared, forward)
+    net = block_sum(shared, net)
+    moves = block_sum(shared, moves)
+    refused = block_sum(shared, refused)
+    block += cuda.blockIdx.y * blocks.shape[0]
+    if t == 0:
+        sums[block, FORWARD] = forward
+        sums[block, NET] = net
+        sums[block, MOVES] = moves
+        sums[block, NEGATIVE] = refused
+
+
+@kernel
+def demands(
+    control, scalars, channels, blocks, nodes, weights, ratios, tables, loss, gain,
+    first_block, roots, conserving, stage, coarser,
+):  # fmt: skip
+    """What all events together want to take from, and to put into, every cell (rounded up).
+
+    coarser : by how much the quanta of a site are enlarged for it
+    """
+    block = cuda.blockIdx.x + first_block
+    table = tables[seen(blocks[block, SET], stage)]
+    shift = partner_shift(control, channels, blocks[block, CHANNEL])
+    scale = scalars[SCALE] / coarser[cuda.blockIdx.y]
+    for i in range(EACH * roots):
+        j = slot_of(i, roots)
+        weight = float64(weights[j])
+        if weight > 0.0:
+            r = ratios[j]
+            p, k3, l0, m0, l1, m1 = cells_of(nodes, j, shift, conserving)
+            flow, _ = event_flow(table, p, k3, l0, m0, l1, m1, r, control[SINGLE])
+            amount = scale * (flow * weight)
+            into, out = (gain, loss) if amount > 0.0 else (loss, gain)
+            cuda.atomic.add(into, p, int64(math.ceil(abs(amount))))
+            cuda.atomic.add(into, k3, int64(math.ceil(abs(amount))))
+            part = int64(math.ceil(abs(amount - r * amount)))
+            cuda.atomic.add(out, l0, part)
+            cuda.atomic.add(out, m0, part)
+            part = int64(math.ceil(abs(r * amount)))
+            cuda.atomic.add(out, l1, part)
+            cuda.atomic.add(out, m1, part)
+
+
+@kernel
+def limits(control, number, change, species, capacity, loss, gain, low, high, allowances, stage,
+           first_site):  # fmt: skip
+    """s = min(1, f / 2D) for losses and, for fermions, min(1, (1 - f) / 2G) for gains.
+
+    allowances : part of it that a site may use; 0: the site needs no limits. Also clears the
+    change that is to be found again.
+    """
+    i, row = cuda.grid(1), cuda.blockIdx.y
+    kinds = species.shape[0]
+    a, allowance = row % kinds, allowances[row // kinds]
+    n = control[NODES]
+    if i >= n:
+        return
+    cell = row * n + i
+    held = number[control[CURRENT], first_site * kinds * n + cell]
+    if stage == LAST_STAGE:
+        held += first_half(change, cell)
+        change[SETS, cell] = 0
+    else:
+        for which in range(SETS):
+            change[which, cell] = 0
+    low[cell] = 1.0
+    high[cell] = 1.0
+    if allowance > 0.0:
+        s = allowance * held / (2.0 * loss[cell]) if loss[cell] > 0 else 1.0
+        low[cell] = min(max(s, 0.0), 1.0)
+        s = 1.0
+        if species[a, 1] < 0.0 and gain[cell] > 0:
+            s = allowance * (capacity[a] - held) / (2.0 * gain[cell])
+        high[cell] = min(max(s, 0.0), 1.0)
+
+
+@kernel
+def check(control, number, capacity, change, illegal, stage, first_site):
+    """Whether a stage leaves every cell of every site within its bounds."""
+    i, row = cuda.grid(1), cuda.blockIdx.y
+    kinds = capacity.size
+    n = control[NODES]
+    if i < n:
+        cell = row * n + i
+        held = number[control[CURRENT], first_site * kinds * n + cell]
+        first = first_half(change, cell)
+        new = held + first + (change[SETS, cell] if stage == LAST_STAGE else first)
+        if new < 0 or new > capacity[row % kinds]:
+            illegal[row // kinds] = 1
+
+
+@kernel
+def gross(
+    control, scalars, channels, blocks, nodes, weights, ratios, tables, gain, loss,
+    first_block, roots, conserving,
+):  # fmt: skip
+    """What comes in and what goes out, apart: e^x into the nodes, e^y out of them."""
+    block = cuda.blockIdx.x + first_block
+    channel = blocks[block, CHANNEL]
+    table = tables[0]
+    shift = partner_shift(control, channels, channel)
+    for i in range(EACH * roots):
+        j = slot_of(i, roots)
+        weight = float64(weights[j])
+        if weight > 0.0:
+            r = ratios[j]
+            p, k3, l0, m0, l1, m1 = cells_of(nodes, j, shift, conserving)
+            net, ahead = event_flow(table, p, k3, l0, m0, l1, m1, r, control[SINGLE])
+            ahead *= weight
+            back = max(ahead - net * weight, 0.0)
+            for direction in range(2):
+                into, out = (gain, loss) if direction == 0 else (loss, gain)
+                whole = int64(nearest_integer(scalars[SCALE] * (ahead if direction == 0 else back)))
+                cuda.atomic.add(into, p, whole)
+                if channels[channel, ONLY_P] == 0:
+                    cuda.atomic.add(into, k3, whole)
+                    less, more = shares(whole, r)
+                    cuda.atomic.add(out, l0, less)
+                    cuda.atomic.add(out, m0, less)
+                    cuda.atomic.add(out, l1, more)
+                    cuda.atomic.add(out, m1, more)
+
+
+@kernel
+def merge(sums, sums_2):
+    """Flows of events that were drawn first and applied later."""
+    block = cuda.grid(1)
+    if block < sums.shape[0]:
+        sums[block, FORWARD] = sums_2[block, FORWARD]
+        sums[block, NET] = sums_2[block, NET]
+        sums[block, MOVES] = sums_2[block, MOVES]
+
+
+@kernel
+def hammer(array, additions):
+    """Additions to cells all over an array, as events make them: what the memory can take."""
+    word = np.uint32(cuda.grid(1) * 2654435761 + 12345)
+    for _ in range(additions):
+        word = np.uint32(word * 1664525 + 1013904223)
+        cell = np.uint32((np.uint64(word) * np.uint64(array.shape[1])) >> np.uint64(32))
+        add(array, 0, cell, 1)

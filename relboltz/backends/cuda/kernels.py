@@ -1,0 +1,25 @@
+"""Kernels of the CUDA backend: a step is a short sequence of them, all state stays on the GPU.
+
+    prepare    ln(f/F) and ln F of every cell; importance of every node, summed within tiles
+    cumulate   sampling tables from these sums
+    draw       events: drawn, landed, kept, and applied for the first stage (generated source)
+    predict    the same logarithms of what each set of events predicts
+    apply      the kept events for the last stage, each set on what the other one predicts
+    update     the new state beside the old one, and how far they are apart
+    conclude   masses of the new state; it replaces the old one, or the step is done again
+
+``control`` (whole numbers) and ``scalars`` hold everything that is decided on the way, so the
+host launches steps without looking. A status other than GO turns all kernels into no-ops.
+Sums of floating-point numbers are taken in a fixed order; cells are added up in whole numbers.
+"""
+
+from __future__ import annotations
+
+from .cells import cumulate, measure, predict, prepare, update
+from .conclude import conclude, set_course
+from .events import apply, check, demands, gross, hammer, limits, merge
+
+__all__ = [
+    "apply", "check", "conclude", "cumulate", "demands", "gross", "hammer", "limits", "measure",
+    "merge", "predict", "prepare", "set_course", "update",
+]  # fmt: skip

@@ -1,0 +1,73 @@
+"""What the small arrays of the CUDA backend hold, and how many threads work together.
+
+``control`` (whole numbers) and ``scalars`` hold everything that is decided during steps; names
+here are positions in them, in the table of channels and in the sums of a block.
+"""
+
+from __future__ import annotations
+
+from ...stepping.stepper import SUM_BITS
+from .driver import SIMULATED
+
+THREADS = 8 if SIMULATED else 256
+"""Threads of a block, and cells of a tile."""
+WIDE = 2 if SIMULATED else 1024
+"""Threads of the one block that concludes a step."""
+EACH = 8
+"""Consecutive samples of a thread: they mostly share p, which is added up before it is moved."""
+LANES = 2 if SIMULATED else 32
+"""Threads that share a sum over tiles at the end of a step."""
+SPAN = EACH * THREADS
+"""Samples of a block."""
+
+# --- control: whole numbers ---------------------------------------------------------------------
+
+(STATUS, STEP, CURRENT, PHASE, PAST, ACCEPTED, WANT_RATES, ILLEGAL, MOVED,
+ DIFFERENCE, TOTAL, FAULT, MANUAL, SYMMETRICAL, THERMAL, AUTOMATIC, SINGLE,
+ SEED, IMPORTANCE, NODES, CELLS_X, CELLS_Y, SPECIES) = range(23)  # fmt: skip
+COUNTS = 3
+"""MOVED, DIFFERENCE and TOTAL: so many for every site, one after the other."""
+CONTROLS = 32
+GO, ARRIVED, LIMIT, FAULTY, NOT_FINITE, NO_MASSES = range(6)
+TRIAL, REAL = 0, 1
+AGAIN, STANDS, TRIED = 0, 1, 2
+
+# --- scalars: floating-point numbers, then rows of squared masses and screening masses ----------
+
+(TIME, STOP, NEAR, LENGTH, WANTED, TOLERANCE, UNIT, LAST_LENGTH, NULL, LIMITED, ERROR, RATIO,
+ NOISE, SCATTER, SIZE, NULL_MAX, LIMITED_SUM, LIMITED_MAX, P2_MIN, AT_REST, SCALE,
+ PAST_1, PAST_2, CELL, EKT, RATES_NULL,
+ P2_NEXT, CHANGED) = range(28)  # fmt: skip
+ROWS = 32
+"""Where the rows begin: used in this step, of the state, before the last step, before that."""
+USED, NOW, BEFORE, FIRST = range(4)
+MASS_ROWS = 4
+
+# --- channels -----------------------------------------------------------------------------------
+
+(K1, K2, K3, P, ONLY_P, ELEMENT, CLAMPS, EXCHANGE, SAMPLES, LEG_A, LEG_B, LEG_C, LEG_D,
+ FIRST_BLOCK, LAST_BLOCK) = range(15)  # fmt: skip
+PEAK, ANGLE_SPAN, FACTOR, OWN = range(4)
+"""Floating-point numbers of a channel; the parameters of its matrix element follow at OWN."""
+CHANNEL, SAMPLE, COUNT, SET = range(4)
+"""What a block of threads works on: first sample and number of samples of a set of a channel."""
+FIRST_STAGE, LAST_STAGE = range(2)
+"""Stages of a step; changes have a row for each set in the first, and one for the last."""
+
+EVERYTHING, LOST, FORWARD, NET, MOVES, POSITIVE, NEGATIVE, BELOW = range(8)
+"""What a block sums up while drawing; applying leaves the first two out, refused in NEGATIVE.
+
+POSITIVE and NEGATIVE are legal |M|^2 and flaws (``collisions.illegal``), BELOW is the weight of
+physical collisions with |M|^2 < 0."""
+SUMS = 8
+SHARED_SUMS = SUMS * THREADS
+NEAR_BY = 512
+"""Numbers of the mass equations that fit into shared memory: up to 19 species."""
+LARGEST_SUM = 2.0**SUM_BITS
+"""Quanta that all events together may move: sums over cells then fit 64 bits."""
+
+# --- moments: what is summed over a state -------------------------------------------------------
+
+(ENERGY, INVERSE, XX, YY, ZZ, XY, XZ, YZ, ENTROPY, DISTANCE, FLUX) = range(11)
+"""From FLUX on: p_i u_j, j varies fastest."""
+MOMENTS = 19

@@ -1,0 +1,215 @@
+"""The physics functions compiled for the GPU, and what all its kernels share.
+
+The functions are those of the CPU; roots, reciprocals, floor and Philox words are the GPU's own.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+from numba import float64
+
+from ... import masses
+from ...compiling import build
+from ...events import collisions, elementary
+from ...events.philox import HALF, M0, M1, W0, W1
+from ...stepping import control
+from ...transport import plane as transport
+from ..physics import FUNCTIONS
+from .driver import SIMULATED, adder, device_function, instruction, toolkit
+from .layout import AT_REST, MASS_ROWS, NOW, P2_MIN, P2_NEXT, ROWS, SUMS, THREADS, USED
+
+cuda = toolkit()
+CONTROL: list[Callable] = [
+    control.step_length,
+    control.largest_change,
+    control.adapted,
+    control.mean_ahead,
+]
+
+if SIMULATED:
+    physics = build(FUNCTIONS, lambda function: function)
+    flow_single = physics.flow
+    control_functions = build(CONTROL, lambda function: function)
+    eliminate = masses.eliminate
+    speed = transport.node_velocity
+else:
+    libdevice = cuda.libdevice
+
+    def floor(x):
+        """The largest whole number not above x."""
+        return libdevice.floor(x)
+
+    def exp(x):
+        """e^x in single precision."""
+        return float64(libdevice.fast_expf(np.float32(x)))
+
+    def expm1(x):
+        """e^x - 1 in single precision, for any x <= 0."""
+        return float64(libdevice.expm1f(np.float32(x)))
+
+    _rcp, _rsqrt = instruction("rcp.approx.ftz.f64"), instruction("rsqrt.approx.ftz.f64")
+
+    def reciprocal(x):
+        """1/x to one or two units in the last place: two Newton steps, no branches."""
+        y = _rcp(x)
+        y += y * (1.0 - x * y)
+        return y + y * (1.0 - x * y)
+
+    def inverse_root(x):
+        """1 over the square root of x > 0, likewise: one step of third order."""
+        y = _rsqrt(x)
+        e = 1.0 - (x * y) * y
+        return y + (y * e) * (0.5 + 0.375 * e)
+
+    def root(x):
+        """The square root of x >= 0."""
+        y = _rsqrt(x + 1e-300)
+        e = 1.0 - (x * y) * y
+        return x * (y + (y * e) * (0.5 + 0.375 * e))
+
+    def philox_round(c0, c1, c2, c3, k0, k1):
+        """One round in words of 32 bits."""
+        p0 = M0 * np.uint64(np.uint32(c0))
+        p1 = M1 * np.uint64(np.uint32(c2))
+        high_0, high_1 = np.uint32(p0 >> HALF), np.uint32(p1 >> HALF)
+        return (
+            np.uint32(high_1 ^ np.uint32(c1) ^ np.uint32(k0)), np.uint32(p1),
+            np.uint32(high_0 ^ np.uint32(c3) ^ np.uint32(k1)), np.uint32(p0),
+        )  # fmt: skip
+
+    def philox(c0, c1, c2, c3, k0, k1):
+        """Ten rounds: four words of 32 random bits."""
+        for _ in range(10):
+            c0, c1, c2, c3 = one_round(c0, c1, c2, c3, k0, k1)
+            k0 = np.uint32(k0 + W0)
+            k1 = np.uint32(k1 + W1)
+        return c0, c1, c2, c3
+
+    one_round = device_function(philox_round)
+    _own = {f.__name__: device_function(f) for f in (floor, reciprocal, inverse_root, root, philox)}
+    _host_only = (elementary.split, elementary.expm1_reduced, elementary.exp, elementary.expm1)
+    physics = build([f for f in FUNCTIONS if f not in _host_only], device_function, _own)
+    flow_single = build(
+        [collisions.flow],
+        device_function,
+        {"exp": device_function(exp), "expm1": device_function(expm1)},
+    ).flow
+    control_functions = build(CONTROL, device_function)
+    eliminate = device_function(masses.eliminate)
+    speed = build([transport.velocity, transport.node_velocity], device_function).node_velocity
+
+WORD = np.uint64 if SIMULATED else np.uint32
+"""Type of the words that Philox takes."""
+flow_double = physics.flow
+shares = physics.shares
+exponents = physics.exponents
+nearest_integer = physics.nearest_integer
+logarithms = physics.logarithms
+node_weight = physics.node_weight
+whole_weight = physics.whole_weight
+cumulated = physics.cumulated
+even_word = physics.even_word
+element_flaw = physics.element_flaw
+illegal = physics.illegal
+inverse_of = physics.inverse_energy
+packed_index = physics.packed_index
+step_length = control_functions.step_length
+adapted = control_functions.adapted
+largest_change = control_functions.largest_change
+mean_ahead = control_functions.mean_ahead
+
+
+# --- sums over a block, and additions to cells --------------------------------------------------
+
+
+def piece(function):
+    """A part of kernels that works on arrays."""
+    return cuda.jit(device=True, fastmath=True)(function)
+
+
+if SIMULATED:
+
+    def add(array, row, column, value):
+        """array[row, column] += value, atomically."""
+        cuda.atomic.add(array, (row, column), value)
+
+    add = piece(add)
+else:
+    add = adder()
+
+
+@piece
+def block_sum(shared, value):
+    """Sum of one number of every thread, in a fixed order; valid in thread 0."""
+    t = cuda.threadIdx.x
+    shared[t] = value
+    cuda.syncthreads()
+    if SIMULATED:  # few threads, and waiting for them is what costs most
+        result = shared[0]
+        for i in range(1, cuda.blockDim.x):
+            result += shared[i]
+        cuda.syncthreads()
+        return result
+    half = cuda.blockDim.x // 2
+    while half > 0:
+        if t < half:
+            shared[t] += shared[t + half]
+        cuda.syncthreads()
+        half //= 2
+    result = shared[0]
+    cuda.syncthreads()
+    return result
+
+
+@piece
+def block_sums(shared, row):
+    """Write sums over the threads of the SUMS numbers each left in shared memory; fixed order."""
+    t = cuda.threadIdx.x
+    lanes = THREADS // SUMS
+    which, lane = t // lanes, t % lanes
+    part = 0.0
+    for i in range(lane, THREADS, lanes):
+        part += shared[which * THREADS + i]
+    cuda.syncthreads()
+    shared[t] = part
+    cuda.syncthreads()
+    if t < SUMS:
+        part = 0.0
+        for i in range(lanes):
+            part += shared[t * lanes + i]
+        row[t] = part
+
+
+@piece
+def inverse_energy(p2, m2, at_rest):
+    """1/E at a node; a massless one at rest takes its cell average."""
+    return inverse_of(math.sqrt(p2 + m2), at_rest)
+
+
+@piece
+def flux_term(which, x, y, z, m2, geometry):
+    """p_i u_j of a node; which = 3 i + j, spacings begin at geometry[3]."""
+    i, j = which // 3, which % 3
+    p = x if i == 0 else (y if i == 1 else z)
+    along = x if j == 0 else (y if j == 1 else z)
+    q2 = (0.0 if j == 0 else x * x) + (0.0 if j == 1 else y * y) + (0.0 if j == 2 else z * z)
+    return p * speed(along, 0.5 * geometry[3 + j], q2, m2)
+
+
+@piece
+def largest_inverse(scalars, m2):
+    """The largest 1/E of all nodes: of the slowest one, or of a massless one at rest."""
+    if scalars[P2_MIN] + m2 > 0.0:
+        return inverse_energy(scalars[P2_MIN], m2, 0.0)
+    return max(scalars[AT_REST], inverse_energy(scalars[P2_NEXT], m2, 0.0))
+
+
+@piece
+def expected(scalars, a):
+    """Squared mass that the end of a step should have: a step takes the mean of now and then."""
+    width = (scalars.size - ROWS) // MASS_ROWS
+    now = scalars[ROWS + NOW * width + a]
+    return max(2.0 * scalars[ROWS + USED * width + a] - now, 0.5 * now)

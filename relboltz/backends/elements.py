@@ -1,0 +1,244 @@
+"""Compiles matrix elements into loops over a chunk of events.
+
+Each distinct function gets one small generated module. Those of this package are written to files
+named by their contents, because only then does Numba find their compiled code again in the next
+run; users' functions compile anew for every solve() and collision_term(), in half a second.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import inspect
+import os
+import sys
+import tempfile
+import types
+from collections.abc import Callable
+from typing import Any
+
+import numba
+import numpy as np
+from numba.core.errors import NumbaError
+from numpy.typing import NDArray
+
+from ..compiling import FASTMATH, cache_folder
+from ..errors import InputError, raising_element
+from ..model import Model, Process
+from .cpu import events as k
+
+TEMPLATE = '''"""Generated: {name} for every event of a chunk."""
+
+import numba
+
+from relboltz.backends.cpu.events import ELEMENT, M2, Q2, QU2, S, T
+from relboltz.backends.physics import compiled
+from relboltz.compiling import FASTMATH, caching
+{imports}
+screened = compiled.screened
+energy_part = compiled.energy_part
+element = numba.njit(error_model="numpy", fastmath=FASTMATH, forceinline=True)(function)
+
+
+def evaluate(count, m2, screening, parameters, w):
+    """|M|^2 of every drawn pair."""
+    ma2, mb2, mc2, md2 = m2
+    screening2, exchange2, ekt = screening
+{hoisted}
+    for i in range(count):
+        s = w[S + i]
+        t = w[T + i]
+        u = ma2 + mb2 + mc2 + md2 - s - t
+        q2 = w[Q2 + i]
+        qu2 = w[QU2 + i]
+{derived}
+        w[M2 + i] = element({arguments})
+'''
+DERIVED = {
+    "t_regulated": "t - screening2",
+    "u_regulated": "u - screening2",
+    "t_screened": "screened(t, q2, screening2, ekt, s, energy_part(s, ma2, mb2, mc2, md2))",
+    "u_screened": "screened(u, qu2, screening2, ekt, s, energy_part(s, ma2, mb2, md2, mc2))",
+    "t_exchanged": "screened(t, q2, exchange2, ekt, s, energy_part(s, ma2, mb2, mc2, md2))",
+    "u_exchanged": "screened(u, qu2, exchange2, ekt, s, energy_part(s, ma2, mb2, md2, mc2))",
+}
+"""What a matrix element may ask for by name, from s, t, u, the masses of its legs and q2, qu2."""
+
+
+FIXED = """
+
+with caching():
+    evaluate = numba.njit(
+        ELEMENT, nogil=True, cache=True, error_model="numpy", fastmath=FASTMATH
+    )(evaluate)
+"""
+
+
+class Elements:
+    """The matrix elements of a model, compiled for the CPU: for events, and to look at them.
+
+    compiled : the loop of every process and its parameters
+    folds : whether |M|^2 of a process is symmetric in t and u, as equal particles make it
+    """
+
+    def __init__(self, model: Model):
+        self.model = model
+        self.ekt = 1.0 if model.screening.ekt else 0.0
+        memory: dict = {}
+        self.compiled = [evaluator(process, memory) for process in model.processes]
+        self.folds = [self._foldable(index) for index in range(len(model.processes))]
+
+    def _foldable(self, index: int) -> bool:
+        process = self.model.processes[index]
+        if not (process.identical and process.peak == "t"):
+            return False
+        kinds = sorted(set(process.legs))  # equal legs, and only they, have equal masses
+        m2 = tuple(0.04 + 0.05 * kinds.index(leg) for leg in process.legs)
+        s = np.repeat([0.8, 2.0, 7.0], 5)
+        t = (sum(m2) - s) * np.tile([0.1, 0.25, 0.4, 0.6, 0.8], 3)
+        u = sum(m2) - s - t
+        mass = np.full(len(self.model.screenings), 0.3)
+        at_t = self.evaluate(index, s, t, m2, mass, -t, -u)
+        at_u = self.evaluate(index, s, u, m2, mass, -u, -t)
+        return bool(np.allclose(at_t, at_u, rtol=1e-9, atol=0))
+
+    def screening(self, index: int, screening2: Any) -> tuple[float, float, float]:
+        """What a process gets of a state's squared screening masses, and whether as in EKT."""
+        rows = np.atleast_1d(screening2)
+        row = self.model.exchange_row(self.model.processes[index].legs[0])
+        return float(rows[0]), float(rows[row]), self.ekt
+
+    def evaluate(
+        self,
+        index: int,
+        s: NDArray[np.float64],
+        t: NDArray[np.float64],
+        m2: tuple[float, ...],
+        screening2: NDArray[np.float64],
+        q2: NDArray[np.float64],
+        qu2: NDArray[np.float64],
+    ) -> NDArray[np.float64]:
+        """|M|^2 of a process at given s and t [GeV^2]."""
+        function, parameters = self.compiled[index]
+        screening = self.screening(index, screening2)
+        out = np.empty(len(s))
+        w = np.zeros(k.ROWS * k.CHUNK)
+        for first in range(0, len(s), k.CHUNK):
+            part = slice(first, min(first + k.CHUNK, len(s)))
+            count = part.stop - part.start
+            for row, values in ((k.S, s), (k.T, t), (k.Q2, q2), (k.QU2, qu2)):
+                w[row : row + count] = values[part]
+            try:
+                function(count, m2, screening, parameters, w)
+            except Exception as error:
+                raise raising_element(self.model.processes[index].name, error) from error
+            out[part] = w[k.M2 : k.M2 + count]
+        return out
+
+
+def arguments_of(process: Process) -> tuple[str, list[float]]:
+    """What generated source calls the matrix element with, and the parameters own_0, own_1, ..."""
+    own = [name for name in process.arguments if name in process.parameters]
+    arguments = ", ".join(
+        f"own_{own.index(name)}" if name in own else name for name in process.arguments
+    )
+    return arguments, [process.parameters[name] for name in own]
+
+
+def evaluator(
+    process: Process, memory: dict[Any, Callable]
+) -> tuple[Callable, NDArray[np.float64]]:
+    """The compiled loop of a process and the parameters to call it with.
+
+    ``memory`` holds the loops of one model, so that processes share them. It must not outlive the
+    model: the user may change what a function refers to and solve again.
+    """
+    arguments, own = arguments_of(process)
+    parameters = np.array(own or [0.0])
+    function = process.matrix_element
+    key = (function, arguments)
+    ours = process.built_in
+    store = _package if ours else memory
+    if key not in store:
+        try:
+            store[key] = _cached(function, arguments) if ours else _fresh(function, arguments)
+        except (NumbaError, AttributeError, TypeError) as error:
+            raise compile_error(process, error) from None
+    return store[key], parameters
+
+
+_package: dict[Any, Callable] = {}
+"""Loops of this package's own matrix elements: their sources do not change under a process."""
+
+
+def derived(arguments: str, indent: int) -> str:
+    """Assignments of what the arguments ask for beyond s, t, u, masses, q2 and qu2."""
+    wanted = arguments.split(", ")
+    lines = [f"{name} = {text}" for name, text in DERIVED.items() if name in wanted]
+    return "\n".join(" " * indent + line for line in lines or ["pass"])
+
+
+def _hoisted(arguments: str) -> str:
+    """Parameters as local variables, read once before the loop."""
+    count = arguments.count("own_")
+    return "\n".join(f"    own_{i} = parameters[{i}]" for i in range(count)) or "    pass"
+
+
+def _text(name: str, imports: str, arguments: str) -> str:
+    """The generated module."""
+    return TEMPLATE.format(
+        name=name, imports=imports, arguments=arguments, hoisted=_hoisted(arguments),
+        derived=derived(arguments, 8),
+    )  # fmt: skip
+
+
+def _cached(function: Callable, arguments: str) -> Callable:
+    """The loop of a function of this package, kept on disk between runs."""
+    imports = f"from {function.__module__} import {function.__name__} as function"
+    return load(_text(function.__name__, imports, arguments) + FIXED, "element").evaluate
+
+
+def _fresh(function: Callable, arguments: str) -> Callable:
+    """The loop of a user's function, compiled anew: no cache knows all that it refers to."""
+    name = getattr(function, "__name__", "matrix element")
+    plain = inspect.unwrap(getattr(function, "py_func", function))
+    space: dict[str, Any] = {"function": plain}
+    exec(_text(name, "", arguments), space)
+    flags: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": FASTMATH}
+    return numba.njit(space["ELEMENT"], **flags)(space["evaluate"])
+
+
+def load(text: str, kind: str) -> types.ModuleType:
+    """Import generated text from a file named by its contents."""
+    name = f"{kind}_" + hashlib.sha256(text.encode()).hexdigest()[:16]
+    path = cache_folder() / f"{name}.py"
+    if not path.exists():
+        with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False) as part:
+            part.write(text)
+        os.replace(part.name, path)
+    if name in sys.modules:
+        return sys.modules[name]
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # where Numba looks for it when it loads compiled code
+    spec.loader.exec_module(module)
+    return module
+
+
+def compile_error(process: Process, error: Exception) -> InputError:
+    """A compiler's complaint in one readable line."""
+    if "setitem" in str(error):
+        return InputError(
+            f"process {process.name}: the matrix element "
+            f"{getattr(process.matrix_element, '__name__', '?')} does not return a number"
+        )
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    skip = ("Failed in", "During:", "File ", "-", ">>>", "There are", "raised from", "<source")
+    reason = next((line for line in lines if not line.startswith(skip)), lines[0])
+    return InputError(
+        f"process {process.name}: the matrix element "
+        f"{getattr(process.matrix_element, '__name__', '?')} does not compile: {reason}. Use plain "
+        "arithmetic and functions of the math module on the numbers it is given; helper functions "
+        "must be decorated with numba.njit"
+    )

@@ -1,0 +1,191 @@
+"""The automatic box: half widths in momentum space for a model and a start."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..backends.elements import Elements
+from ..equilibrium import states as equilibrium
+from ..equilibrium import unlimited
+from ..errors import InputError
+from ..grid import PhaseSpace
+from ..initial import start as initial
+from ..initial.start import FromFile, Shape
+from ..model import Model, Species
+from . import reach
+from .accuracy import ACCEPTED_LOSS, WANTED_RELAXATION, Totals, predict_from, rounded_up, totals
+from .reach import Reach
+
+AUTOMATIC_LOSS = 0.8 * ACCEPTED_LOSS
+"""What is aimed at without collisions: below the warning also on nodes other than scratch ones."""
+DEFAULT_CELLS, MASSLESS_CELLS = 31, 32
+"""Nodes per axis, and those where a species is massless: a node at p = 0 would not do for it."""
+SCRATCH_CELLS = 24
+"""Nodes per axis of the coarse grids on which a box is tried."""
+
+
+def reach_of(elements: Elements, conserved: Totals) -> Reach | None:
+    """The collisions of the equilibrium that has these totals; None if it has none."""
+    if not elements.model.processes:
+        return None
+    state = unlimited.predict(elements.model, *conserved)
+    try:
+        return None if state is None else reach.of(elements, state)
+    except InputError:  # a matrix element that raises: what matters of it is checked elsewhere
+        return None
+
+
+def default_cells(model: Model) -> int:
+    """Nodes per axis if none are asked for."""
+    thermal = model.mass_coupling.any(axis=1)
+    massless = bool(((model.constant_mass_squared == 0) & ~thermal).any())
+    return MASSLESS_CELLS if massless else DEFAULT_CELLS
+
+
+def automatic_grid(
+    cells: int | Sequence[int] | None,
+    model: Model,
+    states: Mapping[str, Shape],
+    space: PhaseSpace | None = None,
+) -> PhaseSpace:
+    """A cubic box for the initial state and for the collisions of the predicted final one.
+
+    It holds all but 1 % of the initial energy, and loses less than 2 % of what relaxes the
+    spectrum. Where nothing collides, all but 1 % of the final state must fit.
+
+    space : a grid whose space the state lives in; up to four places along each axis are looked at
+    """
+    for shape in states.values():
+        if isinstance(shape, FromFile):
+            grid = initial.file_grid(shape.path)
+            if cells is not None and PhaseSpace(cells, 1.0).momentum_cells != grid.momentum_cells:
+                raise InputError(
+                    f"grid.momentum_cells = {cells!r}: the start from {str(shape.path)!r} lives on "
+                    f"{list(grid.momentum_cells)} nodes; use these, or leave it out"
+                )
+            return grid
+    if space is not None and space.sites > 1:
+        states = _sampled_in_space(states, space)
+    cells = default_cells(model) if cells is None else cells
+    extent = _grown_extent(model, states)
+    scratch, energy = _scratch(extent, model, states)
+    f = initial.evaluate(states, scratch, model)
+    elements = Elements(model)
+    found = reach_of(elements, totals(scratch, model, f))
+    if found is None:
+        return _grid_of_states(cells, model, states, extent)
+    held = _bisected(extent / 4, extent, lambda w: _outside(scratch, energy, w) <= ACCEPTED_LOSS)
+    width = rounded_up(max(held, found.half_width(WANTED_RELAXATION)))
+    for _ in range(20):  # what the scratch nodes promised must hold on the real ones
+        grid = PhaseSpace(cells, width)
+        found = reach_of(elements, totals(grid, model, initial.evaluate(states, grid, model)))
+        if found is not None and max(found.loss(grid.momentum_max)) < WANTED_RELAXATION:
+            return grid
+        wanted = 0.0 if found is None else rounded_up(found.half_width(WANTED_RELAXATION))
+        width = max(round(width + 0.05, 2), wanted)
+    raise InputError(
+        "grid.momentum_max = 'auto': no box was found that holds the collisions of the predicted "
+        "final state; give momentum_max in GeV"
+    )
+
+
+def _bisected(low: float, high: float, fits: Callable[[float], bool]) -> float:
+    """The smallest half width [GeV] between two that fits, to 2 %; ``high`` must fit."""
+    for _ in range(6):
+        middle = math.sqrt(low * high)
+        low, high = (low, middle) if fits(middle) else (middle, high)
+    return high
+
+
+def _grid_of_states(
+    cells: int | Sequence[int], model: Model, states: Mapping[str, Shape], extent: float
+) -> PhaseSpace:
+    """A box that holds all but 1 % of the initial and of the predicted final state."""
+    low, high = extent / 4, extent
+    while _loss(high, extent, model, states) > AUTOMATIC_LOSS:
+        low, high = high, 1.5 * high
+        if high > 100 * extent:
+            raise InputError(
+                "grid.momentum_max = 'auto': no box holds the predicted final state of this start; "
+                "give momentum_max in GeV"
+            )
+    high = _bisected(low, high, lambda w: _loss(w, extent, model, states) <= AUTOMATIC_LOSS)
+    grid = PhaseSpace(cells, rounded_up(high))
+    for _ in range(20):  # what the scratch nodes promised must hold on the real ones
+        predicted = predict_from(grid, model, initial.evaluate(states, grid, model))
+        if predicted.found and equilibrium.edge_loss(grid, model, predicted) < ACCEPTED_LOSS:
+            break
+        grid = PhaseSpace(cells, round(grid.momentum_max[0] + 0.05, 2))
+    return grid
+
+
+def _grown_extent(model: Model, states: Mapping[str, Shape]) -> float:
+    """The extent that the shapes state, grown until the outer tenth of the box is empty."""
+    extent = initial.extent(states, model)
+    for _ in range(8):
+        scratch, energy = _scratch(extent, model, states)
+        if _outside(scratch, energy, 0.9 * extent) < ACCEPTED_LOSS:
+            break
+        extent *= 1.5
+    return extent
+
+
+def _scratch(
+    half_width: float, model: Model, states: Mapping[str, Shape]
+) -> tuple[PhaseSpace, NDArray[np.float64]]:
+    """A coarse grid and the energy of the initial state at its nodes."""
+    scratch = PhaseSpace(SCRATCH_CELLS, half_width)
+    f = initial.evaluate(states, scratch, model)
+    return scratch, (model.degeneracy[:, None] * f).sum(axis=0) * scratch.energies(0.0)
+
+
+def _outside(grid: PhaseSpace, energy: NDArray[np.float64], half_width: float) -> float:
+    """Part of the energy at nodes beyond a smaller box."""
+    beyond = (np.abs(grid.momenta) > half_width).any(axis=0)
+    return float(energy[beyond].sum() / energy.sum())
+
+
+def _loss(half_width: float, extent: float, model: Model, states: Mapping[str, Shape]) -> float:
+    """The larger of what a box loses of the initial and of the predicted final state."""
+    scratch, energy = _scratch(extent, model, states)
+    lost = _outside(scratch, energy, half_width)
+    if lost > ACCEPTED_LOSS:
+        return lost
+    trial = PhaseSpace(SCRATCH_CELLS, half_width)
+    f = initial.evaluate(states, trial, model)
+    predicted = predict_from(trial, model, f)
+    return 1.0 if not predicted.found else equilibrium.edge_loss(trial, model, predicted)
+
+
+def _sampled_in_space(states: Mapping[str, Shape], space: PhaseSpace) -> dict[str, Shape]:
+    """The states with their mean over a few places in place of what depends on the place."""
+    cells = tuple(min(n, 4) for n in space.space_cells)
+    return {
+        name: _MeanOverPlaces(state, cells, space) if state.is_local(space) else state
+        for name, state in states.items()
+    }
+
+
+@dataclass(frozen=True)
+class _MeanOverPlaces(Shape):
+    """A state averaged over places, for choosing a momentum box."""
+
+    state: Shape
+    cells: tuple[int, ...]
+    space: PhaseSpace
+
+    def values(self, grid: PhaseSpace, species: Species, mass_squared: float) -> NDArray:
+        local = PhaseSpace(grid.momentum_cells, grid.momentum_max, self.cells, self.space.space_max)
+        if not self.state.is_local(local):
+            return self.state.values(grid, species, mass_squared)
+        places = range(local.sites)
+        values = [self.state.values_at(local, species, mass_squared, i) for i in places]
+        return np.mean(values, axis=0)
+
+    def extent(self) -> float:
+        return self.state.extent()

@@ -1,0 +1,254 @@
+"""Temperature, chemical potentials and velocity at many sites.
+
+The thermal state with given numbers N_a, momentum P and kinetic energy E minimises the convex
+function ln Z(theta) + beta E - b.P - Sum alpha_a N_a of theta = (beta, b, alpha_a), where
+f_a = 1 / (exp(beta E_a - b.p - alpha_a) - eta). Newton's method with shortened steps finds it, for
+all sites at once; sums over the nodes are for the engine that holds the state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import exp, log1p, sqrt
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..compiling import build, kernel, scalar
+from ..grid import PhaseSpace
+from ..model import Model
+
+Array = NDArray[np.float64]
+Sums = Callable[[Array, Array, NDArray[np.int64]], Array]
+"""(theta, squared masses, sites) -> FIT_SUMS numbers of every one of the sites and species."""
+
+FIT_SUMS = 21
+"""ln Z, f, f E, f p (3), g, g E, g E^2, g E p (3), g p (3), g p p (xx, yy, zz, xy, xz, yz), summed
+over the nodes, with g = f (1 + eta f)."""
+FARTHEST = 600.0
+DILUTE = 30.0
+PAIRS = ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))
+MOST_STEPS = 100
+MOST_HALVINGS = 40
+
+
+def thermal_terms(x, eta):
+    """ln Z, f and f (1 + eta f) of one state with exponent x; negative f: outside the domain."""
+    if x > FARTHEST:
+        return 0.0, 0.0, 0.0
+    if x < -FARTHEST or (eta > 0.0 and x <= 0.0):
+        return 0.0, -1.0, 0.0
+    small = exp(-x)
+    f = small / (1.0 - eta * small)
+    return (-eta * log1p(-eta * small) if eta != 0.0 else small), f, f * (1.0 + eta * f)
+
+
+terms = build([thermal_terms], scalar).thermal_terms
+
+
+@kernel
+def fit_sums(theta, squares, which, momenta, statistics, first, last, sums):
+    """Sums over the nodes at the sites which[first] to which[last]; ln Z is inf outside."""
+    for row in range(first, last):
+        site = which[row]
+        beta, bx, by, bz = theta[row, 0], theta[row, 1], theta[row, 2], theta[row, 3]
+        for a in range(statistics.size):
+            s = np.zeros(FIT_SUMS)
+            if theta[row, 4 + a] == -np.inf:
+                sums[row, a] = s
+                continue
+            for i in range(momenta.shape[1]):
+                px, py, pz = momenta[0, i], momenta[1, i], momenta[2, i]
+                e = sqrt(px * px + py * py + pz * pz + squares[site, a])
+                x = beta * e - bx * px - by * py - bz * pz - theta[row, 4 + a]
+                value, f, g = terms(x, statistics[a])
+                if f < 0.0:
+                    s[0] = np.inf
+                    break
+                s[0] += value
+                s[1] += f
+                s[2] += f * e
+                s[3] += f * px
+                s[4] += f * py
+                s[5] += f * pz
+                s[6] += g
+                s[7] += g * e
+                s[8] += g * e * e
+                s[9] += g * e * px
+                s[10] += g * e * py
+                s[11] += g * e * pz
+                s[12] += g * px
+                s[13] += g * py
+                s[14] += g * pz
+                s[15] += g * px * px
+                s[16] += g * py * py
+                s[17] += g * pz * pz
+                s[18] += g * px * py
+                s[19] += g * px * pz
+                s[20] += g * py * pz
+            sums[row, a] = s
+
+
+class Fits:
+    """Thermal states that match the sites of a run; each record starts from the last."""
+
+    def __init__(self, grid: PhaseSpace, model: Model, sums: Sums):
+        self._grid, self._model, self._sums = grid, model, sums
+        self._theta = np.full((grid.sites, 4 + len(model.species)), np.nan)
+
+    def match(
+        self, numbers: Array, momentum: Array, energy: Array, squares: Array
+    ) -> tuple[Array, Array, Array]:
+        """T (sites), mu (sites, species) [GeV] and velocity (sites, 3); NaN where there is none.
+
+        numbers (sites, species) [fm^-3], momentum (sites, 3) and energy [GeV fm^-3]; squared
+        masses (sites, species and screenings) [GeV^2].
+        """
+        target = np.column_stack([-energy, momentum, numbers]) / self._grid.measure
+        there = numbers > 1e-12 * numbers.sum(axis=1, keepdims=True)
+        axes = np.array([n > 1 for n in self._grid.momentum_cells])
+        used = np.column_stack([np.ones(len(target), bool), np.tile(axes, (len(target), 1)), there])
+        theta = np.where(used, self._theta, 0.0)
+        cold = ~np.isfinite(theta).all(axis=1)
+        theta[:, 4:][~there] = -np.inf
+        filled = there.any(axis=1) & (energy > 0)
+        self._start_cold(theta, target, squares, np.flatnonzero(cold & filled), there)
+        found = self._newton(theta, target, used, squares, filled)
+        missed = filled & np.isnan(found[:, 0]) & ~cold  # the last record was no help
+        if missed.any():
+            self._start_cold(theta, target, squares, np.flatnonzero(missed), there)
+            again = self._newton(theta, target, used, squares, missed)
+            found[missed] = again[missed]
+        self._theta = found
+        return self._parameters(found, there)
+
+    def _parameters(self, theta: Array, there: NDArray[np.bool_]) -> tuple[Array, Array, Array]:
+        """T, mu and velocity from theta = (gamma/T, gamma v/T, mu/T)."""
+        with np.errstate(invalid="ignore", divide="ignore"):
+            beta, velocity = theta[:, 0], theta[:, 1:4] / theta[:, :1]
+            speed2 = (velocity**2).sum(axis=1)
+            fluid = (beta > 0) & (speed2 < 1)
+            temperature = np.where(fluid, 1 / (beta * np.sqrt(1 - speed2)), np.nan)
+        mu = np.where(there & fluid[:, None], theta[:, 4:] * temperature[:, None], np.nan)
+        return temperature, mu, np.where(fluid[:, None], velocity, np.nan)
+
+    def _start_cold(
+        self,
+        theta: Array,
+        target: Array,
+        squares: Array,
+        which: NDArray[np.int64],
+        there: NDArray[np.bool_],
+    ) -> None:
+        """A dilute gas at rest: the alpha for which Boltzmann has the numbers."""
+        if not len(which):
+            return
+        number = target[which, 4:]
+        theta[which] = 0.0
+        theta[which, 0] = 3.0 * number.sum(axis=1) / -target[which, 0]
+        theta[which, 4:] = np.where(there[which], -DILUTE, -np.inf)
+        weight = self._model.degeneracy * self._sums(theta[which], squares, which)[:, :, 1]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            alpha = np.log(number / weight) - DILUTE
+        m2 = squares[which, : len(self._model.species)]
+        least = np.sqrt(m2 + self._grid.momentum_squared.min())
+        highest = 0.9 * theta[which, :1] * least - 1e-3
+        theta[which, 4:] = np.where(there[which], np.minimum(alpha, highest), -np.inf)
+
+    def _evaluate(
+        self, theta: Array, squares: Array, which: NDArray[np.int64]
+    ) -> tuple[Array, Array, Array]:
+        """ln Z, its gradient and its Hessian in theta, of some sites."""
+        sums = self._sums(theta, squares, which) * self._model.degeneracy[:, None]
+        n, kinds = len(which), sums.shape[1]
+        value = sums[:, :, 0].sum(axis=1)
+        gradient = np.zeros((n, 4 + kinds))
+        gradient[:, 0] = -sums[:, :, 2].sum(axis=1)
+        gradient[:, 1:4] = sums[:, :, 3:6].sum(axis=1)
+        gradient[:, 4:] = sums[:, :, 1]
+        hessian = np.zeros((n, 4 + kinds, 4 + kinds))
+        hessian[:, 0, 0] = sums[:, :, 8].sum(axis=1)
+        hessian[:, 0, 1:4] = -sums[:, :, 9:12].sum(axis=1)
+        for k, (i, j) in enumerate(PAIRS):
+            hessian[:, 1 + i, 1 + j] = hessian[:, 1 + j, 1 + i] = sums[:, :, 15 + k].sum(axis=1)
+        species = np.arange(4, 4 + kinds)
+        hessian[:, 0, 4:] = -sums[:, :, 7]
+        hessian[:, 1:4, 4:] = np.moveaxis(sums[:, :, 12:15], 1, 2)
+        hessian[:, species, species] = sums[:, :, 6]
+        hessian[:, 1:, 0] = hessian[:, 0, 1:]
+        hessian[:, 4:, 1:4] = np.moveaxis(hessian[:, 1:4, 4:], 1, 2)
+        return value, gradient, hessian
+
+    def _newton(
+        self,
+        theta: Array,
+        target: Array,
+        used: NDArray[np.bool_],
+        squares: Array,
+        wanted: NDArray[np.bool_],
+    ) -> Array:
+        """Theta where ln Z - theta.target is least, at the sites wanted; NaN where it fails."""
+        result = np.full_like(theta, np.nan)
+        which = np.flatnonzero(wanted)
+        now, goal, mask = theta[which], target[which], used[which]
+        value, gradient, hessian = self._evaluate(now, squares, which)
+        for _ in range(MOST_STEPS):
+            step, decrement = _newton_step(gradient, hessian, goal, mask)
+            finite = np.where(mask, now, 0.0)
+            scale = np.abs(finite * goal).sum(axis=1)
+            sound = np.isfinite(value) & np.isfinite(decrement) & (decrement >= 0)
+            close = sound & (decrement <= 1e-20 * scale)
+            result[which[close]] = (now + step)[close]
+            keep = sound & ~close
+            which, now, goal, mask = which[keep], now[keep], goal[keep], mask[keep]
+            if not len(which):
+                break
+            state = (now, value[keep], step[keep], decrement[keep], scale[keep], goal)
+            now, value, gradient, hessian, found = self._search(squares, which, *state)
+            which, goal, mask = which[found], goal[found], mask[found]
+            now, value, gradient, hessian = (v[found] for v in (now, value, gradient, hessian))
+            if not len(which):
+                break
+        return result
+
+    def _search(self, squares, which, now, value, step, decrement, scale, goal):
+        """As far along the steps as the convex function keeps falling; whether that worked."""
+        n = len(which)
+        length, found = np.ones(n), np.zeros(n, bool)
+        new, new_value = now.copy(), np.full(n, np.inf)
+        gradient = np.zeros((n, now.shape[1]))
+        hessian = np.zeros((n, now.shape[1], now.shape[1]))
+        todo = np.arange(n)
+        for _ in range(MOST_HALVINGS):
+            trial = now[todo] + length[todo, None] * step[todo]
+            values, slopes, bends = self._evaluate(trial, squares, which[todo])
+            linear = length[todo] * (step[todo] * goal[todo]).sum(axis=1)
+            gain = (values - value[todo]) - linear
+            fine = gain <= -0.1 * length[todo] * decrement[todo]
+            fine |= decrement[todo] <= 1e-15 * scale[todo]  # rounding hides the gain
+            fine &= np.isfinite(values)
+            done = todo[fine]
+            new[done], new_value[done] = trial[fine], values[fine]
+            gradient[done], hessian[done], found[done] = slopes[fine], bends[fine], True
+            todo = todo[~fine]
+            if not len(todo):
+                break
+            length[todo] *= 0.5
+        return new, new_value, gradient, hessian, found
+
+
+def _newton_step(
+    gradient: Array, hessian: Array, goal: Array, used: NDArray[np.bool_]
+) -> tuple[Array, Array]:
+    """Newton's step in the unknowns that are used, and how much it promises."""
+    slope = np.where(used, goal - gradient, 0.0)
+    both = used[:, :, None] & used[:, None, :]
+    diagonal = np.einsum("nii->ni", hessian)
+    size = np.sqrt(np.where(used & (diagonal > 0), diagonal, 1.0))
+    matrix = np.where(both, hessian / (size[:, :, None] * size[:, None, :]), 0.0)
+    matrix += np.where(used, 1e-14, 1.0)[:, :, None] * np.eye(used.shape[1])
+    bad = ~np.isfinite(matrix).all(axis=(1, 2))
+    matrix[bad] = np.eye(used.shape[1])
+    step = np.linalg.solve(matrix, (slope / size)[:, :, None])[:, :, 0] / size
+    decrement = np.where(bad, np.nan, (slope * step).sum(axis=1))
+    return step, decrement

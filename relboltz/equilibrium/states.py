@@ -1,0 +1,498 @@
+"""Equilibrium on the nodes: local and final states, condensates, the edge of the box.
+
+Every state solved for maximises the entropy of the nodes at given conserved quantities. Its
+dual is a convex function of (1/T, v/T, mu/T), so one damped Newton iteration serves them all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..grid import PhaseSpace
+from ..masses import coupling_integrals, kinetic_energy, masses, total_energy
+from ..model import Model
+from ..units import HBARC
+from .gas import Gas, cold_start, gas_on, nodes, nodes_by_energy, occupation, refine, resolved
+
+__all__ = [
+    "Equilibrium",
+    "coupling_integrals",
+    "edge_loss",
+    "kinetic_energy",
+    "local",
+    "masses",
+    "predict",
+    "temperature_without_number",
+    "thermal",
+    "total_energy",
+]
+
+Array = NDArray[np.float64]
+
+NO_FLOW = 1e-13
+"""|P_i| / E below which a component of the momentum counts as exactly 0."""
+MODE_WEIGHT = 1e-8
+"""States of a condensate's mode, in units of the number of particles: mu stays that close to m."""
+LEAST_CONDENSATE = 1e-4
+"""Condensate fractions below this are set to 0: it is what MODE_WEIGHT leaves undecided."""
+
+
+@dataclass(frozen=True)
+class Equilibrium:
+    """An equilibrium state: f = 1/(exp((u.p - mu)/T) - eta) with u.p = gamma (E - v.p).
+
+    Everything is NaN if there is no such state with T > 0; chemical_potential is NaN for empty
+    species.
+    """
+
+    temperature: float  # [GeV]
+    chemical_potential: Array  # (species) [GeV]
+    velocity: Array  # (3)
+    mass_squared: Array  # (species) [GeV^2]
+    condensate_fraction: float  # of all particles; NaN if it could not be decided
+    f: Array  # (species, size), without the condensate
+    found: bool
+
+
+def nowhere(grid: PhaseSpace, model: Model) -> Equilibrium:
+    """The answer if no state exists."""
+    n = len(model.species)
+    nan = np.full(n, np.nan)
+    f = np.full((n, grid.size), np.nan)
+    return Equilibrium(np.nan, nan, np.full(3, np.nan), nan.copy(), np.nan, f, False)
+
+
+def thermal(
+    grid: PhaseSpace,
+    model: Model,
+    temperature: float,
+    chemical_potential: Array,
+    velocity: Array,
+    mass_squared: Array,
+) -> Array:
+    """f = 1/(exp((u.p - mu)/T) - eta) at the nodes, shape (species, size).
+
+    u.p = gamma (E - v.p) is the energy in the fluid, so T and mu [GeV] are those of its rest frame.
+    A species whose mu is NaN is empty. Bosons need mu <= the least u.p of the nodes; a node where
+    they are equal, so that f diverges, gets the average over its cell.
+    """
+    mu = np.broadcast_to(np.asarray(chemical_potential, float), (len(model.species),))
+    velocity = np.asarray(velocity, float)
+    f = np.zeros((len(model.species), grid.size))
+    gamma = 1 / np.sqrt(1 - velocity @ velocity)
+    drift = velocity @ grid.momenta
+    for a, (m2, eta) in enumerate(zip(mass_squared, model.statistics, strict=True)):
+        if np.isnan(mu[a]):
+            continue
+        f[a] = occupation((gamma * (grid.energies(m2) - drift) - mu[a]) / temperature, eta)
+        for i in np.flatnonzero(np.isinf(f[a])):
+            centre = grid.momenta[:, i]
+            cells, average = _soft_cells(grid, centre, temperature, mu[a], velocity, m2, eta)
+            f[a, i] = average[cells == i][0]
+    return f
+
+
+def _soft_cells(
+    grid: PhaseSpace,
+    centre: Array,
+    temperature: float,
+    mu: float,
+    velocity: Array,
+    m2: float,
+    eta: int,
+) -> tuple[NDArray[np.int64], Array]:
+    """The cells around a singular momentum [GeV] and the averages of f over them."""
+    cell, points, share = refine(grid, centre)
+    gamma = 1 / np.sqrt(1 - velocity @ velocity)
+    energy = gamma * (np.sqrt((points**2).sum(axis=0) + m2) - velocity @ points)
+    cells, group = np.unique(cell, return_inverse=True)
+    f = occupation((energy - mu) / temperature, eta)
+    return cells, np.bincount(group, share * f).astype(float)
+
+
+def _state(
+    grid: PhaseSpace,
+    model: Model,
+    beta: float,
+    potentials: tuple[NDArray[np.intp], Array],
+    velocity: Array,
+    mass_squared: Array,
+) -> Equilibrium:
+    """The state with these parameters; potentials: species present and their mu/T.
+
+    beta is what multiplies E in the frame of the grid: gamma/T.
+    """
+    if not beta > 0 or not velocity @ velocity < 1:
+        return nowhere(grid, model)  # hotter than any T, as only a box allows: not a gas
+    temperature, mu = _parameters(model, beta, potentials, velocity)
+    f = thermal(grid, model, temperature, mu, velocity, mass_squared)
+    return Equilibrium(temperature, mu, velocity, np.array(mass_squared), 0.0, f, True)
+
+
+def _parameters(
+    model: Model, beta: float, potentials: tuple[NDArray[np.intp], Array], velocity: Array
+) -> tuple[float, Array]:
+    """T and mu [GeV]; NaN for species that are not present."""
+    temperature = float(1 / (beta * np.sqrt(1 - velocity @ velocity)))
+    mu = np.full(len(model.species), np.nan)
+    mu[potentials[0]] = temperature * potentials[1]
+    return temperature, mu
+
+
+def _velocity(theta: Array, flowing: NDArray[np.bool_]) -> Array:
+    """v (3) from beta v of the flowing axes."""
+    velocity = np.zeros(3)
+    velocity[flowing] = theta[1 : 1 + flowing.sum()] / theta[0]
+    return velocity
+
+
+# --- states -------------------------------------------------------------------------------------
+
+
+def local(
+    grid: PhaseSpace,
+    model: Model,
+    f: Array,
+    mass_squared: Array,
+    start: Equilibrium | None = None,
+) -> Equilibrium:
+    """The thermal state with the same number of each species, momentum and kinetic energy as f.
+
+    Masses are frozen and no condensate is split off. ``start``: the state of a similar f.
+    """
+    sums = model.degeneracy * f.sum(axis=1) * grid.measure
+    energy = kinetic_energy(grid, model, f, mass_squared)
+    momentum = grid.momenta @ (model.degeneracy @ f) * grid.measure
+    state = matching(grid, model, sums, momentum, energy, mass_squared, start)
+    if not state.found:
+        return nowhere(grid, model)
+    f = thermal(
+        grid, model, state.temperature, state.chemical_potential, state.velocity, mass_squared
+    )
+    return replace(state, f=f)
+
+
+def matching(
+    grid: PhaseSpace,
+    model: Model,
+    numbers: Array,
+    momentum: Array,
+    energy: float,
+    mass_squared: Array,
+    start: Equilibrium | None = None,
+) -> Equilibrium:
+    """The parameters of the thermal state with these densities; its ``f`` is left empty.
+
+    numbers [fm^-3] by species, momentum and kinetic energy [GeV fm^-3]; masses are frozen.
+    """
+    nothing = np.empty((len(model.species), 0))
+    none = replace(nowhere(grid, model), f=nothing)
+    present = np.flatnonzero(numbers > 0)
+    if len(present) == 0 or not np.isfinite(numbers).all():
+        return none
+    flowing = abs(momentum) > NO_FLOW * energy
+    points = nodes(grid) if flowing.any() else nodes_by_energy(grid)
+    gas = gas_on(points, model, (present, np.eye(len(present))), flowing)
+    m2 = np.asarray(mass_squared, float)[present]
+    target = np.array([energy, *-momentum[flowing], *-numbers[present]])
+    theta = None
+    if start is not None and np.isfinite(start.chemical_potential[present]).all():
+        beta = 1 / (start.temperature * np.sqrt(1 - start.velocity @ start.velocity))
+        alpha = start.chemical_potential[present] / start.temperature
+        guess = np.array([beta, *beta * start.velocity[flowing], *alpha])
+        theta = gas.newton(m2, target, guess)
+    if theta is None:
+        theta = gas.newton(m2, target, cold_start(gas, numbers.sum(), energy))
+    if theta is None:
+        return none
+    velocity = _velocity(theta, flowing)
+    if not theta[0] > 0 or not velocity @ velocity < 1:
+        return none  # hotter than any T, as only a box allows: not a gas
+    temperature, mu = _parameters(model, theta[0], (present, gas.potentials(theta)), velocity)
+    return Equilibrium(temperature, mu, velocity, np.array(mass_squared), 0.0, nothing, True)
+
+
+def reachable(model: Model, numbers: Array) -> tuple[NDArray[np.intp], Array]:
+    """Species that are there or can be produced, and a basis of the charges they conserve.
+
+    A process runs once both species of one side are there; processes that never run conserve
+    more than the model's charges, so the null space of the others completes the basis.
+    """
+    there = np.asarray(numbers) > 0
+    sides = [[model.index(leg) for leg in p.legs] for p in model.processes]
+    for _ in model.species:
+        for a, b, c, d in sides:
+            if (there[a] and there[b]) or (there[c] and there[d]):
+                there[[a, b, c, d]] = True
+    present = np.flatnonzero(there)
+    running = np.array([there[legs].all() for legs in sides], dtype=bool)
+    table = model.stoichiometry[running][:, present].astype(float)
+    _, values, rows = np.linalg.svd(np.vstack([table, np.zeros((1, len(present)))]))
+    rank = int((values > 1e-9 * max(1.0, values.max(initial=0))).sum())
+    named = np.array(list(model.conserved.values()), dtype=float)[:, present]
+    basis = np.zeros((0, len(present)))
+    for vector in np.vstack([named, rows[rank:]]):
+        if np.linalg.matrix_rank(np.vstack([basis, vector]), tol=1e-6) > len(basis):
+            basis = np.vstack([basis, vector])
+    return present, basis
+
+
+@dataclass(frozen=True)
+class Conserved:
+    """What the final state must have, for the species present."""
+
+    present: NDArray[np.intp]
+    charges: Array  # (charges, present)
+    densities: Array  # (charges) [fm^-3]
+    momentum: Array  # (3) [GeV fm^-3]
+    energy: float  # total [GeV fm^-3]
+    number: float  # [fm^-3], an estimate if not conserved
+
+    @property
+    def flowing(self) -> NDArray[np.bool_]:
+        return abs(self.momentum) > NO_FLOW * abs(self.energy)
+
+    def solve(self, at_rest: float, model: Model, gas: Gas, y: Array, drift: Array, start):
+        """theta and Y (species) of the gas with the masses that y [GeV^2] gives, or None.
+
+        Total energy at fixed f is stationary in the masses, so E_total + y.K.y/4 is the energy
+        of the particles also while y is a little off.
+        """
+        m2 = model.mass_squared(y)[self.present]
+        if (m2 < 0).any():
+            return None
+        energy = self.energy + 0.25 * y @ model.mass_coupling @ y / HBARC**3
+        energy -= drift @ self.momentum
+        sought = self.flowing if len(gas.momenta) else np.zeros(3, dtype=bool)
+        target = np.array([energy, *-self.momentum[sought], *-self.densities])
+        theta = None if start is None else gas.newton(m2, target, start)
+        if theta is None:
+            theta = gas.newton(m2, target, cold_start(gas, self.number, self.energy))
+        if theta is None:
+            return None
+        new = np.zeros_like(y)
+        if model.mass_coupling.any():
+            new[self.present] = gas.coupling_integrals(m2, theta, at_rest)
+        return theta, new
+
+
+def fixed_point(image: Callable, z: Array, positive: int, tolerance: float):
+    """What image(z) -> (z', result) gives where z' = z, or None; Anderson's acceleration.
+
+    image(z) may be None (masses too heavy for the energy): then back towards the last good z.
+    The first ``positive`` entries of z stay positive. Where rounding or the mesh hides the
+    tolerance, the best of several tries that do not improve is taken.
+    """
+    good, failures, best, stale = np.zeros_like(z), 0, (np.inf, None), 0
+    tried: list[Array] = []
+    missed: list[Array] = []
+    while failures <= 12 and stale <= 12:
+        answer = image(z)
+        if answer is None:
+            if (z == good).all():
+                break
+            z, tried, missed, failures = 0.5 * (z + good), [], [], failures + 1
+            continue
+        new, result = answer
+        miss = abs(new - z).max() / max(abs(new).max(), 1e-300)
+        if miss <= tolerance:
+            return result
+        best, stale = ((miss, result), 0) if miss < 0.5 * best[0] else (best, stale + 1)
+        good, tried, missed = z, [*tried[-5:], z], [*missed[-5:], new - z]
+        z = _anderson(tried, missed)
+        z[:positive] = np.maximum(z[:positive], 0.1 * good[:positive])
+    return best[1] if best[0] <= 1e-5 else None
+
+
+def self_consistent(
+    at_rest: float, model: Model, given: Conserved, gas: Gas, y: Array, tolerance: float = 1e-13
+):
+    """theta and Y of the state whose masses are those of its own Y, or None."""
+    theta = None
+
+    def image(y):
+        nonlocal theta
+        solved = given.solve(at_rest, model, gas, y, np.zeros(3), theta)
+        if solved is None:
+            return None
+        theta = solved[0]
+        return solved[1], solved
+
+    return fixed_point(image, y if model.mass_coupling.any() else 0 * y, len(y), tolerance)
+
+
+def _anderson(tried: list[Array], missed: list[Array]) -> Array:
+    """The next point of a fixed-point iteration from its last points and residuals."""
+    x, r = np.array(tried), np.array(missed)
+    dx, dr = np.diff(x, axis=0).T, np.diff(r, axis=0).T
+    if dr.shape[1] == 0:
+        return x[-1] + 0.5 * r[-1]
+    mix = np.linalg.lstsq(dr, r[-1], rcond=1e-10)[0]
+    return x[-1] + r[-1] - (dx + dr) @ mix
+
+
+def predict(
+    grid: PhaseSpace, model: Model, numbers: Array, momentum: Array, energy_total: float
+) -> Equilibrium:
+    """The final state of a run: equilibrium with the same charges, momentum and total energy.
+
+    Parameters
+    ----------
+    numbers : density of each species at the start [fm^-3]; only their charges survive
+    momentum : total momentum density (3) [GeV fm^-3]
+    energy_total : with the mean field, see ``total_energy`` [GeV fm^-3]
+    """
+    numbers, momentum = np.asarray(numbers, float), np.asarray(momentum, float)
+    number = numbers.sum()
+    if not (number > 0 and energy_total > 0):
+        return nowhere(grid, model)
+    present, charges = reachable(model, numbers)
+    densities = charges @ numbers[present]
+    given = Conserved(present, charges, densities, momentum, float(energy_total), number)
+    gas = gas_on(nodes(grid), model, (present, charges), given.flowing)
+    y = np.zeros(len(model.species))
+    share = model.degeneracy[present] / model.degeneracy[present].sum()
+    y[present] = 0.5 * share * number**2 / energy_total * HBARC**3
+    solved = self_consistent(grid.rest_inverse_energy, model, given, gas, y)
+    if solved is None:
+        return nowhere(grid, model)
+    theta, y = solved
+    velocity, potentials = _velocity(theta, given.flowing), (present, gas.potentials(theta))
+    state = _state(grid, model, theta[0], potentials, velocity, model.mass_squared(y))
+    boson = _softest_boson(model, state)
+    if boson is None or not _crowded(grid, model, state, boson, number):
+        return state
+    return _with_condensate(grid, model, given, state, boson, y) or state
+
+
+def _softest_boson(model: Model, state: Equilibrium) -> int | None:
+    """The boson whose mu is closest to m, the least energy in the fluid."""
+    if not state.found:
+        return None
+    gap = np.sqrt(state.mass_squared) - state.chemical_potential
+    gap[(model.statistics != 1) | np.isnan(gap)] = np.inf
+    return int(gap.argmin()) if np.isfinite(gap.min()) else None
+
+
+def _crowded(grid: PhaseSpace, model: Model, state: Equilibrium, boson: int, number: float) -> bool:
+    """Whether mu is past m, or below it only because one node holds a good part of all."""
+    if state.chemical_potential[boson] >= np.sqrt(state.mass_squared[boson]):
+        return True
+    most = model.degeneracy[boson] * state.f[boson].max() * grid.measure
+    return bool(most > 1e-3 * number)
+
+
+def _with_condensate(
+    grid: PhaseSpace, model: Model, given: Conserved, state: Equilibrium, boson: int, y: Array
+) -> Equilibrium | None:
+    """The state with mu = m and a condensate; None if it needs none, NaN if undecided.
+
+    Soft cells count with their averages, so that what they can hold does not depend on where
+    the nodes lie; the surplus goes into one state per boson at rest in the fluid. The velocity
+    is iterated with the masses: the singular momentum stays put while the rest is solved.
+    """
+    n, present, flowing = len(y), given.present, given.flowing
+    start = None
+
+    def image(z):
+        nonlocal start
+        y, velocity = z[:n], np.zeros(3)
+        velocity[flowing] = z[n:]
+        m2 = model.mass_squared(y)
+        if velocity @ velocity >= 1 or m2[boson] < 0:
+            return None
+        points = resolved(grid, _soft_point(velocity, m2[boson]))
+        mode = MODE_WEIGHT * given.number
+        gas = gas_on(points, model, (present, given.charges), velocity=velocity, mode=mode)
+        solved = given.solve(grid.rest_inverse_energy, model, gas, y, velocity, start)
+        if solved is None:
+            return None
+        start, new = solved
+        condensed = gas.condensed(m2[present], start)
+        missing = np.zeros(0)
+        if flowing.any():
+            density = (gas.degeneracy @ gas.occupations(m2[present], start)) * gas.weight
+            rest = np.sqrt(m2[present]) @ condensed * gas.gamma * velocity
+            missing = (given.momentum - points[0] @ density - rest)[flowing] / given.energy
+        return np.concatenate([new, z[n:] + 0.75 * missing]), (gas, start, m2, velocity, condensed)
+
+    z = np.concatenate([y if model.mass_coupling.any() else 0 * y, state.velocity[flowing]])
+    found = fixed_point(image, z, n, 1e-6 if flowing.any() else 1e-9)
+    if found is None:
+        return replace(state, condensate_fraction=np.nan)
+    gas, theta, m2, velocity, condensed = found
+    fraction = condensed.sum() / given.number
+    if fraction < LEAST_CONDENSATE:
+        return None
+    potentials = (present, gas.potentials(theta))
+    state = _state(grid, model, theta[0], potentials, velocity, m2)
+    centre, mu = _soft_point(velocity, m2[boson]), state.chemical_potential
+    for a in present:
+        cells, average = _soft_cells(
+            grid, centre, state.temperature, mu[a], velocity, m2[a], model.statistics[a]
+        )
+        state.f[a, cells] = average
+    return replace(state, condensate_fraction=float(fraction))
+
+
+def _soft_point(velocity: Array, m2: float) -> Array:
+    """gamma m v: the momentum of a particle at rest in the fluid [GeV]."""
+    return np.sqrt(m2 / (1 - velocity @ velocity)) * velocity
+
+
+def temperature_without_number(model: Model, energy_total: float) -> float:
+    """T [GeV] of the same total energy [GeV fm^-3] at rest if all mu were 0; NaN if none.
+
+    In unlimited momentum space: on a lattice that reaches 14 T and more.
+    """
+    present, none = np.arange(len(model.species)), np.zeros(0)
+    if not energy_total > 0:
+        return np.nan
+    temperature = (30 * energy_total * HBARC**3 / (np.pi**2 * model.degeneracy.sum())) ** 0.25
+    charges = np.zeros((0, len(present)))
+    massless = (model.statistics == 1) & (model.mass_squared(np.ones(len(present))) == 0)
+    for _ in range(2):  # the first only finds how far the lattice must reach
+        heaviest = np.sqrt(model.constant_mass_squared.max())
+        grid = PhaseSpace(48, 14 * temperature + np.sqrt(28 * temperature * heaviest))
+        number = energy_total / (3 * temperature)
+        given = Conserved(present, charges, none, np.zeros(3), float(energy_total), number)
+        # a massless boson at mu = 0 has a singular f at p = 0
+        points = resolved(grid, np.zeros(3)) if massless.any() else nodes(grid)
+        gas = gas_on(points, model, (present, charges))
+        solved = self_consistent(
+            grid.rest_inverse_energy, model, given, gas, model.degeneracy * temperature**2 / 24
+        )
+        if solved is None:
+            return np.nan
+        temperature = float(1 / solved[0][0])
+    return temperature
+
+
+def edge_loss(grid: PhaseSpace, model: Model, equilibrium: Equilibrium) -> float:
+    """Share of the state that would lie outside the box: the larger of number and energy.
+
+    Sums over a lattice of 48^3 nodes that holds the box and the tail; NaN if there is no state. A
+    condensate is left out.
+    """
+    state = equilibrium
+    if not state.found:
+        return np.nan
+    v2 = state.velocity @ state.velocity
+    heaviest = np.sqrt(state.mass_squared.max())
+    reach = 14 * state.temperature + np.sqrt(28 * state.temperature * heaviest)
+    reach *= np.sqrt((1 + np.sqrt(v2)) / (1 - np.sqrt(v2)))
+    ratios = np.array([2, 3, 4, 6, 8, 12, 24])  # faces of the box stay faces of the lattice
+    widths = np.array(grid.momentum_max)
+    ratio = ratios[np.minimum(np.searchsorted(ratios, reach / widths), len(ratios) - 1)]
+    lattice = PhaseSpace(48, widths * ratio)
+    limit = np.where(model.statistics == 1, np.sqrt(state.mass_squared), np.inf)
+    mu = np.minimum(state.chemical_potential, limit)
+    f = thermal(lattice, model, state.temperature, mu, state.velocity, state.mass_squared)
+    outside = (abs(lattice.momenta) > widths[:, None]).any(axis=0)
+    density = model.degeneracy[:, None] * f
+    energy = density * np.array([lattice.energies(m2) for m2 in state.mass_squared])
+    return float(max(q[:, outside].sum() / q.sum() for q in (density, energy)))

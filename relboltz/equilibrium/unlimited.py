@@ -1,0 +1,95 @@
+"""Equilibrium in unlimited momentum space, by radial integrals in the rest frame of the fluid."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+
+from ..model import Model
+from ..units import HBARC
+from .gas import Gas
+from .states import MODE_WEIGHT, NO_FLOW, Array, Conserved, reachable, self_consistent
+
+POINTS = 240
+"""Gauss points of a radial integral: they resolve temperatures down to 1 % of the mean energy."""
+NOWHERE = 1.0
+"""1/E [GeV^-1] of a massless particle at rest: no Gauss point is at rest."""
+
+
+@dataclass(frozen=True)
+class FreeState:
+    """f = 1/(exp((u.p - mu)/T) - eta) of every species, on no grid."""
+
+    temperature: float  # [GeV]
+    chemical_potential: Array  # (species) [GeV]; NaN for empty species
+    velocity: Array  # (3)
+    mass_squared: Array  # (species) [GeV^2]
+    screening2: Array  # of ``Model.screenings`` [GeV^2]
+
+
+def predict(model: Model, numbers: Array, momentum: Array, energy_total: float) -> FreeState | None:
+    """The final state of these conserved quantities, or None if none is found.
+
+    As ``equilibrium.predict`` has it on nodes. For a fluid of velocity v the charges in its rest
+    frame are Q/gamma and its energy is E - v.P; and P = (E + pressure) v gives v.
+
+    numbers [fm^-3] by species, momentum (3) and total energy [GeV fm^-3]
+    """
+    numbers, momentum = np.asarray(numbers, float), np.asarray(momentum, float)
+    number, flow = float(numbers.sum()), float(np.linalg.norm(momentum))
+    if not (number > 0 and energy_total > flow):
+        return None
+    present, charges = reachable(model, numbers)
+    axis, flow = (momentum / flow, flow) if flow > NO_FLOW * energy_total else (momentum, 0.0)
+    p, weight = _radii(energy_total / number)
+    speed, y = 0.0, np.zeros(len(model.species))
+    share = model.degeneracy[present] / model.degeneracy[present].sum()
+    y[present] = 0.5 * share * number**2 / energy_total * HBARC**3
+    for _ in range(200):
+        gamma = 1 / np.sqrt(1 - speed**2)
+        densities = charges @ numbers[present] / gamma
+        energy = energy_total - speed * flow
+        given = Conserved(present, charges, densities, np.zeros(3), energy, number / gamma)
+        gas = Gas(
+            np.zeros((0, len(p))), p * p, 0 * p, weight, model.degeneracy[present],
+            model.statistics[present], charges, mode=MODE_WEIGHT * number,
+        )  # fmt: skip
+        solved = self_consistent(NOWHERE, model, given, gas, y, 1e-9)
+        if solved is None or not solved[0][0] > 0:
+            return None
+        theta, y = solved
+        m2 = model.mass_squared(y)
+        new = flow / (energy_total + _pressure(model, gas, theta, m2, y, present))
+        if abs(new - speed) < 1e-9:
+            break
+        speed = new
+    if not model.mass_coupling.any():  # nobody asked for Y so far
+        y[present] = gas.coupling_integrals(m2[present], theta, NOWHERE)
+    mu = np.full(len(model.species), np.nan)
+    mu[present] = gas.potentials(theta) / theta[0]
+    return FreeState(float(1 / theta[0]), mu, speed * axis, m2, model.screening_squared(y))
+
+
+@cache
+def _gauss() -> tuple[Array, Array]:
+    """Points and weights between 0 and 1."""
+    x, w = np.polynomial.legendre.leggauss(POINTS)
+    return 0.5 * (1 + x), 0.5 * w
+
+
+def _radii(scale: float) -> tuple[Array, Array]:
+    """Radii [GeV] from 0 to infinity, densest at 0, and their weights [fm^-3]."""
+    x, w = _gauss()
+    p = scale * x * x / (1 - x)
+    slope = scale * x * (2 - x) / (1 - x) ** 2
+    return p, 4 * np.pi * p * p * slope * w / (2 * np.pi * HBARC) ** 3
+
+
+def _pressure(model: Model, gas: Gas, theta: Array, m2: Array, y: Array, present) -> float:
+    """Of the particles and of the mean field, in the rest frame [GeV fm^-3]."""
+    inverse = 1 / np.sqrt(gas.momentum_squared + m2[present, None])
+    f = gas.occupations(m2[present], theta)
+    kinetic = gas.degeneracy @ ((f * inverse) @ (gas.weight * gas.momentum_squared)) / 3
+    return float(kinetic + 0.25 * (m2 - model.constant_mass_squared) @ y / HBARC**3)

@@ -1,0 +1,1 @@
+"""One collision event: random numbers, kinematics, landing, what it moves. Scalar functions."""

@@ -1,0 +1,219 @@
+"""One event: what it moves, and which events a model has.
+
+An event moves an amount D of particle number from the two cells of a and b into the two cells of
+c and d (D may be negative). All cells are updated from the same D: the paper's symmetrical
+sampling. With x = ln(f_a f_b F_c F_d) and y = ln(F_a F_b f_c f_d) the net flow is e^x - e^y.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from math import ceil, exp, expm1, log, log1p, log2
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..model import Model
+from ..units import HBARC
+from .elementary import floor
+
+MORE_WORDS = 1 << 20
+"""Marks the channel number when a sample needs more than four random words."""
+LARGEST_ELEMENT = 1e300
+"""A matrix element at or beyond this is not a number."""
+ACCEPTED_FLAW = 1e-9
+"""Negative matrix elements that are rounding: their sum is below this part of the positive ones."""
+SETS = 2
+"""Halves of the events of a step, each an independent estimate of C: see ``stepping``."""
+AHEAD = 2 * SETS
+"""A half alone predicts a whole step: so many times its part of half a step by both."""
+FLOOR = -690.0
+"""Lowest logarithm: f = 0 is taken as e^-690."""
+
+
+def logarithms(f, eta):
+    """ln(f/F) and ln F of one cell."""
+    full = 1.0 + eta * f
+    ln_f = log(f) if f > 1e-299 else FLOOR
+    ln_full = (log1p(eta * f) if full > 1e-299 else FLOOR) if eta != 0.0 else 0.0
+    return ln_f - ln_full, ln_full
+
+
+def exponents(low, high, nodes, full_low, full_high, full_nodes, r):
+    """x and y of an event from sums over its three pairs of cells: ln(f/F), then ln F.
+
+    What lies between the low and the high pair is interpolated geometrically.
+    """
+    full = full_low + r * (full_high - full_low) + full_nodes
+    return low + r * (high - low) + full, nodes + full
+
+
+def flow(x, y):
+    """e^x - e^y without cancellation, and e^x: net and forward flow.
+
+    In equilibrium x = y, so that every single event moves exactly nothing.
+    """
+    d = x - y
+    larger = exp(max(x, y))
+    change = larger * expm1(-abs(d))
+    return (-change, larger) if d > 0.0 else (change, larger + change)
+
+
+def element_flaw(value, clamps):
+    """How far a matrix element is from legal: 0 if it is; -value below 0; huge if undefined.
+
+    clamps : 1 where one below 0 counts as 0 (``Process.built_in``), else 0
+    """
+    if not abs(value) < LARGEST_ELEMENT:
+        return LARGEST_ELEMENT
+    return -value if value < 0.0 and clamps == 0.0 else 0.0
+
+
+def illegal(flaws, legal):
+    """Whether the matrix elements of some events must stop a run.
+
+    flaws, legal : sums over them of ``element_flaw`` and of all |M|^2 > 0. They are a chunk of the
+    CPU, a block of a GPU (the same events), or what is tried before a run.
+    """
+    return not flaws <= ACCEPTED_FLAW * legal
+
+
+def nearest_integer(x):
+    """Round to the nearest whole number, held as a float; exact for |x| < 2^51."""
+    return floor(x + 0.5)
+
+
+def shares(amount, r):
+    """What an event of an integer amount takes from the low and from the high pair.
+
+    Number: the two shares add up to the amount, to the last bit. Energy: r is chosen such that
+    (1 - r) e_low + r e_high is the energy of the two nodes.
+    """
+    from_high = np.int64(nearest_integer(r * amount))
+    return amount - from_high, from_high
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """How events are drawn and landed; the keys of [collisions]."""
+
+    projection: str = "conserving"
+    sampling: str = "cm"
+    symmetrical: bool = True
+    pairs: str = "importance"
+    samples: int = 16
+    seed: int = 1
+
+    def samples_of(self, channel: Channel, nodes: int) -> int:
+        """Samples of a channel in one set of a step."""
+        return max(1, round(self.samples * nodes * channel.share / SETS))
+
+
+@dataclass(frozen=True)
+class Draw:
+    """Identity of a set of events: everything that a redraw needs. Masses in GeV^2."""
+
+    step: int
+    mass_squared: NDArray[np.float64]
+    screening2: NDArray[np.float64]
+    """As ``Model.screening_squared`` has them."""
+    site: int = 0
+    """Number of the space cell among all of the run."""
+
+    @classmethod
+    def of(cls, step: int, squares: NDArray[np.float64], species: int, site: int = 0) -> Draw:
+        """From one row of squared masses: of so many species, then of the screenings."""
+        return cls(step, squares[:species], squares[species:], site)
+
+
+@dataclass(frozen=True)
+class Flows:
+    """What a pass over all events found: per process, in 1/fm of N f summed over the nodes."""
+
+    forward: NDArray[np.float64]
+    backward: NDArray[np.float64]
+    wanted: float
+    """Sum of all events' |net| flows."""
+    refused: float
+    """What limits took of it."""
+    signed: NDArray[np.float64] = field(default_factory=lambda: np.zeros((2, 0)))
+    """Weight of physical collisions drawn with |M|^2 above and, counted as 0, below 0."""
+
+    @property
+    def negative_weight(self) -> NDArray[np.float64]:
+        """What counts as 0 because |M|^2 is below 0, relative to what is above, per process."""
+        if not self.signed.size:
+            return np.zeros(len(self.forward))
+        above, below = self.signed
+        return below / np.maximum(above, 1e-300)
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """C[f] from one draw of events: change of N f of every cell [fm^-1], and its flows."""
+
+    net: NDArray[np.float64]
+    gain: NDArray[np.float64]
+    loss: NDArray[np.float64]
+    flows: Flows
+    null_weight: float
+
+
+GROSS_BITS = 60
+"""Binary digits that a sum of gross rates over all events may have."""
+
+
+def finest_scale(flows: Flows) -> float:
+    """Quanta per unit of N f: as fine as 64-bit sums of these gross rates allow."""
+    legs = 4.0 * float(flows.forward.sum() + flows.backward.sum())
+    return 2.0 ** (GROSS_BITS - ceil(log2(legs))) if legs > 0 else 1.0
+
+
+@dataclass(frozen=True)
+class Channel:
+    """A process seen from one of its sides: two legs on nodes, two legs to be found.
+
+    ``nodes`` are the species of (k3, p) and ``pair`` those of (k1, k2). A reaction that changes
+    species is drawn from both sides, half the samples each. t = (k1 - k3)^2 is the same from
+    either side, so the matrix element never needs to know.
+    """
+
+    process: int
+    nodes: tuple[int, int]
+    pair: tuple[int, int]
+    share: float
+    """Fraction of the process's samples that this channel gets."""
+    factor: float
+    """Multiplicity w of the process, times what this channel stands for."""
+    forward: bool
+    """Whether (k3, p) are the products of the reaction as written."""
+    only_p: bool = False
+    """Deposit on the leg p alone: sampling without symmetry."""
+
+    def weight(self, cell_volume: float, samples: int) -> float:
+        """Common weight of its events: w d^3p / ((2 pi)^3 4 samples hbar c).
+
+        samples : of all sets together, so that the sum over all events is C
+        """
+        return self.factor * cell_volume / ((2 * np.pi) ** 3 * 4 * samples * HBARC)
+
+
+def channels(model: Model, symmetrical: bool = True) -> list[Channel]:
+    """All channels of a model, in the order of its processes."""
+    result = []
+    for index, process in enumerate(model.processes):
+        a, b, c, d = (model.index(leg) for leg in process.legs)
+        w = process.multiplicity
+        if symmetrical and process.elastic:
+            result.append(Channel(index, (c, d), (a, b), 1.0, w, True))
+        elif symmetrical:
+            result.append(Channel(index, (c, d), (a, b), 0.5, w / 2, True))
+            result.append(Channel(index, (a, b), (c, d), 0.5, w / 2, False))
+        else:  # every leg in turn plays p; equal legs share one channel
+            sides = [((c, d), (a, b)), ((d, c), (b, a)), ((a, b), (c, d)), ((b, a), (d, c))]
+            distinct = list(dict.fromkeys(sides))
+            for nodes, pair in distinct:
+                count = sides.count((nodes, pair))
+                forward = (nodes, pair) in sides[:2]
+                result.append(Channel(index, nodes, pair, 1.0, w * count, forward, only_p=True))
+    return result

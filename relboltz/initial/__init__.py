@@ -1,0 +1,43 @@
+"""Initial states: shapes of f, one for each species or group, and f on the nodes."""
+
+from .start import (
+    SHAPES,
+    FromFile,
+    FromFunction,
+    NodeValues,
+    Shape,
+    Start,
+    evaluate,
+    extent,
+    file_grid,
+    from_file,
+    from_function,
+    gaussian,
+    gradient,
+    load_function,
+    random,
+    starting_states,
+    step,
+    thermal,
+)
+
+__all__ = [
+    "SHAPES",
+    "FromFile",
+    "FromFunction",
+    "NodeValues",
+    "Shape",
+    "Start",
+    "evaluate",
+    "extent",
+    "file_grid",
+    "from_file",
+    "from_function",
+    "gaussian",
+    "gradient",
+    "load_function",
+    "random",
+    "starting_states",
+    "step",
+    "thermal",
+]

@@ -1,0 +1,284 @@
+"""Initial states: from shapes, one for each species or group, to f on the nodes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import InputError
+from ..grid import PhaseSpace
+from ..model import Model
+from .shapes import (
+    SHAPES,
+    FromFile,
+    FromFunction,
+    Gaussian,
+    Gradient,
+    NodeValues,
+    Random,
+    Shape,
+    Step,
+    Thermal,
+    file_grid,
+    load_function,
+    place,
+)
+
+__all__ = [
+    "SHAPES",
+    "FromFile",
+    "FromFunction",
+    "NodeValues",
+    "Shape",
+    "Start",
+    "evaluate",
+    "extent",
+    "file_grid",
+    "from_file",
+    "from_function",
+    "gaussian",
+    "gradient",
+    "load_function",
+    "random",
+    "starting_states",
+    "step",
+    "thermal",
+]
+
+Array = NDArray[np.float64]
+
+step, thermal, gaussian, random, gradient = Step, Thermal, Gaussian, Random, Gradient
+from_file, from_function = FromFile, FromFunction
+
+MARGIN = 1e-10
+"""Relative distance that the iterated mass of a boson keeps from its chemical potential."""
+
+
+@contextmanager
+def _named(name: str) -> Iterator[None]:
+    """Lets the errors of a shape begin with its place in the configuration."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError(f"initial.{name}.{error}") from error
+
+
+def _assign(initial: Mapping[str, Shape], model: Model) -> dict[int, tuple[str, Shape]]:
+    """Name and shape of each species that has one; a species overrides its group."""
+    result: dict[int, tuple[str, Shape]] = {}
+    for name in sorted(initial, key=lambda name: name in model.names):
+        shape = initial[name]
+        if not isinstance(shape, Shape):
+            raise InputError(
+                f"initial.{name} = {shape!r}: use a shape such as "
+                "relboltz.initial.step(height=0.5, edge=1.5)"
+            )
+        for index in model.indices(name, "initial"):
+            result[index] = (name, shape)
+    if not result:
+        raise InputError("the system is empty: give at least one species an initial state")
+    return result
+
+
+class _State:
+    """f of all species as a function of their masses; equal ones are computed once."""
+
+    def __init__(
+        self, shapes: Mapping[int, tuple[str, Shape]], grid: PhaseSpace, model: Model, site: int
+    ):
+        self.shapes, self.grid, self.model, self.site = shapes, grid, model, site
+
+    def f(self, mass_squared: Array) -> Array:
+        """f (species, size) with these m^2 [GeV^2]."""
+        result = np.zeros((len(self.model.species), self.grid.size))
+        known: dict[Any, Array] = {}
+        for index, (name, shape) in self.shapes.items():
+            species, m2 = self.model.species[index], float(mass_squared[index])
+            isotherm = isinstance(shape, Thermal)
+            identity: Any = (shape, species.statistics, m2) if isotherm else index
+            if identity not in known:
+                with _named(name):
+                    known[identity] = shape.values_at(self.grid, species, m2, self.site)
+            result[index] = known[identity]
+        return result
+
+    def y(self, mass_squared: Array) -> Array:
+        """Y_b = N_b Int d^3p/(2 pi)^3 f_b / E_b [GeV^2]."""
+        from ..equilibrium.states import coupling_integrals
+
+        return coupling_integrals(self.grid, self.model, self.f(mass_squared), mass_squared)
+
+
+def _thermal_masses(state: _State) -> Array:
+    """m^2 [GeV^2] with which the thermal shapes reproduce their own masses.
+
+    f depends on the masses and the masses on f, and near mu = m so strongly that plain iteration
+    diverges: Newton's method on m_a^2 = M_a(Y(m^2)), where Y_b depends on m_b^2 alone.
+    """
+    model, shapes = state.model, state.shapes
+    m2 = model.constant_mass_squared.copy()
+    active = np.asarray(model.mass_coupling.any(axis=1))
+    temperatures = [s.temperature for _, s in shapes.values() if isinstance(s, Thermal)]
+    if not active.any() or not temperatures:
+        return m2
+    floor = np.zeros(len(m2))
+    for index, (_, shape) in shapes.items():
+        if isinstance(shape, Thermal) and active[index]:
+            floor[index] = shape.floor(model.species[index])
+    m2[active] = np.maximum(m2, floor)[active] + 0.1 * max(temperatures) ** 2
+    low = floor * (1 + MARGIN)
+    for _ in range(100):
+        probe = np.where(active, 1e-5 * (m2 - floor), 0.0)
+        y = state.y(m2)
+        slope = (state.y(m2 + probe) - y) / np.where(active, probe, 1.0)
+        residual = m2 - model.mass_squared(y)
+        change = np.linalg.solve(np.eye(len(m2)) - model.mass_coupling * slope, -residual)
+        new = np.where(active, m2 + change, m2)
+        new = np.where(active & (new <= floor), 0.5 * (m2 + floor), new)
+        if (active & (floor > 0) & (new < low)).any():
+            _no_mass(state, m2, int(((new < low) & (floor > 0)).argmax()))
+        moved, m2 = np.abs(new - m2), new
+        if (moved <= 1e-15 * m2).all():
+            break
+    if np.abs(m2 - model.mass_squared(state.y(m2))).max() > 1e-11 * m2.max():
+        raise InputError(
+            "initial: no self-consistent masses were found for the thermal states; choose lower "
+            "chemical potentials or constant masses"
+        )
+    return m2
+
+
+def _no_mass(state: _State, m2: Array, index: int) -> None:
+    name, shape = state.shapes[index]
+    own = math.sqrt(state.model.mass_squared(state.y(m2))[index])
+    raise InputError(
+        f"initial.{name}.chemical_potential = {shape.chemical_potential:g}: must stay below "  # type: ignore[attr-defined]
+        f"m, but the thermal mass of {state.model.names[index]} in this state is at "
+        f"most {own:.6g} GeV; lower it or raise the temperature"
+    )
+
+
+def _check_values(f: Array, state: _State) -> None:
+    for index, (name, _) in state.shapes.items():
+        species, row = state.model.species[index], f[index]
+        lowest, highest = int(row.argmin()), int(row.argmax())  # NaN counts as both
+        rules = [
+            (highest, row[highest] < np.inf, "not a finite number"),
+            (lowest, row[lowest] >= 0, "negative: f must be 0 or positive"),
+        ]
+        if species.statistics == -1:
+            remedy = "above 1: Pauli allows 0 <= f <= 1, choose a lower state"
+            rules.append((highest, row[highest] <= 1, remedy))
+        for node, legal, problem in rules:
+            if not legal:
+                where = ""
+                if state.grid.sites > 1:
+                    x, y, z = state.grid.positions[:, state.site]
+                    where = f" and ({x:.6g}, {y:.6g}, {z:.6g}) fm"
+                raise InputError(
+                    f"initial.{name}: f = {row[node]:.6g} of {species.name} at "
+                    f"{place(state.grid.momenta[:, node])}{where} is {problem}"
+                )
+
+
+def _check_occupied(occupied: bool) -> None:
+    if not occupied:
+        raise InputError(
+            "the system is empty: f = 0 at every node for every species; raise a height, or check "
+            "that the state is not narrower than a cell (sampling = 'cell' sees it)"
+        )
+
+
+def evaluate(initial: Mapping[str, Shape], grid: PhaseSpace, model: Model) -> Array:
+    """f of every species at every node, shape (species, size), checked.
+
+    With more than one space cell: (sites, species, size). Names are species or groups of the
+    model; a species overrides its group, absent ones are empty. Thermal states get the masses that
+    they themselves cause.
+    """
+    shapes = _assign(initial, model)
+    local = [name for name, shape in shapes.values() if shape.is_local(grid)]
+    if grid.sites == 1 and local:
+        raise InputError(
+            f"initial.{local[0]}: depends on the place, and the grid has one space cell; give "
+            "grid.space_cells, or a state that depends on momenta alone"
+        )
+    if grid.sites > 1 and local:
+        f = np.empty((grid.sites, len(model.species), grid.size))
+        for site in range(grid.sites):
+            f[site] = _at_site(_State(shapes, grid, model, site))
+    else:
+        f = _at_site(_State(shapes, grid, model, 0))
+    _check_occupied(bool(f.any()))
+    if grid.sites > 1 and not local:
+        return np.broadcast_to(f, (grid.sites, *f.shape))
+    return f
+
+
+def _at_site(state: _State) -> Array:
+    """f (species, size), legal."""
+    f = state.f(_thermal_masses(state))
+    fermions = state.model.statistics == -1
+    rounded = fermions[:, None] & (f > 1) & (f < 1 + 1e-12)  # an average of ones
+    f[rounded] = 1.0
+    _check_values(f, state)
+    return f
+
+
+def extent(initial: Mapping[str, Shape], model: Model) -> float:
+    """A rough half width [GeV] that contains most of the state: a first guess for the box."""
+    widths = []
+    for name, shape in _assign(initial, model).values():
+        with _named(name):
+            widths.append(shape.extent())
+    return max(widths)
+
+
+Start = Mapping[str, Any] | NDArray[np.float64]
+"""f by species or group: shapes, tables, functions or node values; or one array (species, ...)."""
+
+
+def starting_states(start: Start, model: Model) -> dict[str, Shape]:
+    """Shapes by species or group, from whatever a user may give."""
+    if hasattr(start, "dims") and not isinstance(start, Mapping):  # an xarray.DataArray
+        start = np.asarray(start)
+    if isinstance(start, np.ndarray):
+        if start.size % len(model.species):
+            raise InputError(
+                f"initial: an array of shape {start.shape} does not fit the {len(model.species)} "
+                "species"
+            )
+        first = start.ndim > 1 and len(start) == len(model.species)
+        rows = start if first else start.reshape(len(model.species), -1)
+        return {name: NodeValues(row) for name, row in zip(model.names, rows, strict=True)}
+    if not isinstance(start, Mapping):
+        raise InputError(
+            f"initial: a {type(start).__name__} is not a start; use a dictionary such as "
+            "{'g': relboltz.initial.step(0.5, 1.5)}, or an array"
+        )
+    return {name: _state(name, value) for name, value in start.items()}
+
+
+def _state(name: str, value: Any) -> Shape:
+    """A shape from a shape, a table, a function or node values."""
+    if isinstance(value, Shape):
+        return value
+    if isinstance(value, Mapping):
+        from ..config import build_shape
+
+        return build_shape(name, value, Path())
+    if callable(value):
+        return from_function(value)
+    if isinstance(value, list | tuple | np.ndarray) or hasattr(value, "dims"):
+        return NodeValues(np.asarray(value, dtype=float))
+    raise InputError(
+        f"initial.{name}: a {type(value).__name__} is not a state; use a shape such as "
+        "relboltz.initial.step(height=0.5, edge=1.5), a function of (px, py, pz) or "
+        "(x, y, z, px, py, pz), or an array of node values"
+    )

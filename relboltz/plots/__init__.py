@@ -1,0 +1,1 @@
+"""Pictures of a result: Dataset in, Axes out."""

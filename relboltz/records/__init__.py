@@ -1,0 +1,1 @@
+"""What is measured of a state, and the files it is kept in."""

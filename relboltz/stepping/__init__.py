@@ -1,0 +1,1 @@
+"""Time steps: their parts, their lengths, and everything that they change."""

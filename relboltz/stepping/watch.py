@@ -1,0 +1,146 @@
+"""What a run keeps an eye on: times to stop at, accuracy, and signals."""
+
+from __future__ import annotations
+
+import math
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import FrameType
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .stepper import StepReport
+
+
+class Stops:
+    """Times [fm] that a step must hit: records at every multiple and at the end, snapshots.
+
+    Times closer than ``near`` are the same.
+    """
+
+    def __init__(self, end: float, every: float, snapshots: tuple[float, ...]):
+        self.near = 1e-9 * end
+        count = math.floor(end / every + 1e-9)
+        multiples = [i * every for i in range(count + 1)]
+        self._records = np.array([t for t in multiples if t < end - self.near] + [end])
+        self._snapshots = np.array(sorted(min(t, end) for t in snapshots))
+        self._all = np.union1d(self._records, self._snapshots)
+
+    def _at(self, times: NDArray[np.float64], now: float) -> bool:
+        i = np.searchsorted(times, now - self.near)
+        return bool(i < len(times) and times[i] <= now + self.near)
+
+    def next(self, now: float) -> float:
+        """The first stop after now."""
+        return float(self._all[np.searchsorted(self._all, now + self.near)])
+
+    def wants_record(self, now: float) -> bool:
+        """Whether a record is due."""
+        return self._at(self._records, now)
+
+    def wants_snapshot(self, now: float) -> bool:
+        """Whether a snapshot of f is due."""
+        return self._at(self._snapshots, now)
+
+
+class Seen(NamedTuple):
+    """What all steps of a run showed of its accuracy."""
+
+    noise: float = 0.0
+    """Standard error of C over C, of all that moved."""
+    limited: float = 0.0
+    """Mean part that limits refused."""
+    null: float = 0.0
+    """Largest part of the collisions that found no place in the box."""
+    change: float = 0.0
+    """Mean over time of how much C changes within a step, relative to itself."""
+
+
+@dataclass
+class Watch:
+    """Keeps an eye on noise, limits and lost weight."""
+
+    steps: int = 0
+    noise: float = np.nan
+    """Of the last step: standard error of C over C."""
+    scatter: float = 0.0
+    moved: float = 0.0
+    null_max: float = 0.0
+    changed: float = 0.0
+    """Change of C within a step, relative to C, times the length of the step."""
+    elapsed: float = 0.0
+    limited_sum: float = 0.0
+    limited_max: float = 0.0
+    """Since the last record."""
+    length: float = np.nan
+
+    def see(self, report: StepReport) -> None:
+        """Take note of a step that stands."""
+        self.steps += 1
+        error, size = report.noise
+        self.noise = math.sqrt(report.noise_ratio) if size > 0 else np.nan
+        self.scatter += error
+        self.moved += size
+        self.length = report.length
+        self.limited_max = max(self.limited_max, report.limited_weight)
+        self.limited_sum += report.limited_weight
+        self.null_max = max(self.null_max, report.null_weight)
+        self.changed += report.change_ratio * report.length
+        self.elapsed += report.length
+
+    def since_last_record(self) -> dict[str, float]:
+        """What a record holds of the steps before it."""
+        result = {"step": self.length, "limited_weight": self.limited_max, "noise": self.noise}
+        self.limited_max = 0.0
+        return result
+
+    def summary(self) -> Seen:
+        """What all steps showed."""
+        if not self.steps:
+            return Seen()
+        noise = math.sqrt(self.scatter / self.moved) if self.moved > 0 else 0.0
+        limited, change = self.limited_sum / self.steps, self.changed / self.elapsed
+        return Seen(noise, limited, self.null_max, change)
+
+
+class Interrupt:
+    """Set by a signal; true once it came."""
+
+    signal = 0
+
+    @property
+    def name(self) -> str:
+        """What came: SIGINT is Ctrl-C."""
+        return "Ctrl-C" if self.signal == signal.SIGINT else signal.Signals(self.signal).name
+
+    def __bool__(self) -> bool:
+        return self.signal != 0
+
+
+@contextmanager
+def interruptible() -> Iterator[Interrupt]:
+    """Within it Ctrl-C and SIGTERM ask the run to end in good order.
+
+    Work in hand is dropped after the current group of events; further signals while results are
+    being saved change nothing.
+    """
+    interrupt = Interrupt()
+    if threading.current_thread() is not threading.main_thread():
+        yield interrupt
+        return
+
+    def handler(number: int, frame: FrameType | None) -> None:
+        interrupt.signal = interrupt.signal or number
+
+    before = {number: signal.signal(number, handler) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield interrupt
+    finally:
+        for number, old in before.items():
+            if old is not None:  # None: installed by other than Python code
+                signal.signal(number, old)

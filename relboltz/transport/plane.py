@@ -1,0 +1,269 @@
+"""Streaming and the mean-field force: d_t f + d_x (v f) + d_p (F f) = 0 for one pair (x_i, p_i).
+
+Velocity and force are differences of the energies on the corners of the cells of the (x, p) plane,
+
+    u = [E(x+, p+) - E(x+, p-)] / dp        a = -[E(x+, p+) - E(x-, p+)] / dx,
+
+so that they are free of divergence on the grid as well: a uniform f stays uniform. All cells of
+such a plane, a *pencil*, advance together: fifth-order fluxes (WENO-Z), three stages of
+Runge-Kutta (SSP-RK3), and a limiter towards the upwind flux that keeps 0 <= f and, for fermions,
+f <= 1. Fluxes are whole numbers of quanta in the end, so what leaves a cell enters its neighbour.
+
+Backends keep a pencil in the rows of one scratch array, with several pencils of different
+transverse momentum, its lanes, side by side.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import sqrt
+
+from ..events.elementary import floor
+
+PERIODIC, REFLECTING, OPEN, CLOSED = range(4)
+KINDS = {"periodic": PERIODIC, "reflecting": REFLECTING, "open": OPEN, "closed": CLOSED}
+
+NUMBER, STAGE, SPEED, FORCE, ALONG, UP, SUM_ALONG, SUM_UP = range(8)
+"""Rows of the scratch array: N f at the start and at a stage; velocity and force, later limits of
+losses and gains; fluxes along x and up p at the lower faces of a cell, of a stage and summed."""
+ROWS = 8
+LANES = 8
+COURANT = 0.8
+"""Largest part of a cell that a substep may empty: below 1 the upwind flux keeps f >= 0."""
+SAFE = 1.0 - 1e-12
+ROUGH = 1e-4
+"""Squared variations below this part of the sum of f^2, such as noise, do not bend the
+reconstruction: weights that follow noise would damp waves."""
+SMOOTH = 0.5
+"""Largest second difference of a row that is continued as a parabola, in parts of its last cell."""
+MOST_PASSES = 100
+
+
+# --- scalars ------------------------------------------------------------------------------------
+
+
+def velocity(p, edge2, next_edge2, q2, m2):
+    """[E(p+) - E(p-)]/dp: p a node, its squared edges, q2 the squared transverse momentum."""
+    return 2.0 * p / (sqrt(edge2 + q2 + m2) + sqrt(next_edge2 + q2 + m2))
+
+
+def node_velocity(p, half, q2, m2):
+    """The same for a node p and half a spacing of its axis."""
+    low, high = p - half, p + half
+    return velocity(p, low * low, high * high, q2, m2)
+
+
+def force(edge2, q2, m2, next_m2, dx):
+    """-[E(x+) - E(x-)]/dx [GeV/fm] on a momentum edge, m2 and next_m2 on the edges of the cell."""
+    change = m2 - next_m2
+    if change == 0.0:
+        return 0.0
+    return change / ((sqrt(edge2 + q2 + m2) + sqrt(edge2 + q2 + next_m2)) * dx)
+
+
+def reconstruct(a, b, c, d, e):
+    """Value on the edge between cells c and d, seen from c: WENO-Z of fifth order."""
+    x0 = a - 2.0 * b + c
+    y0 = a - 4.0 * b + 3.0 * c
+    x1 = b - 2.0 * c + d
+    y1 = b - d
+    x2 = c - 2.0 * d + e
+    y2 = 3.0 * c - 4.0 * d + e
+    rough0 = 13.0 / 12.0 * (x0 * x0) + 0.25 * (y0 * y0)
+    rough1 = 13.0 / 12.0 * (x1 * x1) + 0.25 * (y1 * y1)
+    rough2 = 13.0 / 12.0 * (x2 * x2) + 0.25 * (y2 * y2)
+    least = ROUGH * (a * a + b * b + c * c + d * d + e * e) + 1e-290
+    global_ = abs(rough0 - rough2)
+    r0 = global_ / (rough0 + least)
+    r1 = global_ / (rough1 + least)
+    r2 = global_ / (rough2 + least)
+    w0 = 1.0 + r0 * r0
+    w1 = 6.0 + 6.0 * (r1 * r1)
+    w2 = 3.0 + 3.0 * (r2 * r2)
+    value = w0 * (2.0 * a - 7.0 * b + 11.0 * c)
+    value += w1 * (5.0 * c - b + 2.0 * d)
+    value += w2 * (2.0 * c + 5.0 * d - e)
+    return value / (6.0 * (w0 + w1 + w2))
+
+
+def extrapolated(a, b, c):
+    """Two cells that continue a row a, b, c: as a parabola; never below 0.
+
+    Where the row is not smooth, at a front or in a steep tail, they go on as far as it rose or fell
+    before, with a bend that does not turn it round.
+    """
+    first, slope = b - a, c - b
+    bend = slope - first
+    if abs(bend) > SMOOTH * c:
+        if first * slope <= 0.0:
+            return c, c
+        if abs(slope) > 2.0 * abs(first):
+            slope = 2.0 * first
+        most = 0.5 * abs(slope)
+        bend = min(max(bend, -most), most)
+    near = max(c + slope + bend, 0.0)
+    return near, max(near + slope + 2.0 * bend, 0.0)
+
+
+def reconstruct_at_wall(a, b, c, d, e, behind, ahead):
+    """``reconstruct`` where the first or last cells lie beyond an open wall, so many of them.
+
+    Nothing comes in: where particles come from there is vacuum. Where they go to they go on as
+    they came, because nothing out there can act on what is inside.
+    """
+    if behind > 0:
+        a = 0.0
+    if behind > 1:
+        b = 0.0
+    if ahead > 1:
+        d, e = extrapolated(a, b, c)
+    elif ahead > 0:
+        e, _ = extrapolated(b, c, d)
+    return max(reconstruct(a, b, c, d, e), 0.0)
+
+
+def limit(available, wanted):
+    """Part of what is wanted that is available."""
+    return min(1.0, max(available, 0.0) / wanted) if wanted > 0.0 else 1.0
+
+
+def transverse(t, inner, count):
+    """Position of the first cell of line number t: ``count`` cells, ``inner`` apart."""
+    return (t // inner) * (inner * count) + t % inner
+
+
+# --- places in a pencil -------------------------------------------------------------------------
+# shape: cells along x and p, lanes, kind of boundary in x and in p; a place is that of lane 0
+
+
+def spot(i, j, shape):
+    """Where cell (i, j) lies in a row."""
+    return (i * (shape[1] + 1) + j) * shape[2]
+
+
+def place(i, j, shape):
+    """The same for a cell that may lie beyond the edges in x: one inside stands for it."""
+    n = shape[0]
+    if i < 0 or i >= n:
+        if shape[3] == PERIODIC:
+            i = i % n
+        elif shape[3] == REFLECTING:
+            i = i % (2 * n)
+            if i >= n:
+                i = 2 * n - 1 - i
+                j = shape[1] - 1 - j
+        else:
+            i = min(max(i, 0), n - 1)
+    return spot(i, j, shape)
+
+
+def beside(i, j, shape):
+    """The same for a cell that may lie beyond the edges in p."""
+    m = shape[1]
+    if j < 0 or j >= m:
+        j = j % m if shape[4] == PERIODIC else min(max(j, 0), m - 1)
+    return spot(i, j, shape)
+
+
+def next_site(i, n, kind):
+    """The site that stands for site i, at most one beyond the edges."""
+    if 0 <= i < n:
+        return i
+    return i % n if kind == PERIODIC else min(max(i, 0), n - 1)
+
+
+def rightward(j, shape):
+    """Whether particles of this momentum move to the right."""
+    return 2 * j > shape[1] - 1
+
+
+def stencil_along(i, j, shape):
+    """Five cells for what passes the lower x face of a cell; the third is where it comes from."""
+    s = 1 if rightward(j, shape) else -1
+    c = i - 1 if s > 0 else i
+    return (
+        place(c - 2 * s, j, shape), place(c - s, j, shape), place(c, j, shape),
+        place(c + s, j, shape), place(c + 2 * s, j, shape),
+    )  # fmt: skip
+
+
+def outside_along(i, j, shape):
+    """How many cells of that stencil lie beyond an open wall: behind the third, and ahead of it."""
+    if shape[3] != OPEN:
+        return 0, 0
+    n = shape[0]
+    if rightward(j, shape):
+        return min(max(3 - i, 0), 2), min(max(i + 2 - n, 0), 2)
+    return min(max(i + 3 - n, 0), 2), min(max(2 - i, 0), 2)
+
+
+def stencil_up(i, j, shape, upward):
+    """The same for the lower p face of a cell."""
+    s = 1 if upward else -1
+    c = j - 1 if upward else j
+    return (
+        beside(i, c - 2 * s, shape), beside(i, c - s, shape), beside(i, c, shape),
+        beside(i, c + s, shape), beside(i, c + 2 * s, shape),
+    )  # fmt: skip
+
+
+def passes_along(i, j, shape):
+    """1 if the lower x face of a cell lets particles of this momentum pass: open walls, one way."""
+    if shape[3] != OPEN:
+        return 1.0
+    comes_in = i == 0 if rightward(j, shape) else i == shape[0]
+    return 0.0 if comes_in else 1.0
+
+
+def passes_up(j, shape):
+    """1 if a p face lets particles pass, 0 if it is closed."""
+    return 0.0 if shape[4] == CLOSED and (j == 0 or j == shape[1]) else 1.0
+
+
+def is_wall(i, shape):
+    """Whether an x face is a wall."""
+    return shape[3] != PERIODIC and (i == 0 or i == shape[0])
+
+
+def mirrored(i, j, shape):
+    """Momentum and sign of the flux through an x face: what leaves a wall at p returns at -p.
+
+    The flux at p > 0 serves both, so that they agree to the last quantum.
+    """
+    if shape[3] == REFLECTING and is_wall(i, shape) and not rightward(j, shape):
+        other = shape[1] - 1 - j
+        return other, (-1.0 if other != j else 0.0)
+    return j, 1.0
+
+
+# --- limits -------------------------------------------------------------------------------------
+
+
+def taken(left, right, below, above):
+    """What fluxes through the lower and upper faces of a cell take out of it."""
+    return max(-left, 0.0) + max(right, 0.0) + max(-below, 0.0) + max(above, 0.0)
+
+
+def given(left, right, below, above):
+    """What they bring into it."""
+    return max(left, 0.0) + max(-right, 0.0) + max(below, 0.0) + max(-above, 0.0)
+
+
+def allowed(flux, giver_loss, giver_gain, taker_loss, taker_gain):
+    """Tightest limit of the two cells that a flux from ``giver`` to ``taker`` concerns."""
+    return min(giver_loss, taker_gain) if flux > 0.0 else min(taker_loss, giver_gain)
+
+
+def truncated(flux, s):
+    """Part s of a whole flux, rounded towards nothing; all of it if s = 1."""
+    if s >= 1.0:
+        return flux
+    return floor(abs(flux) * s * SAFE) * (1.0 if flux > 0.0 else -1.0)
+
+
+FUNCTIONS: list[Callable] = [
+    velocity, node_velocity, force, reconstruct, extrapolated, reconstruct_at_wall, limit,
+    transverse, spot, place, beside, next_site, rightward, stencil_along, outside_along, stencil_up,
+    passes_along, passes_up, is_wall, mirrored, taken, given, allowed, truncated,
+]  # fmt: skip
+"""Callees before callers."""
