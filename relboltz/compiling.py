@@ -28,6 +28,19 @@ import llvmlite
 import numba
 import numpy as np
 
+UNCOMPILED = (
+    "plots",
+    "checks",
+    "initial",
+    "cli",
+    "config",
+    "simulation",
+    "run",
+    "terms",
+    "benchmark",
+    "progress",
+)
+"""Folders and modules without compiled functions: editing them compiles nothing anew."""
 FASTMATH = {"contract", "nsz", "arcp"}
 """Licences that keep NaN and infinities meaningful."""
 
@@ -36,8 +49,10 @@ FASTMATH = {"contract", "nsz", "arcp"}
 def cache_folder() -> Path:
     """Where compiled code is kept: a folder that changes with every source and version."""
     digest = hashlib.sha256()
-    for source in sorted(Path(__file__).parent.rglob("*.py")):
-        digest.update(source.read_bytes())
+    package = Path(__file__).parent
+    for source in sorted(package.rglob("*.py")):
+        if source.relative_to(package).parts[0].removesuffix(".py") not in UNCOMPILED:
+            digest.update(source.read_bytes())
     for version in (numba.__version__, llvmlite.__version__, np.__version__, sys.version):
         digest.update(version.encode())
     for part in ("numba-cuda", "nvidia-nvvm", "nvidia-nvjitlink"):

@@ -17,6 +17,7 @@ from relboltz import config, simulation
 from relboltz.backends.cpu.collider import CpuBackend
 from relboltz.equilibrium import states as equilibrium
 from relboltz.records import output
+from relboltz.stepping.watch import Stops
 
 ROOT = Path(__file__).parents[1]
 GRID = rb.PhaseSpace(7, 2.0)
@@ -345,8 +346,8 @@ def test_writing_a_file_changes_no_bits(tmp_path, monkeypatch):
 
 
 def test_times_are_stops_whatever_their_rounding():
-    settings = simulation.Settings.from_options(end=0.3, every=0.1, snapshots=[0.1 * 3])
-    stops = simulation.Stops(0.3, 0.1, settings.output.snapshots)
+    settings = config.Settings.from_options(end=0.3, every=0.1, snapshots=[0.1 * 3])
+    stops = Stops(0.3, 0.1, settings.output.snapshots)
     now, times = 0.0, [0.0]
     while now < 0.3 - 1e-12:
         now = stops.next(now)
