@@ -62,6 +62,19 @@ def adapted(length, error, change_ratio, largest, wanted, tolerance):
     return True, min(GROWTH * wanted, length * max(factor, 0.5))
 
 
+def mean_during(now, lasts, length, rate, last, before, earlier):
+    """Mean of a value over what lasts so long in a step of this length, from now on.
+
+    rate, before : its rate of change at the same place of the last step and of the one before that
+    last, earlier : the lengths of those steps; earlier = 0 if there was only one
+
+    The rate is extrapolated to the middle of this step; never outside of a factor two.
+    """
+    if earlier > 0.0:
+        rate = rate + (rate - before) * ((length + last) / (last + earlier))
+    return min(max(now + 0.5 * lasts * rate, 0.5 * now), 2.0 * now)
+
+
 def mean_ahead(now, before, last, first, earlier, length):
     """Mean of a value now and after the next length, extrapolated through past values.
 

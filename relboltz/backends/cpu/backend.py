@@ -1,49 +1,75 @@
-"""A state in space on the CPU: threads share out pencils while streaming, sites while colliding."""
+"""All sites of a state on the CPU: threads share out pencils while streaming, sites while colliding.
+
+Where there are fewer sites than threads, all threads share the events of one site instead. Which
+thread does what never matters: deposits are integers, and everything summed in floating point is
+summed in the order of chunks, pencils and sites.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...equilibrium.fits import FIT_SUMS, fit_sums
 from ...errors import RunError
-from ...events.collisions import Draw, Sampling
+from ...events.collisions import Draw, Estimate, Sampling
 from ...grid import PhaseSpace
 from ...masses import MassModel, site_masses
 from ...model import Model
 from ...records.moments import Shells, SiteMoments, halves_of, measure_sites
-from ...stepping.space import Collided, Passage, Pencils
-from ...stepping.stepper import Stepper, StepReport, capacities
-from .collider import CpuBackend
+from ...stepping.quanta import capacities
+from ...stepping.report import StepReport
+from ...stepping.state import State
+from ...stepping.step import Course, Leg, advance
+from ...transport.ledger import Passage
+from ...transport.pencils import Pencils
+from ..elements import Elements
+from .collider import Collider
+from .stages import Stages
 from .threads import Threads
 from .transport import sweep
 
+Array = NDArray[np.float64]
+Integers = NDArray[np.int64]
 
-class CpuSpace(Threads):
-    """All sites of a state, on all cores.
+
+class CpuBackend(Threads):
+    """All sites of a state, on all cores: see ``contract.Backend``.
 
     Parameters
     ----------
     grid, model, sampling : what to solve
     threads : 0 for all cores
+    numbers : of the sites among all of the run, if these are not all
     """
 
     name = "cpu"
 
-    def __init__(self, grid: PhaseSpace, model: Model, sampling: Sampling, threads: int = 0):
-        self.grid, self.model, self.sampling = grid, model, sampling
+    def __init__(
+        self,
+        grid: PhaseSpace,
+        model: Model,
+        sampling: Sampling,
+        threads: int = 0,
+        numbers: Integers | None = None,
+    ):
         super().__init__(threads)
-        one = grid.at_a_site
-        self._backends = [CpuBackend(one, model, sampling, 1) for _ in range(self.count)]
-        self.elements = self._backends[0].elements
+        self.grid, self.model, self.sampling = grid, model, sampling
+        self.elements = Elements(model)
+        self.numbers = np.arange(grid.sites) if numbers is None else numbers
         self.shape = (grid.sites, len(model.species), grid.size)
-        self.number = np.zeros(self.shape, np.int64)
-        self._saved = np.zeros(0, np.int64)
-        self._masses = MassModel.of(one, model)
+        alone = self.count > grid.sites  # sites one after the other, all threads at each
+        self._colliders = [
+            Collider(grid.at_a_site, self.elements, sampling, self if alone else None)
+            for _ in range(1 if alone else self.count)
+        ]
+        self._gap = MassModel.of(grid, model)
         self._species = np.stack([model.degeneracy, model.statistics.astype(float)], axis=1)
-        self._pencils = {axis: Pencils.of(grid, model, axis) for axis in grid.moving_axes}
-        self._steppers: list[Stepper] = []
-        self._unit = 0.0
+        self._pencils: dict[int, Pencils] = {}
+        self._shells = Shells.of(grid)
         self._warm = False
 
     @property
@@ -51,17 +77,22 @@ class CpuSpace(Threads):
         """Where the work is done, in words."""
         return f"cpu, {self.count} thread{'s' if self.count > 1 else ''}, float64"
 
+    @property
+    def memory(self) -> int:
+        """Bytes of the state and of the events of all threads."""
+        return 2 * self.number.nbytes + sum(collider.memory for collider in self._colliders)
+
     # -- the state -------------------------------------------------------------------------------
 
-    def put(self, number: NDArray[np.int64], bits: int) -> None:
+    def put(self, number: Integers, bits: int) -> None:
         """Take over a state (sites, species, nodes) in quanta of 2^-bits."""
         self.number = np.array(number, np.int64).reshape(self.shape)
         self._saved = np.empty_like(self.number)
         self._unit = 2.0**-bits
         self._capacity = capacities(self.model, bits).astype(float)
-        self._steppers = [Stepper(backend, bits) for backend in self._backends]
+        self._stages = [Stages(collider, bits) for collider in self._colliders]
 
-    def get(self) -> NDArray[np.int64]:
+    def get(self) -> Integers:
         """The state (sites, species, nodes) in quanta."""
         return self.number
 
@@ -73,10 +104,18 @@ class CpuSpace(Threads):
         """Back to what was remembered."""
         self.number[:] = self._saved
 
-    # -- what happens to the state ---------------------------------------------------------------
+    # -- what happens to it ----------------------------------------------------------------------
 
-    def sweep(self, axis: int, length: float, squares: NDArray[np.float64]) -> Passage:
+    def advance(self, state: State, course: Course, stop: float) -> Iterator[Leg]:
+        """Step until the stop [fm]."""
+        return advance(self, state, course, stop)
+
+    def stream(
+        self, axis: int, length: float, squares: Array, push: Array | None = None
+    ) -> Passage:
         """Stream along an axis for a length [fm], with these squared masses at the sites."""
+        if axis not in self._pencils:
+            self._pencils[axis] = Pencils.of(self.grid, self.model, axis)
         pencils = self._pencils[axis]
         groups = pencils.groups
         rows = 2 if pencils.open else 0
@@ -95,75 +134,54 @@ class CpuSpace(Threads):
         self.share(work, len(parts))
         return pencils.passage(sum(ledgers[1:], ledgers[0]), energies, refused)
 
-    def masses(self, start: NDArray[np.float64]) -> NDArray[np.float64]:
+    def collide(self, step: int, length: float, squares: Array) -> StepReport:
+        """Collisions at all sites for a length [fm]; 0 tells their rates and moves nothing."""
+        sites, kinds, _ = self.shape
+        if not self.model.processes:
+            return StepReport.nothing(sites, length)
+        reports: list[Any] = [None] * sites
+
+        def work(thread: int, site: int) -> None:
+            draw = Draw.of(step, squares[site], kinds, int(self.numbers[site]))
+            number = self.number[site].ravel()
+            new, reports[site] = self._stages[thread].collide(number, draw, length)
+            self.number[site] = new.reshape(self.shape[1:])
+
+        if len(self._colliders) < self.count:
+            for site in range(sites):
+                work(0, site)
+        else:
+            first = 0 if self._warm else 1
+            if first:  # compile in one thread
+                work(0, 0)
+            self._warm = True
+            self.share(lambda thread, item: work(thread, item + first), sites - first)
+        return StepReport.of(reports)
+
+    # -- what is asked about it ------------------------------------------------------------------
+
+    def masses(self, start: Array) -> Array:
         """Squared masses of all species and of the screenings, at all sites [GeV^2]."""
         squares = np.array(start)
         failed: list[int] = []
 
         def work(first: int, last: int) -> None:
-            site = site_masses(self.number, self._unit, first, last, self._masses.numbers, squares)
+            site = site_masses(self.number, self._unit, first, last, self._gap.numbers, squares)
             if site >= 0:
                 failed.append(site)
 
         self.each(work, len(squares))
         if failed:
-            raise RunError(f"the thermal masses of space cell {min(failed)} do not converge")
+            where = f" in space cell {self.numbers[min(failed)]}" if len(squares) > 1 else ""
+            raise RunError(
+                f"the thermal masses of this state do not converge{where}: check "
+                "model.mass_coupling"
+            )
         return squares
 
-    def collide(self, step: int, length: float, squares: NDArray[np.float64]) -> Collided:
-        """Collisions at all sites for a length [fm]."""
-        reports: list[StepReport | None] = [None] * self.grid.sites
-        if not self.model.processes:
-            return Collided.nothing(self.grid.sites, length)
-
-        def work(thread: int, site: int) -> None:
-            draw = Draw.of(step, squares[site], self.shape[1], site)
-            number = self.number[site].ravel()
-            new, report = self._steppers[thread].collide(number, self._unit, draw, length)
-            self.number[site] = new.reshape(self.shape[1:])
-            reports[site] = report
-
-        first = 0
-        if not self._warm:  # compile in one thread
-            work(0, 0)
-            self._warm, first = True, 1
-        self.share(lambda thread, item: work(thread, item + first), self.grid.sites - first)
-        return Collided.of([r for r in reports if r is not None])
-
-    def look(self, step: int, squares: NDArray[np.float64]) -> Collided:
-        """Flows of the state as it is; nothing moves."""
-        found: list = [None] * self.grid.sites
-        if not self.model.processes:
-            return Collided.nothing(self.grid.sites, 1.0)
-
-        def work(thread: int, site: int) -> None:
-            draw = Draw.of(step, squares[site], self.shape[1], site)
-            found[site] = self._steppers[thread].look(self.number[site].ravel(), self._unit, draw)
-
-        self.share(work, self.grid.sites)
-        return Collided.flows_alone(found)
-
-    def fit_sums(
-        self,
-        theta: NDArray[np.float64],
-        squares: NDArray[np.float64],
-        which: NDArray[np.int64],
-    ) -> NDArray[np.float64]:
-        """Sums over the nodes for ``Fits``, at some sites."""
-        sums = np.zeros((len(which), self.shape[1], FIT_SUMS))
-        momenta, statistics = self.grid.momenta, self._species[:, 1].copy()
-
-        def work(first: int, last: int) -> None:
-            fit_sums(theta, squares, which, momenta, statistics, first, last, sums)
-
-        self.each(work, len(which))
-        return sums
-
-    def moments(
-        self, squares: NDArray[np.float64], shells: Shells, final: NDArray[np.float64]
-    ) -> SiteMoments:
+    def moments(self, squares: Array, final: Array) -> SiteMoments:
         """Sums over the nodes of every site."""
-        grid = self.grid
+        grid, shells = self.grid, self._shells
         room = SiteMoments.empty(grid, self.shape[1], shells)
 
         def work(first: int, last: int) -> None:
@@ -175,3 +193,27 @@ class CpuSpace(Threads):
 
         self.each(work, grid.sites)
         return room
+
+    def fits(self, theta: Array, squares: Array, which: Integers) -> Array:
+        """Sums over the nodes for ``Fits``, at some sites."""
+        sums = np.zeros((len(which), self.shape[1], FIT_SUMS))
+        momenta, statistics = self.grid.momenta, self._species[:, 1].copy()
+
+        def work(first: int, last: int) -> None:
+            fit_sums(theta, squares, which, momenta, statistics, first, last, sums)
+
+        self.each(work, len(which))
+        return sums
+
+    def estimate(self, f: Array, draw: Draw) -> Estimate:
+        """C[f] of f (species, nodes) from one draw of events."""
+        return self._colliders[0].estimate(f, draw)
+
+    def marginal(self, kept: Sequence[str]) -> Array:
+        """N f summed over all directions but those kept, in quanta: (species, ...)."""
+        order = ("x", "y", "z", "species", "px", "py", "pz")
+        grid = self.grid
+        cube = self.number.reshape(*grid.space_cells, self.shape[1], *grid.momentum_cells)
+        over = tuple(i for i, name in enumerate(order) if name not in (*kept, "species"))
+        left = [name for name in order if name in (*kept, "species")]
+        return np.moveaxis(cube.sum(axis=over, dtype=float), left.index("species"), 0)

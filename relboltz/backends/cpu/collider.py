@@ -1,4 +1,4 @@
-"""The CPU backend: threads over chunks of events, private integer accumulators.
+"""Collisions at one site: threads over chunks of events, private integer accumulators.
 
 Which thread takes which chunk never matters: deposits are integers, and everything summed in
 floating point is summed per chunk and then in the order of the chunks.
@@ -31,13 +31,13 @@ from ...grid import PhaseSpace
 from ...model import Model
 from ..elements import Elements
 from . import events as k
+from .plan import Events, Group, Scratch
+from .roots import draw_roots
 from .threads import Threads
 
 STORE_LIMIT = 4e9
 """Bytes of events to keep between the stages of a step; beyond, they are drawn again."""
 EVENT_BYTES = 6 * 4 + 8 + 8
-Events = tuple[NDArray[np.int32], NDArray[np.float64], NDArray[np.float64]]
-"""Six cells, weight and split of every event."""
 Tables = Sequence[NDArray[np.float64]]
 """ln(f/F) and ln F of every cell, one table for each set of events."""
 NO_LIMITS = (np.empty(0), np.empty(0))
@@ -45,39 +45,29 @@ MOST_CHUNKS = 16
 GROUPS_PER_THREAD = 8
 
 
-def check_size(grid: PhaseSpace, model: Model, sampling: Sampling) -> None:
-    """Refuse what does not fit the whole numbers that count cells and samples."""
-    if len(model.species) * grid.size >= 2**31:
-        raise InputError(
-            f"grid.momentum_cells = {list(grid.momentum_cells)}: {len(model.species)} species "
-            "times nodes must stay below 2^31"
-        )
-    if sampling.samples * grid.size >= 2**32:
-        raise InputError(
-            f"collisions.samples = {sampling.samples}: samples times nodes must stay below "
-            f"2^32; use at most {2**32 // grid.size - 1}"
-        )
-
-
-class CpuBackend(Threads):
-    """Draws the events of a step and applies them to states, on all cores.
+class Collider:
+    """Draws the events of a step at one site and applies them to states.
 
     Parameters
     ----------
-    grid, model, sampling : what to solve
-    threads : 0 for all cores
+    grid, elements, sampling : what to solve
+    threads : that share the events; one, unless given
     """
 
-    name = "cpu"
-
-    def __init__(self, grid: PhaseSpace, model: Model, sampling: Sampling, threads: int = 0):
+    def __init__(
+        self,
+        grid: PhaseSpace,
+        elements: Elements,
+        sampling: Sampling,
+        threads: Threads | None = None,
+    ):
+        model = elements.model
         self.grid, self.model, self.sampling = grid, model, sampling
-        super().__init__(threads)
+        self.threads = Threads(1) if threads is None else threads
         self.size = grid.size
         self.cells = len(model.species) * grid.size
         self.channels = channels(model, sampling.symmetrical)
-        check_size(grid, model, sampling)
-        self.elements = Elements(model)
+        self.elements = elements
         self._geometry = (
             tuple(float(n) for n in grid.momentum_cells),
             tuple(float(h) for h in grid.spacing),
@@ -88,7 +78,7 @@ class CpuBackend(Threads):
         self._process_of = np.array([channel.process for channel in of_chunk], dtype=np.int64)
         self._gain_rows = np.array([not channel.forward for channel in of_chunk], dtype=np.int64)
         self._leg_share = np.array([0.25 if channel.only_p else 1.0 for channel in of_chunk])
-        self._scratch = [_Scratch(self.cells) for _ in range(self.count)]
+        self._scratch = [Scratch(self.cells) for _ in range(self.threads.count)]
         capacity = len(of_chunk) * self._capacity
         self._stored = capacity * EVENT_BYTES <= STORE_LIMIT
         rows = capacity if self._stored else 0
@@ -100,9 +90,10 @@ class CpuBackend(Threads):
         self._signed = np.zeros((2, len(model.processes)))
 
     @property
-    def words(self) -> str:
-        """Where the work is done, in words."""
-        return f"cpu, {self.count} thread{'s' if self.count > 1 else ''}, float64"
+    def memory(self) -> int:
+        """Bytes of the events that are kept, and of the accumulators of all threads."""
+        kept = self._legs.nbytes + self._weights.nbytes + self._ratios.nbytes
+        return kept + sum(scratch.total.nbytes for scratch in self._scratch)
 
     # -- plan ------------------------------------------------------------------------------------
 
@@ -115,14 +106,14 @@ class CpuBackend(Threads):
         """Samples of a channel in one set of a step."""
         return self.sampling.samples_of(channel, self.size)
 
-    def _plan(self) -> list[_Group]:
+    def _plan(self) -> list[Group]:
         """All samples of a step in chunks, and the chunks in groups that one call works through.
 
         Chunks are the same for any number of threads, so nothing that is summed in floating point
         depends on it; groups only set how often threads have to meet.
         """
         chunks = [-(-self.samples_of(channel) // k.CHUNK) for channel in self.channels]
-        most = min(MOST_CHUNKS, max(1, SETS * sum(chunks) // (GROUPS_PER_THREAD * self.count)))
+        most = min(MOST_CHUNKS, max(1, SETS * sum(chunks) // (GROUPS_PER_THREAD * self.threads.count)))
         plan, before = [], 0
         for which, (index, channel) in product(range(SETS), enumerate(self.channels)):
             total = self.samples_of(channel)
@@ -130,7 +121,7 @@ class CpuBackend(Threads):
                 last = min(first + most, chunks[index])
                 count = min(last * k.CHUNK, total) - first * k.CHUNK
                 span = slice(before + first, before + last)
-                plan.append(_Group(which, index, first * k.CHUNK, count, span))
+                plan.append(Group(which, index, first * k.CHUNK, count, span))
             before += chunks[index]
         self._chunks_of_set = sum(chunks)
         return plan
@@ -178,7 +169,7 @@ class CpuBackend(Threads):
         )
         sums = np.zeros((len(self._counts), 3))
 
-        def work(scratch: _Scratch, group: _Group) -> None:
+        def work(scratch: Scratch, group: Group) -> None:
             self._generate(scratch, group, self._events(scratch, group), sums[group.span])
 
         self._run(work)
@@ -201,7 +192,7 @@ class CpuBackend(Threads):
         for scratch in self._scratch:
             scratch.total[:] = 0
         sums = np.zeros((len(self._counts), 4))
-        if self._pool is None and self._stored and self._groups:  # one call for all channels
+        if self.threads.pool is None and self._stored and self._groups:  # one call for all channels
             scratch, chunks = self._scratch[0], self._chunks_of_set
             for which, table in enumerate(tables):
                 span = slice(which * chunks, (which + 1) * chunks)
@@ -211,7 +202,7 @@ class CpuBackend(Threads):
                 )  # fmt: skip
             return scratch.total.copy(), self._flows(sums)
 
-        def work(scratch: _Scratch, group: _Group) -> None:
+        def work(scratch: Scratch, group: Group) -> None:
             events = self._again(scratch, group)
             only_p = self.channels[group.channel].only_p
             k.apply_group(
@@ -227,7 +218,7 @@ class CpuBackend(Threads):
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Gain and loss of every cell in whole units."""
 
-        def work(scratch: _Scratch, group: _Group) -> None:
+        def work(scratch: Scratch, group: Group) -> None:
             only_p = self.channels[group.channel].only_p
             for count, (legs, weights, ratios) in self._by_chunk(scratch, group):
                 k.amounts(count, legs, weights, ratios, table, scratch.w)
@@ -242,7 +233,7 @@ class CpuBackend(Threads):
     def demands(self, tables: Tables, scale: float) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """What all events together want to take from, and to put into, every cell."""
 
-        def work(scratch: _Scratch, group: _Group) -> None:
+        def work(scratch: Scratch, group: Group) -> None:
             for count, (legs, weights, ratios) in self._by_chunk(scratch, group):
                 k.amounts(count, legs, weights, ratios, tables[group.which], scratch.w)
                 k.demands(count, scale, legs, ratios, scratch.w, scratch.total[0], scratch.gain)
@@ -278,10 +269,10 @@ class CpuBackend(Threads):
         return min(1.0, spent[1] / spent[0])
 
     def _time_landing(
-        self, scratch: _Scratch, group: _Group, draw: Draw, occupancy: NDArray[np.float64]
+        self, scratch: Scratch, group: Group, draw: Draw, occupancy: NDArray[np.float64]
     ) -> tuple[float, float]:
         """Seconds of drawing and landing one chunk, and of landing it again."""
-        first = _Group(0, group.channel, 0, min(group.count, k.CHUNK), slice(0, 1))
+        first = Group(0, group.channel, 0, min(group.count, k.CHUNK), slice(0, 1))
         channel, room = self.channels[group.channel], scratch.events(self._capacity)
         (k3, p), (k1, k2) = channel.nodes, channel.pair
         mass = (float(draw.mass_squared[k1]), float(draw.mass_squared[k2]))
@@ -296,7 +287,7 @@ class CpuBackend(Threads):
         return between - began, time.perf_counter() - between
 
     def _two_sums(
-        self, work: Callable[[_Scratch, _Group], None]
+        self, work: Callable[[Scratch, Group], None]
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Run work that adds to both accumulators; their sums over the threads."""
         for scratch in self._scratch:
@@ -316,7 +307,7 @@ class CpuBackend(Threads):
             inverse_e = self.grid.inverse_energies(mass_squared)
         k.sampling_table(f, inverse_e, self.grid.packed, *self._tables[a])
 
-    def _events(self, scratch: _Scratch, group: _Group) -> Events:
+    def _events(self, scratch: Scratch, group: Group) -> Events:
         """Where a group's events are kept."""
         if not self._stored:
             return scratch.events(len(group.chunks) * self._capacity)
@@ -327,14 +318,14 @@ class CpuBackend(Threads):
         part = slice(span.start * self._capacity, span.stop * self._capacity)
         return self._legs[part], self._weights[part], self._ratios[part]
 
-    def _again(self, scratch: _Scratch, group: _Group) -> Events:
+    def _again(self, scratch: Scratch, group: Group) -> Events:
         """A group's events, drawn again if they were not kept."""
         events = self._events(scratch, group)
         if not self._stored:
             self._generate(scratch, group, events, np.empty((len(group.chunks), 3)))
         return events
 
-    def _by_chunk(self, scratch: _Scratch, group: _Group) -> Iterator[tuple[int, Events]]:
+    def _by_chunk(self, scratch: Scratch, group: Group) -> Iterator[tuple[int, Events]]:
         """Number of events, and the events, of each chunk of a group."""
         legs, weights, ratios = self._again(scratch, group)
         for i, chunk in enumerate(group.chunks):
@@ -342,7 +333,7 @@ class CpuBackend(Threads):
             yield int(self._counts[chunk]), (legs[part], weights[part], ratios[part])
 
     def _generate(
-        self, scratch: _Scratch, group: _Group, events: Events, sums: NDArray[np.float64]
+        self, scratch: Scratch, group: Group, events: Events, sums: NDArray[np.float64]
     ) -> None:
         """Draw and land a group of chunks; sums: all, lost and negative weight of each chunk."""
         assert self._draw is not None
@@ -392,16 +383,16 @@ class CpuBackend(Threads):
             raise negative_element(process.name, value, s, t, sum(element_m2) - s - t)
 
     def _each(self, function: Callable[[int], None], items: Sequence[int]) -> None:
-        if self._pool is None or len(items) == 1:
+        if self.threads.pool is None or len(items) == 1:
             for item in items:
                 function(item)
         else:
-            list(self._pool.map(function, items))
+            list(self.threads.pool.map(function, items))
 
-    def _run(self, work: Callable[[_Scratch, _Group], None]) -> None:
+    def _run(self, work: Callable[[Scratch, Group], None]) -> None:
         """All groups, on all threads."""
         groups, scratch = self._groups, self._scratch
-        self.share(lambda thread, item: work(scratch[thread], groups[item]), len(groups))
+        self.threads.share(lambda thread, item: work(scratch[thread], groups[item]), len(groups))
 
     @staticmethod
     def _reduce(parts: list[NDArray[np.int64]]) -> NDArray[np.int64]:
@@ -417,80 +408,3 @@ class CpuBackend(Threads):
             np.add.at(totals, (rows, self._process_of), sums[:, column] * self._leg_share)
         wanted, refused = float(sums[:, 2].sum()), float(sums[:, 3].sum())
         return Flows(totals[0], totals[1], wanted, refused, self._signed)
-
-
-@dataclass(frozen=True)
-class _Group:
-    """Consecutive chunks of one set and channel: their first sample, and how many samples."""
-
-    which: int
-    """Number of the set."""
-    channel: int
-    first: int
-    count: int
-    span: slice
-
-    @property
-    def chunks(self) -> range:
-        """Numbers of the chunks among all chunks of a step."""
-        return range(self.span.start, self.span.stop)
-
-
-class _Scratch:
-    """What one thread needs for one chunk, and its accumulators."""
-
-    def __init__(self, cells: int):
-        self.w = np.zeros(k.ROWS * k.CHUNK)
-        self.words = np.empty(4 * k.CHUNK, np.uint64)
-        self.more = np.empty(4 * k.CHUNK, np.uint64)
-        self.nodes = np.empty(4 * k.CHUNK, np.int64)
-        self.total = np.zeros((SETS, cells), np.int64)
-        self.gain = np.zeros(0, np.int64)
-        self._own: Events = (np.empty((0, 6), np.int32), np.empty(0), np.empty(0))
-
-    def events(self, capacity: int) -> Events:
-        """Room for the events of a group."""
-        if len(self._own[1]) < capacity:
-            self._own = (
-                np.empty((capacity, 6), np.int32), np.empty(capacity), np.empty(capacity),
-            )  # fmt: skip
-        legs, weights, ratios = self._own
-        return legs[:capacity], weights[:capacity], ratios[:capacity]
-
-
-def draw_roots(
-    evaluate, span, who, tables, grid, m2, element, how, offsets, occupancy, scratch, events, found,
-    area, through_k3, more,
-) -> int:  # fmt: skip
-    """As ``draw_group``, through both roots of one of the paper's delta functions.
-
-    Kept for comparison, so it is not compiled as a whole.
-    """
-    first, total, samples, which = span
-    channel, step, seed, site = who
-    w, words, nodes = scratch
-    legs, weights, ratios = events
-    counts, sums, fault = found
-    for chunk in range(len(counts)):
-        done = chunk * k.CHUNK
-        count = min(k.CHUNK, total - done)
-        sample = which * samples + first + done
-        k.draw_words(sample, count, channel, step, site, seed, words)
-        k.draw_pairs(first + done, count, samples, words, *tables, grid, w, nodes)
-        k.draw_words(sample, count, channel | MORE_WORDS, step, site, seed, more)
-        k.draw_box(count, words, more, grid, nodes, w)
-        counts[chunk], sums[chunk], fault[:] = 0, 0.0, 0.0
-        for branch in (1.0, -1.0):
-            k.roots_chunk(count, m2, grid, area, branch, through_k3, w)
-            evaluate(count, *element, w)
-            k.inspect_elements(count, how[5], w, fault)
-            part = slice(2 * done + counts[chunk], 2 * (done + k.CHUNK))
-            landed, *weighed = k.land_nearest(
-                count, grid, how[3], offsets, occupancy, w, nodes,
-                legs[part], weights[part], ratios[part],
-            )  # fmt: skip
-            counts[chunk] += landed
-            sums[chunk] += weighed
-        if illegal(fault[0], fault[1]):
-            return -1
-    return 0

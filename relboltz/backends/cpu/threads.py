@@ -32,7 +32,7 @@ class Threads:
         self.count = count or available_cores()
         self.interrupt: object = False
         """Once it is true, work in hand is dropped and Halted raised."""
-        self._pool = ThreadPoolExecutor(self.count) if self.count > 1 else None
+        self.pool = ThreadPoolExecutor(self.count) if self.count > 1 else None
 
     def parts(self, count: int) -> list[tuple[int, int]]:
         """range(count) in consecutive parts, several for each thread."""
@@ -62,10 +62,10 @@ class Threads:
                 failed.set()  # the others need not go on
                 raise
 
-        if self._pool is None:
+        if self.pool is None:
             worker(0)
             return
-        futures = [self._pool.submit(worker, thread) for thread in range(self.count)]
+        futures = [self.pool.submit(worker, thread) for thread in range(self.count)]
         try:
             for done in futures:
                 done.result()

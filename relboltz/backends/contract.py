@@ -1,0 +1,94 @@
+"""What a backend is: where a state lives, and all that can be done to it.
+
+A third backend is one folder with a class that has these methods; a cluster is a backend made of
+backends. Sites are known by their number among all of the run (``numbers``), wherever they lie in
+memory: random numbers depend on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..events.collisions import Draw, Estimate, Sampling
+from ..grid import PhaseSpace
+from ..model import Model
+from ..records.moments import SiteMoments
+from ..stepping.report import StepReport
+from ..stepping.state import State
+from ..stepping.step import Course, Leg
+from ..transport.ledger import Passage
+from .elements import Elements
+
+Array = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+
+class Backend(Protocol):
+    """A state of all sites, and what happens to it.
+
+    squares : squared masses of all species and screenings at every site [GeV^2]
+    """
+
+    name: str
+    grid: PhaseSpace
+    model: Model
+    sampling: Sampling
+    elements: Elements
+    numbers: Integers
+    """Of the sites it holds, among all sites of the run."""
+    interrupt: object
+    """Once it is true, work in hand is dropped and Halted raised."""
+
+    @property
+    def words(self) -> str:
+        """Where the work is done, in words."""
+
+    @property
+    def memory(self) -> int:
+        """Bytes that the state and everything beside it take."""
+
+    # -- the state
+
+    def put(self, number: Integers, bits: int) -> None:
+        """Take over a state (sites, species, nodes) in quanta of 2^-bits."""
+
+    def get(self) -> Integers:
+        """The state (sites, species, nodes) in quanta."""
+
+    def save(self) -> None:
+        """Remember the state."""
+
+    def restore(self) -> None:
+        """Back to what was remembered."""
+
+    # -- what happens to it
+
+    def advance(self, state: State, course: Course, stop: float) -> Iterator[Leg]:
+        """Step until the stop [fm], telling now and then how far it is."""
+
+    def stream(self, axis: int, length: float, squares: Array, push: Array | None) -> Passage:
+        """Stream and push along an axis for a length [fm]; push: see ``transport.forces``."""
+
+    def collide(self, step: int, length: float, squares: Array) -> StepReport:
+        """Collisions at all sites for a length [fm]; 0 tells their rates and moves nothing."""
+
+    # -- what is asked about it
+
+    def masses(self, start: Array) -> Array:
+        """The squares of the state, solved from those of a similar one."""
+
+    def moments(self, squares: Array, final: Array) -> SiteMoments:
+        """Sums over the nodes of every site; final: f (species, nodes) to measure how far it is."""
+
+    def marginal(self, kept: Sequence[str]) -> Array:
+        """N f summed over all directions but those kept, in quanta: (species, ...)."""
+
+    def fits(self, theta: Array, squares: Array, which: Integers) -> Array:
+        """Sums over the nodes of thermal states at some sites, see ``equilibrium.fits``."""
+
+    def estimate(self, f: Array, draw: Draw) -> Estimate:
+        """C[f] of f (species, nodes) from one draw of events."""

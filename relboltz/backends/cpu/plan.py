@@ -1,0 +1,53 @@
+"""How the events of a step are shared out: chunks of samples, groups of chunks, scratch memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...events.collisions import SETS
+from . import events as k
+
+Events = tuple[NDArray[np.int32], NDArray[np.float64], NDArray[np.float64]]
+"""Six cells, weight and split of every event."""
+
+
+@dataclass(frozen=True)
+class Group:
+    """Consecutive chunks of one set and channel: their first sample, and how many samples."""
+
+    which: int
+    """Number of the set."""
+    channel: int
+    first: int
+    count: int
+    span: slice
+
+    @property
+    def chunks(self) -> range:
+        """Numbers of the chunks among all chunks of a step."""
+        return range(self.span.start, self.span.stop)
+
+
+class Scratch:
+    """What one thread needs for one chunk, and its accumulators."""
+
+    def __init__(self, cells: int):
+        self.w = np.zeros(k.ROWS * k.CHUNK)
+        self.words = np.empty(4 * k.CHUNK, np.uint64)
+        self.more = np.empty(4 * k.CHUNK, np.uint64)
+        self.nodes = np.empty(4 * k.CHUNK, np.int64)
+        self.total = np.zeros((SETS, cells), np.int64)
+        self.gain = np.zeros(0, np.int64)
+        self._own: Events = (np.empty((0, 6), np.int32), np.empty(0), np.empty(0))
+
+    def events(self, capacity: int) -> Events:
+        """Room for the events of a group."""
+        if len(self._own[1]) < capacity:
+            self._own = (
+                np.empty((capacity, 6), np.int32), np.empty(capacity), np.empty(capacity),
+            )  # fmt: skip
+        legs, weights, ratios = self._own
+        return legs[:capacity], weights[:capacity], ratios[:capacity]

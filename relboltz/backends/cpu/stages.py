@@ -1,0 +1,140 @@
+"""A step of collisions at one site: crossed sets of events, limits that keep f legal.
+
+The events of a step are split into two sets A and B, each an unbiased estimate of C, and each is
+evaluated again on what the other one predicts:
+
+    n = n0 + dt/4 [A(n0) + B(n0) + A(n0 + dt B(n0)) + B(n0 + dt A(n0))]
+
+An event that moves the very cells it is evaluated on next would saturate itself, and relaxation
+would be too slow by O(dt/samples), however well everything is conserved.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...errors import RunError
+from ...events.collisions import AHEAD, SETS, Draw, Flows
+from ...stepping.quanta import SUM_BITS, capacities, exact_sum
+from ...stepping.report import StepReport
+from .collider import Collider, Tables
+
+def noise_sums(first: NDArray[np.int64]) -> tuple[float, float]:
+    """Sums over the cells of the squared standard error of C, and of C^2.
+
+    first : what each of the two sets contributes to C. They are independent, so with
+        C = (A + B)/2 the standard error is |A - B|/2.
+    """
+    a, b = first.astype(np.float64)
+    return float(np.square(a - b).sum()), float(np.square(a + b).sum())
+
+
+
+class Stages:
+    """The stages of a step of collisions at one site."""
+
+    def __init__(self, collider: Collider, bits: int):
+        self.collider, self.unit = collider, 2.0**-bits
+        model = collider.model
+        species = np.repeat(np.arange(len(model.species)), collider.size)
+        self._fermion = model.statistics[species] < 0
+        self._capacity = capacities(model, bits)[species]
+        self._all = collider.sampling.symmetrical
+
+    def collide(
+        self, n0: NDArray[np.int64], draw: Draw, length: float
+    ) -> tuple[NDArray[np.int64], StepReport]:
+        """Numbers of quanta after a step of collisions with these events."""
+        table, occupancy = self.collider.tables(n0, self.unit)
+        drawn = self.collider.draw(draw, occupancy)
+        half = 0.5 * length / self.unit
+        stages = self._stages(n0, table, half) or self._limited(n0, table, half)
+        first, last, flows, limited = stages
+        d1, d2 = first.sum(axis=0), last.sum(axis=0)
+        number = n0 + d1 + d2
+        if not self._all:
+            number = np.clip(number, 0, self._capacity)
+        counts = (exact_sum(np.abs(d2 - d1)), exact_sum(np.abs(d1)), exact_sum(n0))
+        refused, noise = np.array([limited]), noise_sums(first)
+        return number, StepReport(length, [counts], flows, drawn, refused, noise)
+
+    def _stages(
+        self, n0: NDArray[np.int64], table: NDArray[np.float64], half: float
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64], Flows, float] | None:
+        """First and last stage of a step without limits; None if a cell would become illegal."""
+        first, flows = self.collider.net((table,) * SETS, half)
+        last, again = self.collider.net(self._predicted(n0, first), half)
+        wanted = half * (flows.wanted + again.wanted)
+        fits = not wanted >= 2.0**SUM_BITS  # NaN is for the caller to report
+        if not self._all and not fits:
+            raise RunError("the step is far too long: what it moves does not fit 64-bit numbers")
+        if fits and (not self._all or self._legal(n0 + first.sum(axis=0) + last.sum(axis=0))):
+            return first, last, flows, 0.0
+        return None
+
+    def _limited(
+        self, n0: NDArray[np.int64], table: NDArray[np.float64], half: float
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64], Flows, float]:
+        """Both stages, each limited where a cell asks for it, and the part that was refused.
+
+        The first one may use up half of what a cell holds, the last one what that leaves.
+        """
+        first, flows, limited = self._stage((table,) * SETS, half, n0, 2)
+        tables = self._predicted(n0, first)
+        last, _, more = self._stage(tables, half, n0 + first.sum(axis=0), 1)
+        return first, last, flows, max(limited, more)
+
+    def _predicted(self, n0: NDArray[np.int64], first: NDArray[np.int64]) -> Tables:
+        """For each set the table of what the other one predicts: no event sees itself.
+
+        first : half a step by both sets together
+        """
+        guesses = (np.clip(n0 + AHEAD * part, 0, self._capacity) for part in reversed(first))
+        return [self.collider.tables(guess, self.unit)[0] for guess in guesses]
+
+    def _stage(
+        self, tables: Tables, half: float, base: NDArray[np.int64], times: int
+    ) -> tuple[NDArray[np.int64], Flows, float]:
+        """Half the change of an Euler step by each set, limited only if a cell asks for it.
+
+        base + times * change must be legal. If it is not, every event is scaled as a whole by
+        the tightest limit of its cells, so that conservation stays exact.
+        """
+        change, flows = self.collider.net(tables, half)
+        wanted = half * flows.wanted  # no cell can change by more than twice that
+        fits = not wanted >= 2.0**SUM_BITS
+        if fits and self._legal(base + times * change.sum(axis=0)):
+            return change, flows, 0.0
+        coarser = 1.0 if fits else 2.0 ** (math.ceil(math.log2(wanted)) - SUM_BITS)
+        loss, gain = self.collider.demands(tables, half / coarser)
+        allowance = 0.5
+        for _ in range(20):
+            limits = self._limits(base, loss, gain, allowance / coarser)
+            change, limited = self.collider.net(tables, half, limits)
+            if self._legal(base + times * change.sum(axis=0)):
+                refused = limited.refused / limited.wanted if limited.wanted > 0 else 0.0
+                return change, flows, refused
+            allowance *= 0.25
+        raise RunError("the limiter found no legal step; shorten time.step")
+
+    def _legal(self, number: NDArray[np.int64]) -> bool:
+        return bool((number >= 0).all() and (number <= self._capacity).all())
+
+    def _limits(
+        self,
+        number: NDArray[np.int64],
+        loss: NDArray[np.int64],
+        gain: NDArray[np.int64],
+        allowance: float,
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """s = min(1, f / 2D) for losses and, for fermions, min(1, (1 - f) / 2G) for gains."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            low = np.where(loss > 0, np.minimum(1.0, allowance * number / (2.0 * loss)), 1.0)
+            room = self._capacity - number
+            high = np.where(
+                self._fermion & (gain > 0), np.minimum(1.0, allowance * room / (2.0 * gain)), 1.0
+            )
+        return np.maximum(low, 0.0), np.maximum(high, 0.0)

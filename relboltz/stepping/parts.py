@@ -1,0 +1,64 @@
+"""A step as a list of parts: stream along an axis and push by its forces, collide.
+
+H_x/2 H_y/2 H_z/2 C H_z/2 H_y/2 H_x/2: each H_i streams along x_i and pushes along p_i at once
+(``transport``), C collides at every site. An axis that neither streams nor is pushed has no part,
+so a step of homogeneous matter is C alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..compiling import build, kernel, scalar
+from ..grid import PhaseSpace
+from ..transport.forces import Force
+from . import control
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Part:
+    """One part of a step: which axis it streams and pushes along, None for collisions."""
+
+    axis: int | None
+    share: float
+    """Of the length of the step."""
+
+
+def parts(grid: PhaseSpace, forces: Sequence[Force] = ()) -> list[Part]:
+    """The parts of a step, in their order."""
+    moving = sorted({*grid.moving_axes, *(force.axis for force in forces)})
+    halves = [Part(axis, 0.5) for axis in moving]
+    return [*halves, Part(None, 1.0), *reversed(halves)]
+
+
+mean_during = build([control.mean_during], scalar).mean_during
+
+
+@kernel
+def _fill_means(now, lasts, length, rate, last, before, earlier, means):
+    """``mean_during`` of every squared mass."""
+    for i in range(now.size):
+        means[i] = mean_during(now[i], lasts, length, rate[i], last, before[i], earlier)
+
+
+def mean_squares(now: Array, lasts: float, length: float, past: list[tuple[Array, float]]) -> Array:
+    """Mean squared masses of a part that lasts so long [fm] in a step of this length.
+
+    past : rates of change in the same part of the last two steps, newest first, and the lengths of
+        these steps
+    """
+    if not past:
+        return now
+    rate, last = past[0]
+    before, earlier = past[1] if len(past) > 1 else (rate, 0.0)
+    means = np.empty(now.shape)
+    _fill_means(
+        now.ravel(), lasts, length, rate.ravel(), last, before.ravel(), earlier, means.ravel()
+    )
+    return means

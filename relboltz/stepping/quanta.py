@@ -1,0 +1,69 @@
+"""Particle numbers in 64-bit fixed point: how fine a quantum is, and what a cell can hold.
+
+The state is particle number N_a f per cell in whole quanta. Every deposit is a whole number of
+them, so number and momentum are conserved to the last bit, in any order of events.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import InputError
+from ..model import Model
+
+MOST_BITS = 44
+"""Quantum of N_a f is 2^-44 unless a large total asks for a coarser one."""
+FEWEST_BITS = 50
+"""Binary digits that the total may have before the point."""
+TOTAL_BITS = 61
+"""All particles of a site fit into one cell without overflow."""
+SUM_BITS = 59
+"""Sums over all events stay below this many binary digits."""
+LOW_WORD = 0xFFFFFFFF
+
+
+def exact_sum(values: NDArray[np.int64]) -> int:
+    """Sum of 64-bit integers without overflow."""
+    high = int((values >> 32).sum(dtype=np.int64))
+    low = int((values & LOW_WORD).sum(dtype=np.int64))
+    return (high << 32) + low
+
+
+def fraction_bits(f: NDArray[np.float64], model: Model) -> int:
+    """How many binary digits N_a f gets behind the point: 44, fewer if a site's total is huge."""
+    total = float(np.max((f.sum(axis=-1) * model.degeneracy).sum(axis=-1)))
+    if not total < 2.0**FEWEST_BITS:
+        raise InputError(
+            f"initial: N f summed over all nodes is {total:.3g}, too much for 64-bit numbers; "
+            "lower the initial state"
+        )
+    return min(MOST_BITS, TOTAL_BITS - max(0, math.ceil(math.log2(max(total, 1e-300)))))
+
+
+def quantised(f: NDArray[np.float64], model: Model) -> tuple[NDArray[np.int64], int]:
+    """N_a f of (sites, species, nodes) in quanta of 2^-bits, and bits."""
+    bits = fraction_bits(f, model)
+    scale = model.degeneracy[:, None] * 2.0**bits
+    number = np.empty(f.shape, np.int64)
+    for site, here in enumerate(f):  # site by site: a state in space may be large
+        number[site] = np.rint(here * scale)
+    if not number.any():
+        raise InputError(
+            f"the system is empty: f is below the resolution of {2.0**-bits:.1e} at every node; "
+            "raise the initial state"
+        )
+    return number, bits
+
+
+def occupation(number: NDArray[np.int64], bits: int, model: Model) -> NDArray[np.float64]:
+    """f (..., species, nodes) from numbers in quanta of 2^-bits."""
+    return number * (2.0**-bits / model.degeneracy[:, None])
+
+
+def capacities(model: Model, bits: int) -> NDArray[np.int64]:
+    """Quanta that a cell of each species can hold: N for fermions, what 64 bits hold for others."""
+    full = np.rint(model.degeneracy * 2.0**bits)
+    return np.where(model.statistics < 0, full, 2.0**62).astype(np.int64)

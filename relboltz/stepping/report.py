@@ -1,0 +1,96 @@
+"""What a step of collisions did, and how well: of all sites together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..events.collisions import Flows
+from .control import STILL
+
+Array = NDArray[np.float64]
+Counts = tuple[int, int, int]
+"""L1 difference of Heun and Euler, half of what the Euler step moved, and the total, in quanta."""
+
+
+@dataclass(frozen=True)
+class StepReport:
+    """A step of collisions, told site by site in the order of the sites."""
+
+    length: float
+    counts: Sequence[Counts]
+    flows: Flows
+    """Mean over the sites."""
+    drawn: tuple[float, float] = (0.0, 0.0)
+    """Weight of physical collisions, and the part that was lost."""
+    limited: Array = field(default_factory=lambda: np.zeros(1))
+    """Part that limits refused at every site."""
+    noise: tuple[float, float] = (0.0, 0.0)
+    """Sum over the cells of the squared standard error of C, and of C^2."""
+
+    @property
+    def error(self) -> float:
+        """L1 difference of Heun and Euler, relative to the number of particles."""
+        difference, total = (sum(c[k] for c in self.counts) for k in (0, 2))
+        return float(difference) / max(float(total), 1.0)
+
+    def change_ratio(self, tolerance: float) -> float:
+        """Change of C within the step, relative to C: the largest of all sites.
+
+        Sites whose error is no more than rounding do not count, unless none does.
+        """
+        difference, moved, total = np.array(self.counts, float).T
+        ratios = np.divide(difference, moved, out=np.zeros(len(moved)), where=moved > 0)
+        counts = difference > STILL * tolerance * np.maximum(total, 1.0)
+        return float(ratios[counts].max() if counts.any() else ratios.max())
+
+    @property
+    def noise_ratio(self) -> float:
+        """Squared standard error of C over C^2, both summed over the cells."""
+        error, size = self.noise
+        return error / size if size > 0 else 0.0
+
+    @property
+    def null_weight(self) -> float:
+        """Part of the collisions that was lost."""
+        total, lost = self.drawn
+        return lost / total if total > 0 else 0.0
+
+    @property
+    def limited_weight(self) -> float:
+        """Part of what was to move that limits refused."""
+        moved = np.array([float(c[1]) for c in self.counts])
+        return float(self.limited @ moved / moved.sum()) if moved.sum() > 0 else 0.0
+
+    @classmethod
+    def nothing(cls, sites: int, length: float) -> StepReport:
+        """No processes, no collisions."""
+        none = Flows(np.zeros(0), np.zeros(0), 0.0, 0.0)
+        return cls(length, [(0, 0, 1)] * sites, none, limited=np.zeros(sites))
+
+    @classmethod
+    def of(cls, sites: Sequence[StepReport]) -> StepReport:
+        """From reports of single sites, in their order."""
+        drawn, noise = (
+            tuple(map(sum, zip(*(getattr(r, name) for r in sites), strict=True)))
+            for name in ("drawn", "noise")
+        )
+        return cls(
+            sites[0].length, [c for r in sites for c in r.counts],
+            mean_flows([r.flows for r in sites]), drawn,  # type: ignore[arg-type]
+            np.concatenate([r.limited for r in sites]), noise,  # type: ignore[arg-type]
+        )  # fmt: skip
+
+
+def mean_flows(flows: Sequence[Flows]) -> Flows:
+    """The mean over sites, summed in their order."""
+    if len(flows) == 1:
+        return flows[0]
+    forward, backward, signed = (
+        sum(getattr(one, name) for one in flows) / len(flows)
+        for name in ("forward", "backward", "signed")
+    )
+    return Flows(forward, backward, 0.0, 0.0, signed)

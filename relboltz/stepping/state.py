@@ -1,0 +1,127 @@
+"""The state of a run: everything that a step changes, in one object.
+
+The particle numbers themselves live in a backend, on the CPU or on a GPU; ``packed`` fetches them
+for a file. Sites are the first axis of all arrays: homogeneous matter has one.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..transport.ledger import Ledger
+from .watch import Watch
+
+Array = NDArray[np.float64]
+History = list[tuple[Array, float]]
+"""Rates of change in the last two steps, newest first, and the lengths of these steps [fm]."""
+
+
+@dataclass
+class State:
+    """A moment of a run, and what is needed of the moments before.
+
+    squares : squared masses of all species and of all of ``Model.screenings``, by site [GeV^2]
+    past : rates at which they changed in the last two steps [GeV^2 fm^-1]
+    by_part : the same in each part of these steps, see ``parts``
+    wanted : length that step control wants next [fm]
+    fit : last answer of the fits, to start the next from
+    origin : conserved charges and momentum at the start, in quanta: drifts are counted from here
+    pending : records that wait for what the next steps tell of them
+    """
+
+    bits: int
+    squares: Array
+    species: int
+    wanted: float
+    ledger: Ledger
+    time: float = 0.0
+    step: int = 0
+    past: History = field(default_factory=list)
+    by_part: list[History] = field(default_factory=list)
+    watch: Watch = field(default_factory=Watch)
+    fit: Array | None = None
+    origin: tuple[list[int], list[int]] | None = None
+    pending: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def unit(self) -> float:
+        """One quantum of N_a f."""
+        return 2.0**-self.bits
+
+    @property
+    def mass_squared(self) -> Array:
+        """Of all species [GeV^2]: (sites, species)."""
+        return self.squares[:, : self.species]
+
+    @property
+    def screening2(self) -> Array:
+        """Of all screenings [GeV^2]: (sites, screenings)."""
+        return self.squares[:, self.species :]
+
+    def mass_rate(self, ago: int = 0) -> Array:
+        """Rate of change of the squared masses [GeV^2 fm^-1], at the state or some steps ago.
+
+        Of the parabola through the masses of the state and those before the last two steps, which
+        is of second order; after the very first step of the straight line.
+        """
+        if not self.past:
+            return np.full_like(self.mass_squared, np.nan)
+        rate, last = self.past[0][0][:, : self.species], self.past[0][1]
+        if len(self.past) < 2:
+            return rate
+        before, earlier = self.past[1][0][:, : self.species], self.past[1][1]
+        bend = 2.0 * (rate - before) / (last + earlier)
+        return rate + bend * (0.5 * last - sum((last, earlier)[:ago]))
+
+    def step_taken(self, squares: Array, rates: list[Array], length: float, time: float) -> None:
+        """A step of this length [fm] stands; rates of the masses in each of its parts."""
+        self.past = [((squares - self.squares) / length, length), *self.past[:1]]
+        earlier = self.by_part or [[] for _ in rates]
+        self.by_part = [
+            [(rate, length), *before[:1]] for rate, before in zip(rates, earlier, strict=True)
+        ]
+        self.squares, self.time, self.step = squares, time, self.step + 1
+
+    # -- to a file and back ----------------------------------------------------------------------
+
+    def packed(self) -> dict[str, Array]:
+        """Everything as arrays; numbers of a backend are for the caller to add."""
+        plain = {
+            "bits": self.bits, "species": self.species, "wanted": self.wanted, "time": self.time,
+            "step": self.step, "watch": asdict(self.watch), "parts": len(self.by_part),
+            "past": [[length for _, length in h] for h in (self.past, *self.by_part)],
+            "origin": self.origin, "pending": [sorted(record) for record in self.pending],
+        }  # fmt: skip
+        arrays = {"squares": self.squares, **self.ledger.packed()}
+        for k, history in enumerate((self.past, *self.by_part)):
+            arrays |= {f"rate {k} {i}": rate for i, (rate, _) in enumerate(history)}
+        if self.fit is not None:
+            arrays["fit"] = self.fit
+        for k, record in enumerate(self.pending):
+            arrays |= {f"record {k} {name}": np.asarray(v) for name, v in record.items()}
+        text = json.dumps(plain, default=float)
+        return arrays | {"plain": np.frombuffer(text.encode(), np.uint8)}
+
+    @classmethod
+    def unpacked(cls, arrays: dict[str, Array], ledger: Ledger) -> State:
+        """What was packed; ledger: an empty one of the same grid."""
+        plain = json.loads(bytes(np.asarray(arrays["plain"], np.uint8)))
+        ledger.unpack(arrays)
+        histories = [
+            [(arrays[f"rate {k} {i}"], length) for i, length in enumerate(lengths)]
+            for k, lengths in enumerate(plain["past"])
+        ]
+        pending = [
+            {name: arrays[f"record {k} {name}"] for name in names}
+            for k, names in enumerate(plain["pending"])
+        ]
+        return cls(
+            plain["bits"], arrays["squares"], plain["species"], plain["wanted"], ledger,
+            plain["time"], plain["step"], histories[0], histories[1:], Watch(**plain["watch"]),
+            arrays.get("fit"), plain["origin"] and tuple(plain["origin"]), pending,
+        )  # fmt: skip

@@ -1,0 +1,188 @@
+"""From one stop to the next: masses, step size, transport, collide.
+
+Each part of a step takes the masses that it will have on average, extrapolated from the same part
+of the last two steps, and the masses are solved again after it: that makes the whole second order
+in dt. E_total is extremal in the masses, so collisions with frozen masses conserve it if these are
+the mean of those before and after. The very first step is done twice: a trial tells how the masses
+change in its parts.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import RunError
+from ..events.collisions import Flows
+from ..model import Model
+from ..transport.forces import Force, courant_limit, total
+from ..transport.ledger import Passage
+from .control import FIRST_STEP, adapted, largest_change, step_length
+from .parts import Part, mean_squares
+from .report import StepReport
+from .state import History, State
+
+if TYPE_CHECKING:
+    from ..backends.contract import Backend
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Course:
+    """How a run is stepped: what stays the same from its start to its end.
+
+    step : a length [fm] or "auto"; near : times closer than this [fm] are the same
+    """
+
+    step: float | str
+    tolerance: float
+    near: float
+    parts: Sequence[Part]
+    forces: Sequence[Force] = ()
+
+    @property
+    def automatic(self) -> bool:
+        """Whether the length of steps follows their error."""
+        return isinstance(self.step, str)
+
+    @property
+    def first(self) -> float:
+        """Length wanted at the start [fm]."""
+        return FIRST_STEP if isinstance(self.step, str) else self.step
+
+    def length(self, wanted: float, room: float, longest: float = math.inf) -> float:
+        """The next length, such that a stop at distance ``room`` is met without a tiny step."""
+        return step_length(min(wanted, longest), room, self.automatic)
+
+    def judge(self, report: StepReport, wanted: float) -> tuple[bool, float]:
+        """Whether the step may stand, and the length wanted next."""
+        if not self.automatic:
+            return True, wanted
+        return adapted(
+            report.length, report.error, report.change_ratio(self.tolerance),
+            largest_change(self.tolerance, report.noise_ratio), wanted, self.tolerance,
+        )  # fmt: skip
+
+    def met(self, time: float, stop: float) -> float:
+        """The time, or the stop if it is as near as rounding."""
+        return stop if abs(stop - time) <= self.near else time
+
+
+@dataclass(frozen=True)
+class Leg:
+    """Steps that were just done: the last length, and rates of the state they started from.
+
+    The first two steps of a run are legs of their own. ``flows`` is None where rates are not known:
+    a GPU that steps ahead looks at them after records only.
+    """
+
+    length: float
+    flows: Flows | None
+    null_weight: float
+
+
+def advance(backend: Backend, state: State, course: Course, stop: float) -> Iterator[Leg]:
+    """Step until the stop [fm], telling after every step."""
+    while state.time < stop:
+        pushes = {
+            part.axis: total(course.forces, part.axis, state.time, state.squares, backend.grid)
+            for part in course.parts
+            if part.axis is not None
+        }
+        longest = courant_limit(backend.grid, state.mass_squared, pushes)
+        length = course.length(state.wanted, stop - state.time, longest)
+        attempt = _Attempt(backend, state, course, length, pushes)
+        report = attempt.report()
+        if report is not None:
+            state.watch.see(report, course.tolerance)
+            time = course.met(state.time + length, stop)
+            state.step_taken(attempt.squares, attempt.rates, length, time)
+            state.ledger.enter(attempt.passages)
+            yield Leg(length, report.flows, report.null_weight)
+
+
+class _Attempt:
+    """One try at a step: all its parts, and what they left behind."""
+
+    def __init__(
+        self,
+        backend: Backend,
+        state: State,
+        course: Course,
+        length: float,
+        pushes: dict[int, Array | None],
+    ):
+        self.backend, self.state, self.course, self.length = backend, state, course, length
+        self.pushes = pushes
+        self.squares = state.squares
+        self.rates: list[Array] = []
+        self.passages: list[Passage] = []
+
+    def report(self) -> StepReport | None:
+        """What the collisions showed; None if the step has to be done again, shorter."""
+        backend, past = self.backend, self.state.by_part
+        backend.save()
+        try:
+            if backend.model.thermal and not past:
+                self._turns([[] for _ in self.course.parts])
+                past = [[(rate, self.length)] for rate in self.rates]
+                backend.restore()
+            report = self._turns(past or [[] for _ in self.course.parts], judged=True)
+            if report is not None:
+                check_finite(backend.model, self.state.time, self.squares)
+        except BaseException:
+            backend.restore()  # the last state that stands is what is kept
+            raise
+        if report is None:
+            backend.restore()
+        return report
+
+    def _turns(self, past: Sequence[History], judged: bool = False) -> StepReport | None:
+        """All parts of the step, one after the other."""
+        backend, state, moving = self.backend, self.state, self.backend.model.thermal
+        self.squares, self.rates, self.passages = state.squares, [], []
+        report: StepReport | None = None
+        for part, before in zip(self.course.parts, past, strict=True):
+            now, lasts = self.squares, part.share * self.length
+            used = mean_squares(now, lasts, self.length, before) if moving else now
+            if part.axis is not None:
+                push = self.pushes[part.axis]
+                self.passages.append(backend.stream(part.axis, lasts, used, push))
+            else:
+                report = backend.collide(state.step, lasts, used)
+                check_rates(backend.model, state.time, report.flows)
+                if judged:
+                    stands, state.wanted = self.course.judge(report, state.wanted)
+                    if not stands:
+                        return None
+            if moving:
+                self.squares = backend.masses(now)
+            self.rates.append((self.squares - now) / lasts)
+        return report
+
+
+def check_rates(model: Model, time: float, flows: Flows) -> None:
+    """Rates that are not numbers end a run before they spoil the state."""
+    for process, flow in zip(model.processes, flows.forward, strict=False):
+        if not np.isfinite(flow):
+            raise RunError(
+                f"process {process.name}: its rate is {flow}, not a number, at t = {time:.6g} fm"
+            )
+
+
+def check_finite(model: Model, time: float, squares: Array) -> None:
+    """Likewise masses that are not."""
+    if not np.isfinite(squares).all():
+        site = int((~np.isfinite(squares)).any(axis=1).argmax())
+        where = f" in space cell {site}" if len(squares) > 1 else ""
+        rows = zip(model.names, squares[site], strict=False)
+        raise RunError(
+            f"the masses are not finite at t = {time:.6g} fm{where}: "
+            + ", ".join(f"{name}: {m2:.4g}" for name, m2 in rows)
+        )
