@@ -12,8 +12,10 @@ from ...grid import PhaseSpace
 from ...masses import MassModel, site_masses
 from ...model import Model
 from ...records.moments import Shells, SiteMoments, halves_of, measure_sites
-from ...stepping.space import Collided, Passage, Pencils
+from ...stepping.space import Collided
 from ...stepping.stepper import Stepper, StepReport, capacities
+from ...transport.ledger import Passage
+from ...transport.pencils import Pencils
 from .collider import CpuBackend
 from .threads import Threads
 from .transport import sweep
