@@ -26,9 +26,10 @@ from .records.moments import Shells
 from .records.observables import Observer
 from .records.space import SpaceObserver
 from .stepping.flight import Leg, launch
-from .stepping.space import courant_limit, take_over
+from .stepping.space import take_over
 from .stepping.stepper import StepControl, initial_state
 from .stepping.watch import Interrupt, Stops, interruptible
+from .transport.forces import courant_limit
 from .transport.plane import COURANT
 
 

@@ -10,7 +10,6 @@ The state lives in an *engine*, on the CPU or on a GPU; this module tells it wha
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
@@ -23,7 +22,8 @@ from ..events.collisions import Flows, Sampling
 from ..grid import PhaseSpace
 from ..model import Model
 from ..records.moments import Shells, SiteMoments
-from ..transport import plane as transport
+from ..transport.forces import courant_limit
+from ..transport.ledger import Ledger, Passage
 from .control import STILL
 from .flight import Leg, check_finite
 from .stepper import State, StepControl, StepReport
@@ -31,107 +31,6 @@ from .watch import Watch
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
-
-LOW_WORD = 0xFFFFFFFF
-
-
-# --- transport along one axis -------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Pencils:
-    """The (x_i, p_i) planes of one axis: how they lie in a state, and their walls."""
-
-    axis: int
-    lines: tuple[int, int, int, int]
-    """Space cells and their distance in sites, momentum cells and their distance in nodes."""
-    walls: tuple[int, int]
-    widths: tuple[float, float]
-    """dx [fm] and dp [GeV]."""
-    p: Array
-    transverse_p2: Array
-    species: int
-    across: int
-    """Transverse sites."""
-
-    @classmethod
-    def of(cls, grid: PhaseSpace, model: Model, axis: int) -> Pencils:
-        """Those of an axis of a grid."""
-        n, m = grid.space_cells[axis], grid.momentum_cells[axis]
-        site_step = math.prod(grid.space_cells[axis + 1 :])
-        node_step = math.prod(grid.momentum_cells[axis + 1 :])
-        one, other = (grid.axis(i) ** 2 for i in range(3) if i != axis)
-        return cls(
-            axis, (n, site_step, m, node_step),
-            (transport.KINDS[grid.boundary[axis]], transport.KINDS[grid.momentum_boundary]),
-            (grid.space_spacing[axis], grid.spacing[axis]), grid.axis(axis),
-            (one[:, None] + other[None, :]).ravel(), len(model.species), grid.sites // n,
-        )  # fmt: skip
-
-    @property
-    def blocks(self) -> int:
-        """Groups of lanes that the transverse momenta make."""
-        return -(-len(self.transverse_p2) // transport.LANES)
-
-    @property
-    def groups(self) -> int:
-        """Groups of pencils that advance side by side."""
-        return self.across * self.species * self.blocks
-
-    @property
-    def scratch(self) -> tuple[int, int]:
-        """Shape of the scratch array of a group."""
-        n, _, m, _ = self.lines
-        return transport.ROWS, (n + 1) * (m + 1) * transport.LANES
-
-    @property
-    def open(self) -> bool:
-        """Whether something may leave."""
-        return self.walls[0] == transport.OPEN
-
-    def passage(self, left: Integers, energies: Array, refused: Array) -> Passage:
-        """What left and what was refused, from the sums of the groups in their order."""
-        by_species = refused.reshape(self.across, self.species, self.blocks, 2).sum(axis=(0, 2))
-        return Passage(self.axis, left, energies.sum(axis=0), by_species.T)
-
-
-@dataclass(frozen=True)
-class Passage:
-    """What left through the walls of an axis, and what closed momentum faces refused."""
-
-    axis: int
-    left: Integers
-    """Quanta by side, species and node; no sides if the walls are not open."""
-    energy: Array
-    """Energy that left by side, in quanta times GeV."""
-    refused: Array
-    """Quanta by side and species."""
-
-
-class Ledger:
-    """All that ever left the box, and the flux that was refused at the edge of momenta."""
-
-    def __init__(self, grid: PhaseSpace, model: Model):
-        species = len(model.species)
-        self.left = {
-            axis: np.zeros((2, 2, species, grid.size), np.int64)
-            for axis in grid.moving_axes
-            if grid.boundary[axis] == "open"
-        }
-        """Quanta by side, species and node, in two words: 2^32 times the first plus the second."""
-        self.energy = np.zeros((3, 2))
-        self.refused = np.zeros((3, 2, species))
-
-    def enter(self, passages: Sequence[Passage]) -> None:
-        """Add what a step that stands let out."""
-        for passage in passages:
-            if len(passage.left):
-                high, low = self.left[passage.axis]
-                low += passage.left & LOW_WORD
-                high += (passage.left >> 32) + (low >> 32)
-                low &= LOW_WORD
-            self.energy[passage.axis] += passage.energy
-            self.refused[passage.axis] += passage.refused
 
 
 # --- collisions at all sites --------------------------------------------------------------------
@@ -249,21 +148,6 @@ class Engine(Protocol):
 
 
 # --- the flight ---------------------------------------------------------------------------------
-
-
-def courant_limit(grid: PhaseSpace, mass_squared: Array) -> float:
-    """Longest step [fm] whose halves empty no cell: |u| <= 1, |a| <= |d m / dx|."""
-    fastest = 0.0
-    mass = np.sqrt(grid.in_space(mass_squared))  # (species, x, y, z)
-    for axis in grid.moving_axes:
-        dx, dp, along = grid.space_spacing[axis], grid.spacing[axis], axis + 1
-        change = np.abs(np.diff(mass, axis=along))
-        if grid.boundary[axis] == "periodic":
-            around = np.take(mass, [0], along) - np.take(mass, [-1], along)
-            change = np.concatenate([change, np.abs(around)], axis=along)
-        force = float(change.max(initial=0.0)) / dx
-        fastest = max(fastest, 1.0 / dx + force / dp)
-    return 2.0 * transport.COURANT / fastest if fastest > 0 else math.inf
 
 
 @dataclass(frozen=True)

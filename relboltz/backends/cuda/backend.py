@@ -13,8 +13,10 @@ from ...events.collisions import SETS, Draw, Flows, Sampling
 from ...grid import PhaseSpace
 from ...model import Model
 from ...records.moments import SUMS, Shells, SiteMoments
-from ...stepping.space import Collided, Passage, Pencils
+from ...stepping.space import Collided
 from ...stepping.stepper import capacities
+from ...transport.ledger import Passage
+from ...transport.pencils import Pencils
 from ..cpu.collider import check_size
 from ..cpu.threads import Threads
 from ..elements import Elements

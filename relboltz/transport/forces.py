@@ -1,0 +1,77 @@
+"""External forces as data, and the longest step that streaming and all forces together allow.
+
+The mean field is no such force: it is the difference of the same energies as the velocity, and
+both together are free of divergence on the grid (``plane``). Whatever else pushes, an electric
+field or an expansion, is an object with an axis and a field; sweeps add it to the mean field.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..grid import PhaseSpace
+from ..model import Model
+from .plane import COURANT
+
+Array = NDArray[np.float64]
+
+
+class Force(Protocol):
+    """An external force along an axis, linear in the momentum along it."""
+
+    axis: int
+
+    def field(self, time: float, squares: Array, grid: PhaseSpace, model: Model) -> Array:
+        """F = c + k p at all sites, for all species: c [GeV/fm] and k [1/fm], (sites, species, 2).
+
+        squares : squared masses of all species and of the screenings, at all sites [GeV^2]
+        """
+
+
+def total(
+    forces: Sequence[Force], axis: int, time: float, squares: Array, grid: PhaseSpace, model: Model
+) -> Array:
+    """The fields of all forces along an axis together, (sites, species, 2)."""
+    push = np.zeros((grid.sites, len(model.species), 2))
+    for force in forces:
+        if force.axis == axis:
+            push += force.field(time, squares, grid, model)
+    return push
+
+
+def steepest(grid: PhaseSpace, mass_squared: Array, axis: int) -> float:
+    """The largest mean-field force along an axis [GeV/fm]: |a| <= |d m / dx|."""
+    mass, along = np.sqrt(grid.in_space(mass_squared)), axis + 1  # (species, x, y, z)
+    change = np.abs(np.diff(mass, axis=along))
+    if grid.boundary[axis] == "periodic":
+        around = np.take(mass, [0], along) - np.take(mass, [-1], along)
+        change = np.concatenate([change, np.abs(around)], axis=along)
+    return float(change.max(initial=0.0)) / grid.space_spacing[axis]
+
+
+def strongest(grid: PhaseSpace, push: Array, axis: int) -> float:
+    """The largest external force along an axis [GeV/fm], anywhere in the momentum box."""
+    return float((np.abs(push) @ [1.0, grid.momentum_max[axis]]).max(initial=0.0))
+
+
+def courant_limit(
+    grid: PhaseSpace, mass_squared: Array, pushes: Mapping[int, Array] | None = None
+) -> float:
+    """Longest step [fm] whose halves empty no cell, with |u| <= 1 and all that pushes.
+
+    pushes : ``total`` of the external forces, by axis
+    """
+    fastest = 0.0
+    for axis in range(3):
+        streams = axis in grid.moving_axes
+        force = steepest(grid, mass_squared, axis) if streams else 0.0
+        if pushes and axis in pushes:
+            force += strongest(grid, pushes[axis], axis)
+        rate = (1.0 / grid.space_spacing[axis] if streams else 0.0) + force / grid.spacing[axis]
+        fastest = max(fastest, rate)
+    return 2.0 * COURANT / fastest if fastest > 0 else math.inf

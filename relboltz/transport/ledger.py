@@ -1,0 +1,53 @@
+"""What leaves the box: the passage of one sweep, and the ledger of all that ever left."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..grid import PhaseSpace
+from ..model import Model
+
+LOW_WORD = 0xFFFFFFFF
+
+
+@dataclass(frozen=True)
+class Passage:
+    """What left through the walls of an axis, and what closed momentum faces refused."""
+
+    axis: int
+    left: NDArray[np.int64]
+    """Quanta by side, species and node; no sides if the walls are not open."""
+    energy: NDArray[np.float64]
+    """Energy that left by side, in quanta times GeV."""
+    refused: NDArray[np.float64]
+    """Quanta by side and species."""
+
+
+class Ledger:
+    """All that ever left the box, and the flux that was refused at the edge of momenta."""
+
+    def __init__(self, grid: PhaseSpace, model: Model):
+        species = len(model.species)
+        self.left = {
+            axis: np.zeros((2, 2, species, grid.size), np.int64)
+            for axis in grid.moving_axes
+            if grid.boundary[axis] == "open"
+        }
+        """Quanta by side, species and node, in two words: 2^32 times the first plus the second."""
+        self.energy = np.zeros((3, 2))
+        self.refused = np.zeros((3, 2, species))
+
+    def enter(self, passages: Sequence[Passage]) -> None:
+        """Add what a step that stands let out."""
+        for passage in passages:
+            if len(passage.left):
+                high, low = self.left[passage.axis]
+                low += passage.left & LOW_WORD
+                high += (passage.left >> 32) + (low >> 32)
+                low &= LOW_WORD
+            self.energy[passage.axis] += passage.energy
+            self.refused[passage.axis] += passage.refused

@@ -1,0 +1,73 @@
+"""Pencils: where the (x, p) planes of an axis lie in a state."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..grid import PhaseSpace
+from ..model import Model
+from .ledger import Passage
+from .plane import KINDS, LANES, OPEN, PERIODIC, ROWS
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Pencils:
+    """The (x_i, p_i) planes of one axis: how they lie in a state, and their walls."""
+
+    axis: int
+    lines: tuple[int, int, int, int]
+    """Space cells and their distance in sites, momentum cells and their distance in nodes."""
+    walls: tuple[int, int]
+    widths: tuple[float, float]
+    """dx [fm] and dp [GeV]."""
+    p: Array
+    transverse_p2: Array
+    species: int
+    across: int
+    """Transverse sites."""
+
+    @classmethod
+    def of(cls, grid: PhaseSpace, model: Model, axis: int) -> Pencils:
+        """Those of an axis of a grid; one with a single space cell is homogeneous: periodic."""
+        n, m = grid.space_cells[axis], grid.momentum_cells[axis]
+        site_step = math.prod(grid.space_cells[axis + 1 :])
+        node_step = math.prod(grid.momentum_cells[axis + 1 :])
+        one, other = (grid.axis(i) ** 2 for i in range(3) if i != axis)
+        return cls(
+            axis, (n, site_step, m, node_step),
+            (KINDS[grid.boundary[axis]] if n > 1 else PERIODIC, KINDS[grid.momentum_boundary]),
+            (grid.space_spacing[axis], grid.spacing[axis]), grid.axis(axis),
+            (one[:, None] + other[None, :]).ravel(), len(model.species), grid.sites // n,
+        )  # fmt: skip
+
+    @property
+    def blocks(self) -> int:
+        """Groups of lanes that the transverse momenta make."""
+        return -(-len(self.transverse_p2) // LANES)
+
+    @property
+    def groups(self) -> int:
+        """Groups of pencils that advance side by side."""
+        return self.across * self.species * self.blocks
+
+    @property
+    def scratch(self) -> tuple[int, int]:
+        """Shape of the scratch array of a group."""
+        n, _, m, _ = self.lines
+        return ROWS, (n + 1) * (m + 1) * LANES
+
+    @property
+    def open(self) -> bool:
+        """Whether something may leave."""
+        return self.walls[0] == OPEN
+
+    def passage(self, left: NDArray[np.int64], energies: Array, refused: Array) -> Passage:
+        """What left and what was refused, from the sums of the groups in their order."""
+        by_species = refused.reshape(self.across, self.species, self.blocks, 2).sum(axis=(0, 2))
+        return Passage(self.axis, left, energies.sum(axis=0), by_species.T)
