@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -22,15 +22,18 @@ from .grid import PhaseSpace
 from .model import Model
 from .progress import Moment, Report
 from .records import output
-from .records.moments import Shells
 from .records.observables import Observer
-from .records.space import SpaceObserver
-from .stepping.flight import Leg, launch
-from .stepping.space import take_over
-from .stepping.stepper import StepControl, initial_state
+from .records.quantities import quantities
+from .stepping.parts import parts
+from .stepping.quanta import occupation, quantised
+from .stepping.state import State
+from .stepping.step import Course, Leg
 from .stepping.watch import Interrupt, Stops, interruptible
 from .transport.forces import courant_limit
+from .transport.ledger import Ledger
 from .transport.plane import COURANT
+
+Array = NDArray[np.float64]
 
 
 class Run:
@@ -40,7 +43,7 @@ class Run:
         self,
         model: Model,
         grid: PhaseSpace,
-        f: NDArray[np.float64],
+        f: Array,
         settings: Settings,
         file: Path | None = None,
         title: str = "",
@@ -51,70 +54,67 @@ class Run:
             raise InputError("\n".join(problems))
         self.model, self.grid, self.settings = model, grid, settings
         self.said: list[str] = []
-        self.start = initial_state(grid, model, f)
+        f = f.reshape(-1, len(model.species), grid.size)
+        number, bits = quantised(f, model)
         self.backend = choose(
             grid, model, Sampling(**settings.collisions.model_dump()), settings.run
         )
+        self.backend.put(number, bits)
+        wants, kept = settings.time, settings.output
+        self.stops = Stops(wants.end, kept.every, kept.snapshots)
+        self.course = Course(wants.step, wants.tolerance, self.stops.near, parts(grid))
+        bare = np.append(model.constant_mass_squared, np.zeros(len(model.screenings)))
+        squares = self.backend.masses(np.tile(bare, (grid.sites, 1)))
+        self.state = State(
+            bits, squares, len(model.species), self.course.first, Ledger(grid, model)
+        )
         self._check_physics(f)
-        time, kept = settings.time, settings.output
-        self.stops = Stops(time.end, kept.every, kept.snapshots)
-        shells = Shells.of(grid)
+        self.observer = Observer(self.backend, self.predicted.f, kept.marginals)
         self.sink = output.Sink(file)
         self.attributes = self._attributes(title, configuration)
         self.records: list[dict[str, Any]] = []
-        self.snapshots: list[tuple[float, NDArray[np.float64]]] = []
-        self.flight = launch(
-            self.backend, self.start, StepControl(time.step, time.tolerance), self.stops.near,
-            shells, self.predicted.f,
-        )  # fmt: skip
-        if grid.sites > 1:
-            self.observer: Any = SpaceObserver(cast(Any, self.flight), kept.marginals)
-        else:
-            self.observer = Observer(grid, model, self.flight.moments())
+        self.snapshots: list[tuple[float, Array]] = []
 
-    def _check_physics(self, f: NDArray[np.float64]) -> None:
+    def _check_physics(self, f: Array) -> None:
         """Predict the final state, and check matrix elements and accuracy before the first step."""
-        grid, model, start = self.grid.at_a_site, self.model, self.start
-        time, elements = self.settings.time, self.backend.elements
-        if self.grid.sites > 1:
-            start, moments = take_over(cast(Any, self.backend), start, Shells.of(grid))
-            self.start = start
-            conserved = checks.totals_in_space(self.grid, model, start, moments)
-            for extreme in checks.extreme_masses(start):
-                checks.check_model(elements, grid, *extreme)
-            squares = checks.typical_masses(start, moments)
-            f = f.mean(axis=0)
-            checks.warn_of_parity(self.grid, self.said)
-            longest = courant_limit(self.grid, start.mass_squared)
-            if not isinstance(time.step, str) and time.step > longest:
-                raise InputError(
-                    f"time.step = {time.step!r}: a particle would cross more than {COURANT:g} of a "
-                    f"space cell in half a step; use at most {longest:.4g} fm, or fewer space_cells"
-                )
-        else:
-            conserved = checks.totals(grid, model, start.occupation(model))
-            squares = (start.mass_squared, start.screening2)
-        self._energy, leaks = conserved[2], checks.leaks(self.grid)
+        grid, model, state, said = self.grid.at_a_site, self.model, self.state, self.said
+        elements, leaks = self.backend.elements, checks.leaks(self.grid)
+        moments = self.backend.moments(state.squares, np.zeros((len(model.species), grid.size)))
+        conserved = checks.totals_in_space(self.grid, model, state, moments)
+        squares = checks.typical_masses(state, moments)
+        self._energy = conserved[2]
+        self._check_step()
+        checks.warn_of_parity(self.grid, said)
         self.predicted = equilibrium.nowhere(grid, model)
         if not leaks:
             self.predicted = equilibrium.predict(grid, model, *conserved)
+        for extreme in checks.extreme_masses(state)[self.grid.sites == 1 :]:
+            checks.check_model(elements, grid, *extreme)
         negative = checks.check_model(elements, grid, *squares)
-        self._negative = checks.weigh_negative(grid, model, negative, f, squares, self.said)
+        self._negative = checks.weigh_negative(grid, model, negative, f.mean(axis=0), squares, said)
         if self.predicted.found and model.thermal:  # masses move: check where they will end, too
             final, m2 = self.predicted.f, self.predicted.mass_squared
             y = equilibrium.coupling_integrals(grid, model, final, m2)
             last = (m2, model.screening_squared(y))
             negative = checks.check_model(elements, grid, *last)
             self._negative = checks.weigh_negative(
-                grid, model, negative, final, last, self.said, self._negative
+                grid, model, negative, final, last, said, self._negative
             )
-        checks.warn_of_setup(grid, model, squares, self.predicted, self.said, leaks)
+        checks.warn_of_setup(grid, model, squares, self.predicted, said, leaks)
         reach = None if leaks else box.reach_of(elements, conserved)
         self.lost = (np.nan, np.nan) if reach is None else reach.loss(grid.momentum_max)
-        checks.warn_of_box(grid, model, squares, self.predicted, reach, self.said)
+        checks.warn_of_box(grid, model, squares, self.predicted, reach, said)
+
+    def _check_step(self) -> None:
+        """Refuse a given step that is too long for the space cells."""
+        step, longest = self.course.step, courant_limit(self.grid, self.state.mass_squared)
+        if not isinstance(step, str) and step > longest:
+            raise InputError(
+                f"time.step = {step!r}: a particle would cross more than {COURANT:g} of a "
+                f"space cell in half a step; use at most {longest:.4g} fm, or fewer space_cells"
+            )
 
     def _attributes(self, title: str, configuration: str) -> dict[str, Any]:
-        energy = self._energy
         return {
             "title": title or f"{self.model.name}: relativistic Boltzmann equation",
             "model": self.model.name,
@@ -122,13 +122,15 @@ class Run:
             "seed": self.settings.collisions.seed,
             "backend": self.backend.name,
             "device": self.backend.words,
-            "quantum": self.start.unit,
+            "quantum": self.state.unit,
             "momentum_max": list(self.grid.momentum_max),
-            **({"boundary": list(self.grid.boundary)} if self.grid.sites > 1 else {}),
+            **({"boundary": list(self.grid.boundary)} if self.grid.moving_axes else {}),
             "temperature_at_zero_chemical_potential": equilibrium.temperature_without_number(
-                self.model, energy
+                self.model, self._energy
             ),
         }
+
+    # -- the loop --------------------------------------------------------------------------------
 
     def go(self, progress: Report | None = None) -> xr.Dataset:
         """Step from start to end; whatever happens, what was computed is kept."""
@@ -154,68 +156,68 @@ class Run:
 
     def _loop(self, interrupt: Interrupt, progress: Report | None) -> None:
         """From stop to stop: advance, look at what the steps showed, record."""
-        flight, end = self.flight, self.settings.time.end
+        backend, state, end = self.backend, self.state, self.settings.time.end
         self._record()
-        while flight.state.time < end and not interrupt:
-            for leg in flight.advance(self.stops.next(flight.state.time)):
+        while state.time < end and not interrupt:
+            for leg in backend.advance(state, self.course, self.stops.next(state.time)):
                 self._complete(leg.flows, leg.null_weight)
                 self._record()
-                if flight.state.step <= 2:  # rates of change need two steps
-                    sources = self.observer.early_sources(flight.state)
-                    for record, found in zip(self.records, sources, strict=False):
-                        record |= found
                 if progress is not None:
                     progress(self._progress(leg))
                 if interrupt:
                     return
         if not interrupt:
-            self._complete(*flight.evaluate())
-
-    def _warn(self) -> None:
-        """Say what the steps themselves showed of the accuracy."""
-        if not self.flight.watch.steps:
-            return
-        checks.warn_of_run(self.flight.watch.summary(), self.settings.time.step, self.said)
-        for record in self.records:
-            checks.warn_of_flow(self.model, np.asarray(record["velocity"]), self.said)
-        negative = np.nan_to_num([record["negative_weight"] for record in self.records])
-        checks.warn_of_negative(self.model, negative.max(axis=0), self._negative, self.said)
-        first, last = self.records[0], self.records[-1]
-        density = self.start.unit * self.grid.measure / self.grid.sites
-        number = int(last["charge_drift"][0]) * density / float(first["charge_density"][0])
-        energy = total_energy(last) / total_energy(first) - 1
-        nearest = self.settings.collisions.projection == "nearest"
-        in_space = self.grid.sites > 1
-        checks.warn_of_drift(number, energy, self.said, nearest, in_space)
-        if in_space:
-            checks.warn_of_refusals(last, first, self.said)
+            report = backend.collide(state.step, 0.0, state.squares)
+            self._complete(report.flows, report.null_weight)
 
     def _record(self) -> None:
         """Measure the state if a record is due, keep its f if a snapshot is."""
-        now = self.flight.state.time
+        now = self.state.time
         record, snapshot = self.stops.wants_record(now), self.stops.wants_snapshot(now)
         if record:
             self._measure()
         if snapshot:
-            self.snapshots.append((now, self.flight.occupation()))
-        if (record or snapshot) and self.sink.due():
+            self._snapshot()
+        if (record or snapshot) and self.records and self.sink.due():
             self.sink.write(self._dataset("running"))
 
     def _measure(self) -> None:
-        state, moments = self.flight.state, self.flight.moments()
-        record = self.observer.record(state, moments)
-        self.records.append(record | self.flight.watch.since_last_record())
+        """A record of the state; what the next steps tell of it is added later."""
+        state = self.state
+        record = self.observer.record(state) | state.watch.since_last_record()
+        state.pending.append(record)
+        self._latest = record
+        self._first = getattr(self, "_first", record)
+
+    def _snapshot(self) -> None:
+        """f of the state."""
+        f = occupation(self.backend.get(), self.state.bits, self.model)
+        self.snapshots.append((self.state.time, f))
 
     def _complete(self, flows: Flows | None, null_weight: float) -> None:
-        """Rates of a recorded state are known once the next step has looked at it."""
-        if flows is not None and np.isnan(self.records[-1]["null_weight"]):
-            self.records[-1] |= self.observer.rates(flows, null_weight)
+        """Rates of a record are known after one step, rates of change of its masses after two."""
+        state, waiting = self.state, self.state.pending
+        if flows is not None and waiting and np.isnan(waiting[-1]["null_weight"]):
+            waiting[-1] |= self.observer.rates(flows, null_weight)
+        for record in waiting:
+            if record["step_number"] < 2 and state.step <= 2:
+                record |= self.observer.sources(state, record)
+        if state.step >= 2:
+            self._keep([r for r in waiting if not np.isnan(r["null_weight"])])
+
+    def _keep(self, complete: list[dict[str, Any]]) -> None:
+        """Records that nothing will be added to."""
+        for record in complete:
+            self.state.watch.note(record)
+            self.records.append(record)
+            self.state.pending.remove(record)
 
     def _progress(self, leg: Leg) -> Moment:
-        energy = total_energy(self.records[-1]) / total_energy(self.records[0]) - 1
-        drift = max((abs(int(d)) for d in self.records[-1]["charge_drift"]), default=0)
-        state = self.flight.state
-        return Moment(state.time, self.settings.time.end, leg.length, drift, energy)
+        drift = max((abs(int(d)) for d in self._latest["charge_drift"]), default=0)
+        energy = total_energy(self._latest) / total_energy(self._first) - 1
+        return Moment(self.state.time, self.settings.time.end, leg.length, drift, energy)
+
+    # -- the end ---------------------------------------------------------------------------------
 
     def _finish(self, status: str, began: float) -> xr.Dataset:
         """The whole result; a run that ended early also keeps the last good state."""
@@ -225,34 +227,49 @@ class Run:
                     keep()
                 except Exception as error:  # a GPU that failed cannot be asked
                     status += f"; the last state is lost: {error}"
+        self._keep(list(self.state.pending))
         self._warn()
         self.attributes["wall_seconds"] = time.perf_counter() - began
-        self.attributes["steps"] = self.flight.watch.steps
+        self.attributes["steps"] = self.state.watch.steps
         ds = self._dataset(status)
         self.sink.write(ds, final=True)
         return ds
 
     def _keep_last_state(self) -> None:
         """A snapshot of the state as it is."""
-        now = self.flight.state.time
-        if not self.snapshots or self.snapshots[-1][0] < now:
-            self.snapshots.append((now, self.flight.occupation()))
+        if not self.snapshots or self.snapshots[-1][0] < self.state.time:
+            self._snapshot()
 
     def _keep_last_record(self) -> None:
         """A record of the state as it is."""
-        if not self.records or self.records[-1]["time"] < self.flight.state.time:
+        if not hasattr(self, "_latest") or self._latest["time"] < self.state.time:
             self._measure()
+
+    def _warn(self) -> None:
+        """Say what the steps themselves showed of the accuracy."""
+        watch, said = self.state.watch, self.said
+        if not watch.steps:
+            return
+        checks.warn_of_run(watch.summary(), self.settings.time.step, said)
+        checks.warn_of_flow(self.model, np.array([watch.fastest]), said)
+        checks.warn_of_negative(self.model, np.array(watch.negative), self._negative, said)
+        first, last = self._first, self._latest
+        density = self.state.unit * self.grid.measure / self.grid.sites
+        number = int(last["charge_drift"][0]) * density / float(first["charge_density"][0])
+        energy = total_energy(last) / total_energy(first) - 1
+        nearest = self.settings.collisions.projection == "nearest"
+        checks.warn_of_drift(number, energy, said, nearest, bool(self.grid.moving_axes))
+        checks.warn_of_refusals(last, first, said)
 
     def _dataset(self, status: str) -> xr.Dataset:
         attributes = {**self.attributes, "status": status, "warnings": "\n".join(self.said)}
         return output.dataset(
             self.grid, self.model, self.observer.shells.p, self.records, self.snapshots,
-            self.predicted, self.lost, attributes, self.observer.quantities(),
+            self.predicted, self.lost, attributes,
+            quantities(self.grid, self.settings.output.marginals),
         )  # fmt: skip
 
 
 def total_energy(record: Mapping[str, Any]) -> float:
     """Total energy density of a record, what left the box included [GeV fm^-3]."""
-    if "total_energy_total" not in record:
-        return float(record["energy_total"])
     return float(record["total_energy_total"] + np.sum(record["left_energy"]))

@@ -19,7 +19,8 @@ from .grid import PhaseSpace
 from .initial import start as initial
 from .model import Model
 from .records import output
-from .records.observables import QUANTITIES, collision_rates
+from .records.observables import collision_rates
+from .records.quantities import QUANTITIES
 
 BATCHES = 8
 """Independent estimates from which the error is taken."""

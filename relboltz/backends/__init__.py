@@ -5,14 +5,16 @@ from __future__ import annotations
 import warnings
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from ..errors import BackendNotice, InputError, depth_of_user
 from ..events.collisions import Sampling
 from ..grid import PhaseSpace
 from ..model import Model
 
 if TYPE_CHECKING:
-    from .cpu.collider import CpuBackend
-    from .cuda.flight import CudaBackend
+    from .contract import Backend
 
 _said: set[str] = set()
 
@@ -40,23 +42,41 @@ def resolve(backend: str, precision: str = "auto") -> tuple[str, str]:
 
 
 def choose(
-    grid: PhaseSpace, model: Model, sampling: Sampling, run: Any
-) -> CpuBackend | CudaBackend | Any:
-    """The backend that [run] asks for; an "auto" that found no GPU says so once."""
+    grid: PhaseSpace,
+    model: Model,
+    sampling: Sampling,
+    run: Any,
+    numbers: NDArray[np.int64] | None = None,
+) -> Backend:
+    """The backend that [run] asks for; an "auto" that found no GPU says so once.
+
+    numbers : of the sites of this grid among all of the run, if these are not all
+    """
     name, precision = resolve(run.backend, run.precision)
     if name == "cpu" and run.backend == "auto":
         _say_why()
-    if grid.sites > 1:
-        from ..stepping.space import space_engine
-
-        return space_engine(grid, model, sampling, name, precision, run.threads)
+    _check_size(grid, model, sampling)
     if name == "cuda":
-        from .cuda.flight import CudaBackend
+        from .cuda.backend import CudaBackend
 
-        return CudaBackend(grid, model, sampling, precision)
-    from .cpu.collider import CpuBackend
+        return CudaBackend(grid, model, sampling, precision, numbers)
+    from .cpu.backend import CpuBackend
 
-    return CpuBackend(grid, model, sampling, run.threads)
+    return CpuBackend(grid, model, sampling, run.threads, numbers)
+
+
+def _check_size(grid: PhaseSpace, model: Model, sampling: Sampling) -> None:
+    """Refuse what does not fit the whole numbers that count cells and samples."""
+    if len(model.species) * grid.size >= 2**31:
+        raise InputError(
+            f"grid.momentum_cells = {list(grid.momentum_cells)}: {len(model.species)} species "
+            "times nodes must stay below 2^31"
+        )
+    if sampling.samples * grid.size >= 2**32:
+        raise InputError(
+            f"collisions.samples = {sampling.samples}: samples times nodes must stay below "
+            f"2^32; use at most {2**32 // grid.size - 1}"
+        )
 
 
 def _say_why() -> None:

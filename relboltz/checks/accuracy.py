@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from ..backends.cpu.collider import CpuBackend
+from ..backends.cpu.collider import Collider
 from ..backends.elements import Elements
 from ..equilibrium import states as equilibrium
 from ..equilibrium.states import Equilibrium
@@ -22,7 +22,7 @@ from ..grid import PhaseSpace
 from ..model import Model, Process
 from ..qcd import EKT_OVER_GLUON
 from ..records.moments import SiteMoments, momentum_total
-from ..stepping.stepper import State
+from ..stepping.state import State
 from ..stepping.watch import Seen
 from ..units import HBARC
 from .reach import Reach
@@ -168,7 +168,8 @@ def weigh_negative(
     if not processes:
         return known
     part = Model(model.species, [model.processes[i] for i in processes], screening=model.screening)
-    backend = CpuBackend(grid, part, Sampling(samples=max(1, math.ceil(DRAWN / grid.size))), 1)
+    sampling = Sampling(samples=max(1, math.ceil(DRAWN / grid.size)))
+    backend = Collider(grid, Elements(part), sampling)
     weights = backend.negative_weight(Draw(0, *squares), f.ravel())
     worst = int(weights.argmax())
     if weights[worst] > LARGEST_NEGATIVE:

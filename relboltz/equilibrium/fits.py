@@ -90,17 +90,22 @@ def fit_sums(theta, squares, which, momenta, statistics, first, last, sums):
 
 
 class Fits:
-    """Thermal states that match the sites of a run; each record starts from the last."""
+    """Thermal states that match the sites of a run."""
 
     def __init__(self, grid: PhaseSpace, model: Model, sums: Sums):
         self._grid, self._model, self._sums = grid, model, sums
-        self._theta = np.full((grid.sites, 4 + len(model.species)), np.nan)
 
     def match(
-        self, numbers: Array, momentum: Array, energy: Array, squares: Array
-    ) -> tuple[Array, Array, Array]:
-        """T (sites), mu (sites, species) [GeV] and velocity (sites, 3); NaN where there is none.
+        self,
+        numbers: Array,
+        momentum: Array,
+        energy: Array,
+        squares: Array,
+        start: Array | None = None,
+    ) -> tuple[Array, Array, Array, Array]:
+        """T (sites), mu (sites, species) [GeV], velocity (sites, 3) and theta; NaN where none.
 
+        start : theta of a similar state, such as that of the last record
         numbers (sites, species) [fm^-3], momentum (sites, 3) and energy [GeV fm^-3]; squared
         masses (sites, species and screenings) [GeV^2].
         """
@@ -108,7 +113,7 @@ class Fits:
         there = numbers > 1e-12 * numbers.sum(axis=1, keepdims=True)
         axes = np.array([n > 1 for n in self._grid.momentum_cells])
         used = np.column_stack([np.ones(len(target), bool), np.tile(axes, (len(target), 1)), there])
-        theta = np.where(used, self._theta, 0.0)
+        theta = np.where(used, np.nan if start is None else start, 0.0)
         cold = ~np.isfinite(theta).all(axis=1)
         theta[:, 4:][~there] = -np.inf
         filled = there.any(axis=1) & (energy > 0)
@@ -119,8 +124,7 @@ class Fits:
             self._start_cold(theta, target, squares, np.flatnonzero(missed), there)
             again = self._newton(theta, target, used, squares, missed)
             found[missed] = again[missed]
-        self._theta = found
-        return self._parameters(found, there)
+        return *self._parameters(found, there), found
 
     def _parameters(self, theta: Array, there: NDArray[np.bool_]) -> tuple[Array, Array, Array]:
         """T, mu and velocity from theta = (gamma/T, gamma v/T, mu/T)."""

@@ -14,8 +14,6 @@ from numpy.typing import NDArray
 
 from ..compiling import build, kernel, scalar
 from ..grid import PhaseSpace
-from ..model import Model
-from ..stepping.stepper import State
 from ..transport.plane import node_velocity, velocity
 
 Array = NDArray[np.float64]
@@ -126,32 +124,6 @@ def flux_of(f, momenta, halves, m2):
     for i in range(f.size):
         add_flux(f[i], momenta[0, i], momenta[1, i], momenta[2, i], halves, m2, sums)
     return sums
-
-
-def measure(grid: PhaseSpace, model: Model, state: State, shells: Shells, final: Array) -> Moments:
-    """The moments of a state held by the host; final: f to measure the distance from."""
-    rows = state.number.reshape(-1, *grid.momentum_cells)
-    f = state.occupation(model)
-    m2 = [float(m) for m in state.mass_squared]
-    planes = tuple(
-        rows.sum(axis=tuple(axis for axis in range(1, 4) if axis != i + 1), dtype=np.int64)
-        for i in range(3)
-    )
-    in_shells = np.zeros((len(f), len(shells.p)), np.int64)
-    for a, row in enumerate(rows.reshape(len(f), -1)):
-        np.add.at(in_shells[a], shells.index, row)
-    return Moments(
-        planes,  # type: ignore[arg-type]
-        in_shells,
-        np.array([np.sum(row * grid.energies(m)) for row, m in zip(f, m2, strict=True)]),
-        np.array([np.sum(row * grid.inverse_energies(m)) for row, m in zip(f, m2, strict=True)]),
-        np.stack([stress_of(grid, row, m) for row, m in zip(f, m2, strict=True)]),
-        np.array([entropy_of(row, s.statistics) for row, s in zip(f, model.species, strict=True)]),
-        np.array([np.abs(row - end).sum() for row, end in zip(f, final, strict=True)]),
-        np.stack(
-            [flux_of(row, grid.momenta, halves_of(grid), m) for row, m in zip(f, m2, strict=True)]
-        ),
-    )
 
 
 def halves_of(grid: PhaseSpace) -> tuple[float, float, float]:

@@ -1,131 +1,77 @@
 """What is measured of a state: numbers, T^{mu nu}, entropy, spectra, temperature.
 
-Densities are in fm^-3, energies in GeV fm^-3. ``QUANTITIES`` names everything that a record
-holds, with dimensions, units and long names; it is the one place where they are spelt.
+From sums over the nodes (``moments``) to what a record holds (``quantities``). Densities are in
+fm^-3, energies in GeV fm^-3; local quantities have the sites as their first axis until the record
+spreads them out over x, y, z.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..equilibrium import states as equilibrium
-from ..equilibrium.states import Equilibrium
+from ..equilibrium.fits import Fits
 from ..events.collisions import Flows
 from ..grid import PhaseSpace
 from ..model import Model
-from ..stepping.stepper import State, mass_rate
+from ..stepping.quanta import LOW_WORD, exact_sum
+from ..stepping.state import State
 from ..units import HBARC
-from .moments import Moments, Shells, entropy_of
+from .moments import Shells, SiteMoments, momentum_total
+from .quantities import WEIGHTED, marginal_name
+
+if TYPE_CHECKING:
+    from ..backends.contract import Backend
 
 Array = NDArray[np.float64]
-
-QUANTITIES: dict[str, tuple[tuple[str, ...], str, str]] = {
-    "number": (("species",), "fm^-3", "particle density"),
-    "charge_density": (("charge",), "fm^-3", "density of a conserved charge"),
-    "charge_drift": (("charge",), "1", "change of a conserved charge, in quanta: an exact integer"),
-    "momentum_drift": (("axis",), "1", "change of momentum, in quanta: an exact integer"),
-    "energy_kinetic": ((), "GeV fm^-3", "kinetic energy density"),
-    "energy_by_species": (("species",), "GeV fm^-3", "kinetic energy density of a species"),
-    "energy_total": ((), "GeV fm^-3", "kinetic plus field energy density, conserved"),
-    "energy_momentum": (
-        ("mu", "nu"),
-        "GeV fm^-3",
-        "kinetic energy-momentum tensor, symmetric, velocities p/E",
-    ),
-    "momentum_flux": (
-        ("axis", "axis2"),
-        "GeV fm^-3",
-        "flux of momentum p_axis along axis2, with the velocities of the transport on the grid",
-    ),
-    "source": ((), "GeV fm^-4", "energy source by changing masses, S_ex^0"),
-    "momentum": (("axis",), "GeV fm^-3", "momentum density"),
-    "entropy": ((), "fm^-3", "entropy density"),
-    "mass_squared": (("species",), "GeV^2", "squared mass"),
-    "screening_mass_squared": ((), "GeV^2", "squared screening mass of t and u"),
-    "temperature": ((), "GeV", "temperature of the equilibrium state with these N_a, P and E_kin"),
-    "chemical_potential": (("species",), "GeV", "chemical potential of that state"),
-    "velocity": (("axis",), "1", "flow velocity of that state"),
-    "spectrum": (
-        ("species", "p"),
-        "1",
-        "f averaged over shells of |p|; beyond momentum_max only corners of the box",
-    ),
-    "pressure_ratio": ((), "1", "T^zz over the mean of T^xx and T^yy, in the frame of the grid"),
-    "equilibrium_distance": ((), "1", "part of the particles not yet where equilibrium has them"),
-    "rate": (("process",), "fm^-4", "collisions per volume and time, in the direction written"),
-    "rate_reverse": (("process",), "fm^-4", "collisions per volume and time, in the reverse one"),
-    "null_weight": (
-        (),
-        "1",
-        "part of the collisions between particles in the box that finds no place in it, without "
-        "final-state factors",
-    ),
-    "negative_weight": (
-        ("process",),
-        "1",
-        "weight of collisions where screening makes |M|^2 negative and that count as 0, relative "
-        "to all others of the process",
-    ),
-    "limited_weight": ((), "1", "part of the moved number that a limiter refused"),
-    "noise": (
-        (),
-        "1",
-        "root of the squared standard error of C[f] in the last step over C[f]^2, both summed over "
-        "the cells; C[f] as measured, so that it stays below about 1",
-    ),
-    "step": ((), "fm", "time step"),
-}
-"""name: (dimensions besides time, unit, long name)."""
+STRESS = ((1, 1), (2, 2), (3, 3), (1, 2), (1, 3), (2, 3))
+"""Components of the tensor in the order of the moments."""
 
 
-def charges(model: Model, moments: Moments) -> list[int]:
-    """Conserved charges in quanta, exactly."""
-    totals = moments.totals
-    return [
-        sum(q * n for q, n in zip(vector, totals, strict=True))
-        for vector in model.conserved.values()
-    ]
+def coupling_integrals(grid: PhaseSpace, model: Model, moments: SiteMoments) -> Array:
+    """Y_a = N_a Int d^3p/(2 pi)^3 f_a / E_a of every site [GeV^2]."""
+    return model.degeneracy * moments.sums[:, :, 1] * (grid.cell_volume / (2 * np.pi) ** 3)
 
 
-def energy_momentum(grid: PhaseSpace, model: Model, moments: Moments, unit: float) -> Array:
-    """T_kin^{mu nu} = Sum_a N_a Int d^3p/(2 pi)^3 p^mu p^nu / E_a f_a [GeV fm^-3]."""
-    tensor = np.zeros((4, 4))
-    weight = model.degeneracy * grid.measure
-    tensor[0, 0] = np.sum(weight * moments.energy)
-    half = [0.5 * h * unit * grid.measure for h in grid.spacing]
-    tensor[0, 1:] = [h * quanta for h, quanta in zip(half, moments.momentum_quanta, strict=True)]
-    xx, yy, zz, xy, xz, yz = (weight[:, None] * moments.stress).sum(axis=0)
-    tensor[1:, 1:] = [[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]
-    tensor[1:, 0] = tensor[0, 1:]
-    return tensor
-
-
-def momentum_flux(grid: PhaseSpace, model: Model, moments: Moments) -> Array:
-    """Sum_a N_a Int d^3p/(2 pi)^3 p_i u_j f_a [GeV fm^-3], u_j the velocity of the transport.
-
-    u_j = [E(p + dp_j/2) - E(p - dp_j/2)]/dp_j instead of p_j/E: not symmetric, but what d_t T^{0i}
-    is the divergence of on the grid.
-    """
-    return (model.degeneracy * grid.measure @ moments.flux).reshape(3, 3)
-
-
-def entropy(grid: PhaseSpace, model: Model, f: Array) -> float:
-    """S = Sum_a N_a Int [eta F ln F - f ln f] [fm^-3]; classical: f - f ln f."""
-    rows = zip(model.species, f, strict=True)
-    return sum(s.degeneracy * entropy_of(row, s.statistics) for s, row in rows) * grid.measure
-
-
-def coupling_integrals(grid: PhaseSpace, model: Model, moments: Moments) -> Array:
-    """Y_a = N_a Int d^3p/(2 pi)^3 f_a / E_a [GeV^2]."""
-    return model.degeneracy * moments.inverse_energy * (grid.cell_volume / (2 * np.pi) ** 3)
+def field_energy(model: Model, mass_squared: Array, y: Array) -> Array:
+    """(1/4) Sum_a (m_a^2 - m_a,0^2) Y_a of every site: what the kinetic energy has too much."""
+    return 0.25 * ((mass_squared - model.constant_mass_squared) * y).sum(axis=-1) / HBARC**3
 
 
 def source(rate: Array, y: Array) -> Array:
     """S_ex^0 = (1/2) Sum_a (d m_a^2 / dt) Y_a [GeV fm^-4], Eq. (check energy conservation)."""
     return 0.5 * (rate * y).sum(axis=-1) / HBARC**3
+
+
+def energy_momentum(grid: PhaseSpace, model: Model, moments: SiteMoments, unit: float) -> Array:
+    """T_kin^{mu nu} = Sum_a N_a Int d^3p/(2 pi)^3 p^mu p^nu / E_a f_a of every site [GeV fm^-3]."""
+    weight = model.degeneracy * grid.measure
+    tensor = np.zeros((len(moments.totals), 4, 4))
+    tensor[:, 0, 0] = moments.sums[:, :, 0] @ weight
+    for i, (planes, h) in enumerate(zip(moments.planes, grid.spacing, strict=True)):
+        tensor[:, 0, 1 + i] = momentum_quanta(planes) * (0.5 * h * unit * grid.measure)
+    stress = np.einsum("sak,a->sk", moments.sums[:, :, 2:8], weight)
+    for k, (i, j) in enumerate(STRESS):
+        tensor[:, i, j] = tensor[:, j, i] = stress[:, k]
+    tensor[:, 1:, 0] = tensor[:, 0, 1:]
+    return tensor
+
+
+def momentum_quanta(planes: NDArray[np.int64]) -> Array:
+    """Momentum of every site in quanta times half a spacing: 0 if it is exactly 0."""
+    weights = 2 * np.arange(planes.shape[1]) - (planes.shape[1] - 1)
+    return ((planes >> 32) @ weights) * 2.0**32 + (planes & LOW_WORD) @ weights
+
+
+def pressure_ratio(tensor: Array) -> Array:
+    """T^zz over the mean of T^xx and T^yy, of every site."""
+    transverse = 0.5 * (tensor[:, 1, 1] + tensor[:, 2, 2])
+    return np.divide(
+        tensor[:, 3, 3], transverse, out=np.full(len(tensor), np.nan), where=transverse > 0
+    )
 
 
 def collision_rates(grid: PhaseSpace, model: Model, flows: Flows) -> tuple[Array, Array]:
@@ -139,81 +85,146 @@ def collision_rates(grid: PhaseSpace, model: Model, flows: Flows) -> tuple[Array
     return ahead * grid.measure, back * grid.measure
 
 
-def integers(values: list[int]) -> NDArray:
-    """64-bit integers where they fit; floats beyond."""
-    fits = all(abs(v) < 2**63 for v in values)
-    return np.array(values, dtype=np.int64 if fits else np.float64)
+def charges(model: Model, moments: SiteMoments, state: State) -> list[int]:
+    """Conserved charges inside and in the ledger, in quanta, exactly."""
+    totals = [exact_sum(column) for column in moments.totals.T]
+    for high, low in state.ledger.left.values():
+        left = zip(high.sum(axis=(0, 2)), low.sum(axis=(0, 2)), strict=True)
+        totals = [n + (int(a) << 32) + int(b) for n, (a, b) in zip(totals, left, strict=True)]
+    vectors = model.conserved.values()
+    return [sum(q * n for q, n in zip(vector, totals, strict=True)) for vector in vectors]
+
+
+def momentum(grid: PhaseSpace, moments: SiteMoments, state: State) -> list[int]:
+    """Momentum inside and in the ledger, in quanta times half a spacing per axis, exactly."""
+    result = momentum_total(moments.planes)
+    for words in state.ledger.left.values():
+        high, low = (momentum_total(node_planes(grid, word)) for word in words)
+        result = [a + (b << 32) + c for a, b, c in zip(result, high, low, strict=True)]
+    return result
+
+
+def node_planes(grid: PhaseSpace, number: NDArray) -> tuple[NDArray, NDArray, NDArray]:
+    """(sides, species, nodes) summed on the planes of each axis: (sides, nodes of the axis)."""
+    cube = number.sum(axis=1).reshape(len(number), *grid.momentum_cells)
+    return cube.sum(axis=(2, 3)), cube.sum(axis=(1, 3)), cube.sum(axis=(1, 2))
+
+
+def integers(now: list[int], before: list[int]) -> NDArray:
+    """Changes in quanta, all zero if conserved: 64-bit integers where they fit, floats beyond."""
+    changes = [a - b for a, b in zip(now, before, strict=True)]
+    fits = all(abs(v) < 2**63 for v in changes)
+    return np.array(changes, dtype=np.int64 if fits else np.float64)
 
 
 class Observer:
-    """Turns moments into records and keeps what the next record needs."""
+    """Turns what a backend sums up into records."""
 
-    def __init__(self, grid: PhaseSpace, model: Model, moments: Moments):
-        self.grid, self.model = grid, model
-        self.shells = Shells.of(grid)
-        self._charges = charges(model, moments)
-        self._momentum = moments.momentum_quanta
-        self._early: list[tuple[int, Array]] = []
-        self._fit: Equilibrium | None = None
+    def __init__(self, backend: Backend, final: Array, marginals: Sequence[str] = ()):
+        """final : f (species, nodes) where the run should end"""
+        self.backend, self.grid, self.model = backend, backend.grid, backend.model
+        self.shells = Shells.of(self.grid)
+        self.marginals = tuple(marginals)
+        self._final, self._fits = final, Fits(self.grid, self.model, backend.fits)
 
-    def record(self, state: State, moments: Moments) -> dict[str, Any]:
+    def record(self, state: State) -> dict[str, Any]:
         """Everything that the state itself tells; rates follow from the next step (``rates``)."""
+        moments = self.backend.moments(state.squares, self._final)
+        local, y = self._local(state, moments)
+        record = {"time": state.time, "step_number": state.step, "coupling_integrals": y}
+        record |= {name: self.grid.in_space(values) for name, values in local.items()}
+        for name, mean in _averages(local).items():
+            record[f"total_{name}"] = mean
+        return {**record, **self._global(state, moments), **self._ledger(state)}
+
+    def _local(self, state: State, moments: SiteMoments) -> tuple[dict[str, Array], Array]:
+        """What has a value at every site, and Y."""
         grid, model, m2 = self.grid, self.model, state.mass_squared
-        density = state.unit * grid.measure
-        totals, charge = moments.totals, charges(model, moments)
+        weight = model.degeneracy * grid.measure
+        numbers = moments.totals * (state.unit * grid.measure)
         tensor = energy_momentum(grid, model, moments, state.unit)
         y = coupling_integrals(grid, model, moments)
-        if state.step < 2:
-            self._early.append((state.step, y))
-        numbers = np.array([n * density for n in totals])
-        self._fit = equilibrium.matching(
-            grid, model, numbers, tensor[0, 1:], tensor[0, 0], m2, self._fit
+        energy = tensor[:, 0, 0]
+        temperature, mu, velocity, state.fit = self._fits.match(
+            numbers, tensor[:, 0, 1:], energy, state.squares, state.fit
         )
-        transverse = 0.5 * (tensor[1, 1] + tensor[2, 2])
-        field = 0.25 * float((m2 - model.constant_mass_squared) @ y) / HBARC**3
-        per_node = state.unit / (model.degeneracy[:, None] * self.shells.count)
-        apart = model.degeneracy @ moments.distance
-        return {
-            "time": state.time,
+        flux = np.einsum("sak,a->sk", moments.sums[:, :, 10:], weight)
+        local = {
             "number": numbers,
-            "charge_density": np.array([q * density for q in charge]),
-            "charge_drift": integers(differences(charge, self._charges)),
-            "momentum_drift": integers(differences(moments.momentum_quanta, self._momentum)),
-            "energy_kinetic": tensor[0, 0],
-            "energy_by_species": model.degeneracy * grid.measure * moments.energy,
-            "energy_total": tensor[0, 0] - field,
+            "energy_kinetic": energy,
+            "energy_by_species": weight * moments.sums[:, :, 0],
+            "energy_total": energy - field_energy(model, m2, y),
             "energy_momentum": tensor,
-            "momentum_flux": momentum_flux(grid, model, moments),
-            "source": source(mass_rate(state), y),
-            "momentum": tensor[0, 1:],
-            "entropy": float(model.degeneracy @ moments.entropy) * grid.measure,
+            "momentum_flux": flux.reshape(-1, 3, 3),
+            "source": source(state.mass_rate(), y),
+            "momentum": tensor[:, 0, 1:],
+            "entropy": moments.sums[:, :, 8] @ weight,
             "mass_squared": m2,
-            "screening_mass_squared": float(state.screening2[0]),
-            "temperature": self._fit.temperature,
-            "chemical_potential": self._fit.chemical_potential,
-            "velocity": self._fit.velocity,
-            "spectrum": moments.shells * per_node,
-            "pressure_ratio": tensor[3, 3] / transverse if transverse > 0 else np.nan,
-            "equilibrium_distance": float(0.5 * apart / (sum(totals) * state.unit)),
-            "rate": np.full(len(model.processes), np.nan),
-            "rate_reverse": np.full(len(model.processes), np.nan),
+            "screening_mass_squared": state.screening2[:, 0],
+            "temperature": temperature,
+            "chemical_potential": mu,
+            "velocity": velocity,
+            "pressure_ratio": pressure_ratio(tensor),
+        }
+        return local, y
+
+    def _global(self, state: State, moments: SiteMoments) -> dict[str, Any]:
+        """What is told of the box as a whole."""
+        grid, model = self.grid, self.model
+        now = charges(model, moments, state), momentum(grid, moments, state)
+        state.origin = state.origin or now
+        total = float(moments.totals.sum(dtype=float)) * state.unit
+        apart = float((moments.sums[:, :, 9] @ model.degeneracy).sum())
+        per_node = state.unit / (model.degeneracy[:, None] * self.shells.count * grid.sites)
+        density = state.unit * grid.measure / grid.sites
+        unknown = np.full(len(model.processes), np.nan)
+        return {
+            "charge_density": np.array([q * density for q in now[0]]),
+            "charge_drift": integers(now[0], state.origin[0]),
+            "momentum_drift": integers(now[1], state.origin[1]),
+            "spectrum": moments.shells.sum(axis=0, dtype=float) * per_node,
+            "equilibrium_distance": 0.5 * apart / total if total > 0 else np.nan,
+            "rate": unknown,
+            "rate_reverse": unknown,
             "null_weight": np.nan,
-            "negative_weight": np.full(len(model.processes), np.nan),
-            "limited_weight": 0.0,
-            "noise": np.nan,
-            "step": np.nan,
+            "negative_weight": unknown,
+            **{marginal_name(m): self._marginal(m, state.unit) for m in self.marginals},
         }
 
-    def early_sources(self, state: State) -> list[dict[str, Any]]:
-        """S_ex^0 of the records before the second step, from masses up to that step."""
-        return [{"source": source(mass_rate(state, state.step - n), y)} for n, y in self._early]
+    def _marginal(self, kept: str, unit: float) -> Array:
+        """f averaged over all directions but those kept: (species, ...)."""
+        number = self.backend.marginal(kept.split())
+        cells = self.grid.sites * self.grid.size * len(self.model.species) / number.size
+        scale = unit / (cells * self.model.degeneracy)
+        return number * scale.reshape(-1, *(1,) * (number.ndim - 1))
 
-    def quantities(self) -> dict[str, tuple[tuple[str, ...], str, str]]:
-        """Dimensions, units and names of all that a record holds."""
-        return QUANTITIES
+    def _ledger(self, state: State) -> dict[str, Any]:
+        """What left the box and what was refused, per volume of the box."""
+        grid, ledger = self.grid, state.ledger
+        density = state.unit * grid.measure / grid.sites
+        species = len(self.model.species)
+        number, flow = np.zeros((3, 2, species)), np.zeros((3, 2, 3))
+        for axis, (high, low) in ledger.left.items():
+            left = high * 2.0**32 + low
+            number[axis] = left.sum(axis=2)
+            for i, planes in enumerate(node_planes(grid, left)):
+                flow[axis, :, i] = planes @ grid.axis(i)
+        return {
+            "left_number": number.reshape(6, species) * density,
+            "left_momentum": flow.reshape(6, 3) * density,
+            "left_energy": ledger.energy.reshape(6) * density,
+            "refused_number": ledger.refused.reshape(6, species) * density,
+        }
+
+    def sources(self, state: State, record: dict[str, Any]) -> dict[str, Any]:
+        """S_ex^0 of an earlier record from masses up to this state."""
+        ago = state.step - record["step_number"]
+        values = {"source": source(state.mass_rate(ago), record["coupling_integrals"])}
+        mean = _averages(values)["source"]
+        return {"source": self.grid.in_space(values["source"]), "total_source": mean}
 
     def rates(self, flows: Flows, null_weight: float) -> dict[str, Any]:
-        """Collision rates [fm^-4] of the state that a step started from."""
+        """Collision rates [fm^-4], averages over the box, of the state that a step started from."""
         rate, reverse = collision_rates(self.grid, self.model, flows)
         return {
             "rate": rate,
@@ -223,6 +234,22 @@ class Observer:
         }
 
 
-def differences(now: list[int], before: list[int]) -> list[int]:
-    """Changes in quanta: all zero if conserved."""
-    return [a - b for a, b in zip(now, before, strict=True)]
+def _averages(local: dict[str, Array]) -> dict[str, Any]:
+    """Means over the sites that have a value, weighted with energy where WEIGHTED says so."""
+    sites = len(next(iter(local.values())))
+    flat = np.concatenate([values.reshape(sites, -1) for values in local.values()], axis=1)
+    sizes = [values.size // sites for values in local.values()]
+    energy = local.get("energy_kinetic", np.ones(sites))
+    by = [energy if WEIGHTED.get(name) == "energy" else np.ones(sites) for name in local]
+    share = np.isfinite(flat) * np.repeat(np.stack(by, axis=1), sizes, axis=1)
+    total = share.sum(axis=0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        means = np.where(total > 0, (share * np.nan_to_num(flat)).sum(axis=0) / total, np.nan)
+    parts = np.split(means, np.cumsum(sizes)[:-1])
+    result = {
+        name: part.reshape(values.shape[1:])
+        for (name, values), part in zip(local.items(), parts, strict=True)
+    }
+    if "energy_momentum" in local:
+        result["pressure_ratio"] = pressure_ratio(result["energy_momentum"][None])[0]
+    return result

@@ -21,8 +21,8 @@ from ..equilibrium.states import Equilibrium
 from ..errors import InputError
 from ..grid import PhaseSpace
 from ..model import Model
-from .moments import Shells
-from .observables import QUANTITIES, entropy
+from .moments import Shells, entropy_of
+from .quantities import QUANTITIES
 
 AXES = ["x", "y", "z"]
 WALLS = [axis + side for axis in AXES for side in "-+"]
@@ -78,13 +78,14 @@ def dataset(
     ds["snapshot"] = ("snapshot", [t for t, _ in snapshots], _attrs("fm", "time of a snapshot"))
     for name, (dims, unit, long_name) in quantities.items():
         values = np.stack([np.asarray(r[name]) for r in records])
-        ds[name] = (("time", *dims), values, _attrs(unit, long_name))
+        shape = [len(ds[dim][1]) for dim in dims]
+        ds[name] = (("time", *dims), values.reshape(-1, *shape), _attrs(unit, long_name))
     ds["degeneracy"] = ("species", model.degeneracy, _attrs("1", "spin and colour states"))
     ds["statistics"] = ("species", model.statistics, _attrs("1", "+1 Bose, -1 Fermi, 0 classical"))
     cells = (*(grid.space_cells if in_space else ()), *grid.momentum_cells)
     f = np.empty((len(snapshots), len(model.species), *cells))
     for row, (_, values) in zip(f, snapshots, strict=True):
-        row[:] = (np.moveaxis(values, 1, 0) if in_space else values).reshape(row.shape)
+        row[:] = np.moveaxis(values, 1, 0).reshape(row.shape)
     place = AXES if in_space else []
     ds["f"] = (
         ("snapshot", "species", *place, "px", "py", "pz"), f,
@@ -94,7 +95,9 @@ def dataset(
     density = model.degeneracy * predicted.f.sum(axis=1) * grid.measure
     shells = Shells.of(grid)
     spectrum = np.stack([shells.average(row) for row in predicted.f])
-    total = entropy(grid, model, predicted.f) if predicted.found else np.nan
+    rows = zip(model.species, predicted.f, strict=True)
+    entropies = [s.degeneracy * entropy_of(row, s.statistics) for s, row in rows]
+    total = sum(entropies) * grid.measure if predicted.found else np.nan
     final = "of the predicted final equilibrium"
     ds["equilibrium_number"] = ("species", density, _attrs("fm^-3", f"particle density {final}"))
     ds["equilibrium_entropy"] = ((), total, _attrs("fm^-3", f"entropy density {final}"))

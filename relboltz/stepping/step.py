@@ -91,9 +91,8 @@ def advance(backend: Backend, state: State, course: Course, stop: float) -> Iter
     """Step until the stop [fm], telling after every step."""
     while state.time < stop:
         pushes = {
-            part.axis: total(course.forces, part.axis, state.time, state.squares, backend.grid)
-            for part in course.parts
-            if part.axis is not None
+            axis: total(course.forces, axis, state.time, state.squares, backend.grid, backend.model)
+            for axis in {force.axis for force in course.forces}
         }
         longest = courant_limit(backend.grid, state.mass_squared, pushes)
         length = course.length(state.wanted, stop - state.time, longest)
@@ -116,7 +115,7 @@ class _Attempt:
         state: State,
         course: Course,
         length: float,
-        pushes: dict[int, Array | None],
+        pushes: dict[int, Array],
     ):
         self.backend, self.state, self.course, self.length = backend, state, course, length
         self.pushes = pushes
@@ -152,7 +151,7 @@ class _Attempt:
             now, lasts = self.squares, part.share * self.length
             used = mean_squares(now, lasts, self.length, before) if moving else now
             if part.axis is not None:
-                push = self.pushes[part.axis]
+                push = self.pushes.get(part.axis)
                 self.passages.append(backend.stream(part.axis, lasts, used, push))
             else:
                 report = backend.collide(state.step, lasts, used)

@@ -5,16 +5,16 @@ from __future__ import annotations
 import math
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import FrameType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .stepper import StepReport
+from .report import StepReport
 
 
 class Stops:
@@ -78,8 +78,12 @@ class Watch:
     limited_max: float = 0.0
     """Since the last record."""
     length: float = np.nan
+    fastest: float = 0.0
+    """Largest flow velocity of all records."""
+    negative: list[float] = field(default_factory=list)
+    """Largest ``negative_weight`` of all records, by process."""
 
-    def see(self, report: StepReport) -> None:
+    def see(self, report: StepReport, tolerance: float) -> None:
         """Take note of a step that stands."""
         self.steps += 1
         error, size = report.noise
@@ -90,7 +94,7 @@ class Watch:
         self.limited_max = max(self.limited_max, report.limited_weight)
         self.limited_sum += report.limited_weight
         self.null_max = max(self.null_max, report.null_weight)
-        self.changed += report.change_ratio * report.length
+        self.changed += report.change_ratio(tolerance) * report.length
         self.elapsed += report.length
 
     def since_last_record(self) -> dict[str, float]:
@@ -98,6 +102,13 @@ class Watch:
         result = {"step": self.length, "limited_weight": self.limited_max, "noise": self.noise}
         self.limited_max = 0.0
         return result
+
+    def note(self, record: Mapping[str, Any]) -> None:
+        """Take note of a record that is complete."""
+        speed2 = (np.nan_to_num(record["velocity"]) ** 2).sum(axis=0)
+        self.fastest = max(self.fastest, math.sqrt(float(speed2.max(initial=0.0))))
+        below = np.nan_to_num(record["negative_weight"])
+        self.negative = np.maximum(self.negative or np.zeros(len(below)), below).tolist()
 
     def summary(self) -> Seen:
         """What all steps showed."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -51,3 +51,14 @@ class Ledger:
                 low &= LOW_WORD
             self.energy[passage.axis] += passage.energy
             self.refused[passage.axis] += passage.refused
+
+    def packed(self) -> dict[str, NDArray]:
+        """Everything as arrays, to be saved."""
+        left = {f"left {axis}": words for axis, words in self.left.items()}
+        return {"left energy": self.energy, "refused": self.refused, **left}
+
+    def unpack(self, arrays: Mapping[str, NDArray]) -> None:
+        """Take over what was packed."""
+        for axis in self.left:
+            self.left[axis] = np.array(arrays[f"left {axis}"])
+        self.energy, self.refused = np.array(arrays["left energy"]), np.array(arrays["refused"])

@@ -1,4 +1,4 @@
-"""All sites of a state on the CPU: threads share out pencils while streaming, sites while colliding.
+"""All sites of a state on the CPU: threads share out pencils to stream, and sites to collide.
 
 Where there are fewer sites than threads, all threads share the events of one site instead. Which
 thread does what never matters: deposits are integers, and everything summed in floating point is

@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ...errors import InputError, negative_element, raising_element
+from ...errors import negative_element, raising_element
 from ...events.collisions import (
-    MORE_WORDS,
     SETS,
     Channel,
     Draw,
@@ -25,10 +23,8 @@ from ...events.collisions import (
     Sampling,
     channels,
     finest_scale,
-    illegal,
 )
 from ...grid import PhaseSpace
-from ...model import Model
 from ..elements import Elements
 from . import events as k
 from .plan import Events, Group, Scratch
@@ -113,7 +109,9 @@ class Collider:
         depends on it; groups only set how often threads have to meet.
         """
         chunks = [-(-self.samples_of(channel) // k.CHUNK) for channel in self.channels]
-        most = min(MOST_CHUNKS, max(1, SETS * sum(chunks) // (GROUPS_PER_THREAD * self.threads.count)))
+        most = min(
+            MOST_CHUNKS, max(1, SETS * sum(chunks) // (GROUPS_PER_THREAD * self.threads.count))
+        )
         plan, before = [], 0
         for which, (index, channel) in product(range(SETS), enumerate(self.channels)):
             total = self.samples_of(channel)

@@ -22,6 +22,7 @@ from ...stepping.quanta import SUM_BITS, capacities, exact_sum
 from ...stepping.report import StepReport
 from .collider import Collider, Tables
 
+
 def noise_sums(first: NDArray[np.int64]) -> tuple[float, float]:
     """Sums over the cells of the squared standard error of C, and of C^2.
 
@@ -30,7 +31,6 @@ def noise_sums(first: NDArray[np.int64]) -> tuple[float, float]:
     """
     a, b = first.astype(np.float64)
     return float(np.square(a - b).sum()), float(np.square(a + b).sum())
-
 
 
 class Stages:

@@ -6,7 +6,7 @@ here are positions in them, in the table of channels and in the sums of a block.
 
 from __future__ import annotations
 
-from ...stepping.stepper import SUM_BITS
+from ...stepping.quanta import SUM_BITS
 from .driver import SIMULATED
 
 THREADS = 8 if SIMULATED else 256

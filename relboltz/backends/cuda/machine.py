@@ -23,8 +23,8 @@ from ...events.collisions import (
 from ...grid import PhaseSpace
 from ...masses import MassModel
 from ...model import Model
-from ...stepping.stepper import MOST_BITS
-from ..cpu.collider import CpuBackend
+from ...stepping.quanta import MOST_BITS
+from ..cpu.collider import Collider
 from ..elements import Elements
 from . import driver as engine
 from . import kernels
@@ -570,7 +570,7 @@ class Machine:
 
     def report_fault(self, block: int, draw: Draw, f: NDArray[np.float64]) -> None:
         """The error for an illegal matrix element: the CPU draws the same events and names it."""
-        CpuBackend(self.grid, self.model, self.sampling).draw(draw, f.ravel())
+        Collider(self.grid, self.elements, self.sampling).draw(draw, f.ravel())
         channel = self.channels[int(np.searchsorted(self.first_blocks, block, side="right")) - 1]
         raise InputError(
             f"process {self.model.processes[channel.process].name}: the matrix element is negative "
