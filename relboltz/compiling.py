@@ -12,6 +12,7 @@ import atexit
 import contextlib
 import hashlib
 import importlib.metadata
+import inspect
 import os
 import platform
 import shutil
@@ -115,11 +116,17 @@ def scalar(function: Callable) -> Callable:
     return numba.njit(error_model="numpy", fastmath=FASTMATH, forceinline=True)(function)
 
 
+def functions_of(*modules: types.ModuleType) -> list[Callable]:
+    """The functions written in modules, in their order: callees stand before callers."""
+    found = [(m, f) for m in modules for f in vars(m).values() if inspect.isfunction(f)]
+    return [function for module, function in found if function.__module__ == module.__name__]
+
+
 def build(
     functions: Iterable[Callable],
     compiler: Callable[[Callable], Any],
     replacements: Mapping[str, Any] | None = None,
-) -> types.SimpleNamespace:
+) -> types.ModuleType:
     """Compile plain functions, callees before callers, so that they call one another compiled.
 
     ``replacements`` are compiled stand-ins for functions of the same name, such as a backend's
@@ -138,4 +145,6 @@ def build(
         copy.__qualname__ = function.__qualname__
         copy.__module__ = function.__module__
         compiled[function.__name__] = compiler(copy)
-    return types.SimpleNamespace(**compiled)
+    space = types.ModuleType("compiled")  # kernels may call what a module holds, by name
+    vars(space).update(compiled)
+    return space

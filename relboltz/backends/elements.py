@@ -32,11 +32,9 @@ TEMPLATE = '''"""Generated: {name} for every event of a chunk."""
 import numba
 
 from relboltz.backends.cpu.events import ELEMENT, M2, Q2, QU2, S, T
-from relboltz.backends.physics import compiled
+from relboltz.backends.physics import compiled as physics
 from relboltz.compiling import FASTMATH, caching
 {imports}
-screened = compiled.screened
-energy_part = compiled.energy_part
 element = numba.njit(error_model="numpy", fastmath=FASTMATH, forceinline=True)(function)
 
 
@@ -48,21 +46,24 @@ def evaluate(count, m2, screening, parameters, w):
     for i in range(count):
         s = w[S + i]
         t = w[T + i]
-        u = ma2 + mb2 + mc2 + md2 - s - t
         q2 = w[Q2 + i]
         qu2 = w[QU2 + i]
-{derived}
+{preamble}
         w[M2 + i] = element({arguments})
 '''
 DERIVED = {
+    "u": "ma2 + mb2 + mc2 + md2 - s - t",
+    "t_part": "physics.energy_part(s, ma2, mb2, mc2, md2)",
+    "u_part": "physics.energy_part(s, ma2, mb2, md2, mc2)",
     "t_regulated": "t - screening2",
     "u_regulated": "u - screening2",
-    "t_screened": "screened(t, q2, screening2, ekt, s, energy_part(s, ma2, mb2, mc2, md2))",
-    "u_screened": "screened(u, qu2, screening2, ekt, s, energy_part(s, ma2, mb2, md2, mc2))",
-    "t_exchanged": "screened(t, q2, exchange2, ekt, s, energy_part(s, ma2, mb2, mc2, md2))",
-    "u_exchanged": "screened(u, qu2, exchange2, ekt, s, energy_part(s, ma2, mb2, md2, mc2))",
+    "t_screened": "physics.screened(t, q2, screening2, ekt, s, t_part)",
+    "u_screened": "physics.screened(u, qu2, screening2, ekt, s, u_part)",
+    "t_exchanged": "physics.screened(t, q2, exchange2, ekt, s, t_part)",
+    "u_exchanged": "physics.screened(u, qu2, exchange2, ekt, s, u_part)",
 }
-"""What a matrix element may ask for by name, from s, t, u, the masses of its legs and q2, qu2."""
+"""What follows from s, t, the masses of the legs and q2, qu2; all but the parts, a matrix element
+may ask for by name."""
 
 
 FIXED = """
@@ -171,11 +172,11 @@ _package: dict[Any, Callable] = {}
 """Loops of this package's own matrix elements: their sources do not change under a process."""
 
 
-def derived(arguments: str, indent: int) -> str:
-    """Assignments of what the arguments ask for beyond s, t, u, masses, q2 and qu2."""
-    wanted = arguments.split(", ")
+def preamble(arguments: str, indent: int) -> str:
+    """Assignments of what the arguments ask for beyond s, t, masses, q2 and qu2."""
+    wanted = [*arguments.split(", "), "u", "t_part", "u_part"]
     lines = [f"{name} = {text}" for name, text in DERIVED.items() if name in wanted]
-    return "\n".join(" " * indent + line for line in lines or ["pass"])
+    return "\n".join(" " * indent + line for line in lines)
 
 
 def _hoisted(arguments: str) -> str:
@@ -188,7 +189,7 @@ def _text(name: str, imports: str, arguments: str) -> str:
     """The generated module."""
     return TEMPLATE.format(
         name=name, imports=imports, arguments=arguments, hoisted=_hoisted(arguments),
-        derived=derived(arguments, 8),
+        preamble=preamble(arguments, 8),
     )  # fmt: skip
 
 

@@ -78,3 +78,13 @@ def node_indices(i, cells):
 def packed_index(node, axis):
     """Index of a packed node along one axis."""
     return (node >> (10 * axis)) & 1023
+
+
+def unpacked(node):
+    """Indices of a packed node along x, y and z, as floats."""
+    return float(packed_index(node, 0)), float(packed_index(node, 1)), float(packed_index(node, 2))
+
+
+def across(u, cells, h):
+    """A momentum along one axis of the box, from its lower edge (u = 0) to the upper (1)."""
+    return (u - 0.5) * cells * h

@@ -6,9 +6,9 @@ found, with P = p + k3 and E = E_d(p) + E_c(k3). Vectors are tuples of three.
 
 from __future__ import annotations
 
-from math import cos, pi, sin, sqrt
+from math import pi, sqrt
 
-from .elementary import inverse_root, reciprocal, root
+from .elementary import circle, inverse_root, reciprocal, root
 
 TINY = 1e-300
 LEAST = 1e-30
@@ -73,11 +73,6 @@ def unit_vector(k):
     there = norm2 > NOTHING
     inverse = inverse_root(norm2) if there else 0.0
     return k[0] * inverse, k[1] * inverse, (k[2] * inverse if there else 1.0)
-
-
-def circle(u):
-    """(cos, sin) of 2 pi u."""
-    return cos(2.0 * pi * u), sin(2.0 * pi * u)
 
 
 def turn(n, one_minus_cos, phi_cos, phi_sin):
@@ -182,6 +177,14 @@ def momentum_transfer2(k1, k3, total, part):
         k1[2] - k3[2] - part * total[2],
     )
     return dot(d, d)
+
+
+def transfers(k1, k3, p, s, m2):
+    """q^2 between k1 and k3, and between k1 and p, for squared masses of (k1, k2, k3, p)."""
+    total = (p[0] + k3[0], p[1] + k3[1], p[2] + k3[2])
+    t_part = energy_part(s, m2[0], m2[1], m2[2], m2[3])
+    u_part = energy_part(s, m2[0], m2[1], m2[3], m2[2])
+    return momentum_transfer2(k1, k3, total, t_part), momentum_transfer2(k1, p, total, u_part)
 
 
 def screened(t, q2, screening2, ekt, s, part):

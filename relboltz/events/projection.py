@@ -28,6 +28,24 @@ def node_position(k, cells, h):
     return k * reciprocal(h) + 0.5 * (cells - 1.0)
 
 
+def momentum_of(node, cells, h):
+    """Momentum of the node with these three indices [GeV]."""
+    return (
+        node_momentum(node[0], cells[0], h[0]),
+        node_momentum(node[1], cells[1], h[1]),
+        node_momentum(node[2], cells[2], h[2]),
+    )
+
+
+def position_of(k, cells, h):
+    """Where a momentum lies in units of nodes."""
+    return (
+        node_position(k[0], cells[0], h[0]),
+        node_position(k[1], cells[1], h[1]),
+        node_position(k[2], cells[2], h[2]),
+    )
+
+
 def candidate(index, position, total, cells, h):
     """A node and its partner along one axis: their squared momenta, and the squared distance.
 

@@ -17,31 +17,6 @@ from ...compiling import kernel
 from ...events.drawing import WORDS
 from ..physics import compiled as physics
 
-philox = physics.philox
-uniform = physics.uniform
-scatter = physics.scatter
-momentum_transfer2 = physics.momentum_transfer2
-energy_part = physics.energy_part
-root_event = physics.root_event
-node_momentum = physics.node_momentum
-node_position = physics.node_position
-bracket = physics.bracket
-nearest_node = physics.nearest_node
-split = physics.energy_split
-walk_down = physics.walk_down
-node_weight = physics.node_weight
-whole_weight = physics.whole_weight
-cumulated = physics.cumulated
-even_word = physics.even_word
-packed_index = physics.packed_index
-logarithms = physics.logarithms
-exponents = physics.exponents
-flow = physics.flow
-shares = physics.shares
-nearest_integer = physics.nearest_integer
-element_flaw = physics.element_flaw
-illegal = physics.illegal
-
 CHUNK = 2048
 """Events drawn together; the scratch array of a thread is about half a megabyte."""
 
@@ -78,15 +53,19 @@ def sampling_table(f, inverse_e, packed, cumulative, record, guide):
     """
     n = packed.size
     highest = f.max() if f.size > 0 else 0.0
-    largest = node_weight(highest, highest, inverse_e.max()) if f.size > 0 else 1.0
+    largest = physics.node_weight(highest, highest, inverse_e.max()) if f.size > 0 else 1.0
     cumulative[0] = 0
     for i in range(n):
-        one = whole_weight(node_weight(f[i], highest, inverse_e[i]), largest) if f.size > 0 else 1
+        one = 1
+        if f.size > 0:
+            one = physics.whole_weight(physics.node_weight(f[i], highest, inverse_e[i]), largest)
         cumulative[i + 1] = cumulative[i] + one
     scale = (WORDS - n) / cumulative[n]
     for i in range(n + 1):
-        before = cumulative[i]
-        cumulative[i] = cumulated(i, before, n, scale) if f.size > 0 else even_word(i, n)
+        if f.size > 0:
+            cumulative[i] = physics.cumulated(i, cumulative[i], n, scale)
+        else:
+            cumulative[i] = physics.even_word(i, n)
     shift = bucket_shift(guide.size)
     for i in range(n):
         record[i] = packed[i] | (cumulative[i + 1] - cumulative[i]) << PACKED_BITS
@@ -105,7 +84,7 @@ def draw_words(first, count, channel, step, site, seed, words):
     c2 = np.uint64(step)
     c3 = np.uint64(site)
     for i in range(count):
-        a, b, c, d = philox(np.uint64(first + i), c1, c2, c3, k0, k1)
+        a, b, c, d = physics.philox(np.uint64(first + i), c1, c2, c3, k0, k1)
         words[i] = a
         words[CHUNK + i] = b
         words[2 * CHUNK + i] = c
@@ -144,23 +123,14 @@ def draw_pairs(first, count, samples, words, table_p, table_k, grid, w, nodes):
         w[INVERSE_Q + i] = 18446744073709551616.0 / (
             float(a >> PACKED_BITS) * float(b >> PACKED_BITS)
         )
-        ax, ay, az = (
-            float(packed_index(a, 0)), float(packed_index(a, 1)), float(packed_index(a, 2))
-        )  # fmt: skip
-        bx, by, bz = (
-            float(packed_index(b, 0)), float(packed_index(b, 1)), float(packed_index(b, 2))
-        )  # fmt: skip
-        w[PX + i] = node_momentum(ax, cells[0], h[0])
-        w[PY + i] = node_momentum(ay, cells[1], h[1])
-        w[PZ + i] = node_momentum(az, cells[2], h[2])
-        w[KX + i] = node_momentum(bx, cells[0], h[0])
-        w[KY + i] = node_momentum(by, cells[1], h[1])
-        w[KZ + i] = node_momentum(bz, cells[2], h[2])
-        w[TX + i] = ax + bx
-        w[TY + i] = ay + by
-        w[TZ + i] = az + bz
-        w[U0 + i] = uniform(words[2 * CHUNK + i])
-        w[U1 + i] = uniform(words[3 * CHUNK + i])
+        at_p, at_k = physics.unpacked(a), physics.unpacked(b)
+        w[PX + i], w[PY + i], w[PZ + i] = physics.momentum_of(at_p, cells, h)
+        w[KX + i], w[KY + i], w[KZ + i] = physics.momentum_of(at_k, cells, h)
+        w[TX + i] = at_p[0] + at_k[0]
+        w[TY + i] = at_p[1] + at_k[1]
+        w[TZ + i] = at_p[2] + at_k[2]
+        w[U0 + i] = physics.uniform(words[2 * CHUNK + i])
+        w[U1 + i] = physics.uniform(words[3 * CHUNK + i])
 
 
 @kernel
@@ -172,11 +142,11 @@ def draw_box(count, words, more, grid, nodes, w):
     cells, h = grid
     size = cells[0] * cells[1] * cells[2]
     for i in range(count):
-        w[U0 + i] = (uniform(words[2 * CHUNK + i]) - 0.5) * cells[0] * h[0]
-        w[U1 + i] = (uniform(words[3 * CHUNK + i]) - 0.5) * cells[1] * h[1]
-        w[U2 + i] = (uniform(more[i]) - 0.5) * cells[0] * h[0]
-        w[U3 + i] = (uniform(more[CHUNK + i]) - 0.5) * cells[1] * h[1]
-        w[U4 + i] = (uniform(more[2 * CHUNK + i]) - 0.5) * cells[2] * h[2]
+        w[U0 + i] = physics.across(physics.uniform(words[2 * CHUNK + i]), cells[0], h[0])
+        w[U1 + i] = physics.across(physics.uniform(words[3 * CHUNK + i]), cells[1], h[1])
+        w[U2 + i] = physics.across(physics.uniform(more[i]), cells[0], h[0])
+        w[U3 + i] = physics.across(physics.uniform(more[CHUNK + i]), cells[1], h[1])
+        w[U4 + i] = physics.across(physics.uniform(more[2 * CHUNK + i]), cells[2], h[2])
         w[INVERSE_Q + i] = size * 4294967296.0 / float(nodes[2 * CHUNK + i] >> PACKED_BITS)
 
 
@@ -186,17 +156,13 @@ def scatter_chunk(count, m2, angle, at_rest, w):
     for i in range(count):
         p = (w[PX + i], w[PY + i], w[PZ + i])
         k3 = (w[KX + i], w[KY + i], w[KZ + i])
-        k1, e, s, t, weight = scatter(p, k3, m2, (w[U0 + i], w[U1 + i]), angle, at_rest)
-        w[K1X + i] = k1[0]
-        w[K1Y + i] = k1[1]
-        w[K1Z + i] = k1[2]
+        k1, e, s, t, weight = physics.scatter(p, k3, m2, (w[U0 + i], w[U1 + i]), angle, at_rest)
+        w[K1X + i], w[K1Y + i], w[K1Z + i] = k1
         w[E + i] = e
         w[S + i] = s
         w[T + i] = t
         w[WEIGHT + i] = weight
-        total = (p[0] + k3[0], p[1] + k3[1], p[2] + k3[2])
-        w[Q2 + i] = momentum_transfer2(k1, k3, total, energy_part(s, m2[0], m2[1], m2[2], m2[3]))
-        w[QU2 + i] = momentum_transfer2(k1, p, total, energy_part(s, m2[0], m2[1], m2[3], m2[2]))
+        w[Q2 + i], w[QU2 + i] = physics.transfers(k1, k3, p, s, m2)
 
 
 @kernel
@@ -209,19 +175,15 @@ def roots_chunk(count, m2, grid, area, branch, through_k3, w):
     for i in range(count):
         p = (w[PX + i], w[PY + i], w[PZ + i])
         free = (w[U2 + i], w[U3 + i], w[U4 + i])
-        k1, k3, s, t, weight = root_event(p, free, w[U0 + i], w[U1 + i], m2, branch, through_k3)
-        w[KX + i] = k3[0]
-        w[KY + i] = k3[1]
-        w[KZ + i] = k3[2]
-        w[K1X + i] = k1[0]
-        w[K1Y + i] = k1[1]
-        w[K1Z + i] = k1[2]
+        k1, k3, s, t, weight = physics.root_event(
+            p, free, w[U0 + i], w[U1 + i], m2, branch, through_k3
+        )
+        w[KX + i], w[KY + i], w[KZ + i] = k3
+        w[K1X + i], w[K1Y + i], w[K1Z + i] = k1
         w[S + i] = s
         w[T + i] = t
-        w[WEIGHT + i] = area * weight if nearest_node(k3, cells, h) >= 0.0 else 0.0
-        total = (p[0] + k3[0], p[1] + k3[1], p[2] + k3[2])
-        w[Q2 + i] = momentum_transfer2(k1, k3, total, energy_part(s, m2[0], m2[1], m2[2], m2[3]))
-        w[QU2 + i] = momentum_transfer2(k1, p, total, energy_part(s, m2[0], m2[1], m2[3], m2[2]))
+        w[WEIGHT + i] = area * weight if physics.nearest_node(k3, cells, h) >= 0.0 else 0.0
+        w[Q2 + i], w[QU2 + i] = physics.transfers(k1, k3, p, s, m2)
 
 
 @kernel
@@ -232,7 +194,7 @@ def inspect_elements(count, clamps, w, found):
     """
     for i in range(count):
         if w[WEIGHT + i] > 0.0:
-            flaw = element_flaw(w[M2 + i], clamps)
+            flaw = physics.element_flaw(w[M2 + i], clamps)
             found[0] += flaw
             if flaw == 0.0:
                 found[1] += max(w[M2 + i], 0.0)
@@ -248,18 +210,14 @@ def bracket_chunk(count, m2, grid, factor, w):
     """The two nodes for every k1 whose pairs bracket its energy, the split, and the weight."""
     cells, h = grid
     for i in range(count):
-        position = (
-            node_position(w[K1X + i], cells[0], h[0]),
-            node_position(w[K1Y + i], cells[1], h[1]),
-            node_position(w[K1Z + i], cells[2], h[2]),
-        )
+        position = physics.position_of((w[K1X + i], w[K1Y + i], w[K1Z + i]), cells, h)
         total = (w[TX + i], w[TY + i], w[TZ + i])
         e = w[E + i]
-        low, e_low, high, e_high = bracket(position, total, e, m2, cells, h)
+        low, e_low, high, e_high = physics.bracket(position, total, e, m2, cells, h)
         w[LOW + i] = low
         w[HIGH + i] = high
         w[E_HIGH + i] = e_high
-        w[RATIO + i] = split(e, e_low, e_high)
+        w[RATIO + i] = physics.energy_split(e, e_low, e_high)
         w[WEIGHT + i] *= factor * w[M2 + i] * w[INVERSE_Q + i]
 
 
@@ -270,14 +228,10 @@ def land_lower(i, m2, grid, w):
     Sets its row LOW and the split; leaves LOW = -1 if there is none.
     """
     cells, h = grid
-    position = (
-        node_position(w[K1X + i], cells[0], h[0]),
-        node_position(w[K1Y + i], cells[1], h[1]),
-        node_position(w[K1Z + i], cells[2], h[2]),
-    )
+    position = physics.position_of((w[K1X + i], w[K1Y + i], w[K1Z + i]), cells, h)
     total = (w[TX + i], w[TY + i], w[TZ + i])
-    w[LOW + i], e_low = walk_down(position, total, w[E + i], m2, cells, h)
-    w[RATIO + i] = split(w[E + i], e_low, w[E_HIGH + i])
+    w[LOW + i], e_low = physics.walk_down(position, total, w[E + i], m2, cells, h)
+    w[RATIO + i] = physics.energy_split(w[E + i], e_low, w[E_HIGH + i])
 
 
 @kernel
@@ -342,9 +296,9 @@ def land_nearest(count, grid, factor, offsets, occupancy, w, nodes, legs, weight
             w[PY + i] + w[KY + i] - k1[1],
             w[PZ + i] + w[KZ + i] - k1[2],
         )
-        cell_1 = np.int64(nearest_node(k1, cells, h))
-        cell_2 = np.int64(nearest_node(k2, cells, h))
-        k3 = np.int64(nearest_node((w[KX + i], w[KY + i], w[KZ + i]), cells, h))
+        cell_1 = np.int64(physics.nearest_node(k1, cells, h))
+        cell_2 = np.int64(physics.nearest_node(k2, cells, h))
+        k3 = np.int64(physics.nearest_node((w[KX + i], w[KY + i], w[KZ + i]), cells, h))
         if k3 < 0:
             continue
         physical = weight * occupancy[off_p + p] * occupancy[off_k3 + k3]
@@ -374,7 +328,7 @@ def fill_logarithms(number, unit, degeneracy, eta, table, occupancy):
     for i in range(number.size):
         f = number[i] * scale
         occupancy[i] = f
-        table[i, 0], table[i, 1] = logarithms(f, eta)
+        table[i, 0], table[i, 1] = physics.logarithms(f, eta)
 
 
 @kernel
@@ -392,12 +346,12 @@ def amounts(count, legs, weights, ratios, table, w):
         high = table[l1, 0] + table[m1, 0]
         full_low = table[l0, 1] + table[m0, 1]
         full_high = table[l1, 1] + table[m1, 1]
-        w[X + i], w[Y + i] = exponents(
+        w[X + i], w[Y + i] = physics.exponents(
             low, high, table[p, 0] + table[k3, 0],
             full_low, full_high, table[p, 1] + table[k3, 1], r,
         )  # fmt: skip
     for i in range(count):
-        net, forward = flow(w[X + i], w[Y + i])
+        net, forward = physics.flow(w[X + i], w[Y + i])
         w[NET + i] = net
         w[FORWARD + i] = forward
     forward_sum = 0.0
@@ -415,11 +369,11 @@ def amounts(count, legs, weights, ratios, table, w):
 def deposit(count, scale, legs, ratios, w, total):
     """Move whole amounts: in at p and k3, out at the low and the high pair."""
     for i in range(count):
-        amount = nearest_integer(scale * w[NET + i])
+        amount = physics.nearest_integer(scale * w[NET + i])
         if amount == 0.0:
             continue
         whole = np.int64(amount)
-        low, high = shares(whole, ratios[i])
+        low, high = physics.shares(whole, ratios[i])
         total[legs[i, 0]] += whole
         total[legs[i, 1]] += whole
         total[legs[i, 2]] -= low
@@ -432,7 +386,7 @@ def deposit(count, scale, legs, ratios, w, total):
 def deposit_p(count, scale, legs, w, total):
     """Without symmetrical sampling: a sample counts for the leg p alone."""
     for i in range(count):
-        total[legs[i, 0]] += np.int64(nearest_integer(scale * w[NET + i]))
+        total[legs[i, 0]] += np.int64(physics.nearest_integer(scale * w[NET + i]))
 
 
 @kernel
@@ -440,20 +394,20 @@ def deposit_gross(count, scale, legs, ratios, weights, only_p, w, gain, loss):
     """What comes in and what goes out, apart: e^x into the nodes, e^y out of them."""
     for i in range(count):
         flow_in = w[FORWARD + i] * weights[i]
-        forward = np.int64(nearest_integer(scale * flow_in))
-        backward = np.int64(nearest_integer(scale * max(flow_in - w[NET + i], 0.0)))
+        forward = np.int64(physics.nearest_integer(scale * flow_in))
+        backward = np.int64(physics.nearest_integer(scale * max(flow_in - w[NET + i], 0.0)))
         gain[legs[i, 0]] += forward
         loss[legs[i, 0]] += backward
         if only_p:
             continue
         gain[legs[i, 1]] += forward
         loss[legs[i, 1]] += backward
-        low, high = shares(forward, ratios[i])
+        low, high = physics.shares(forward, ratios[i])
         loss[legs[i, 2]] += low
         loss[legs[i, 3]] += low
         loss[legs[i, 4]] += high
         loss[legs[i, 5]] += high
-        low, high = shares(backward, ratios[i])
+        low, high = physics.shares(backward, ratios[i])
         gain[legs[i, 2]] += low
         gain[legs[i, 3]] += low
         gain[legs[i, 4]] += high
@@ -549,7 +503,7 @@ def draw_group(
         evaluate(count, element_m2, screening, parameters, w)
         fault[:] = 0.0
         inspect_elements(count, clamps, w, fault)
-        if illegal(fault[0], fault[1]):
+        if physics.illegal(fault[0], fault[1]):
             return -1
         part = slice(done, done + CHUNK)
         if nearest > 0.0:

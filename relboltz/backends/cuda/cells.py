@@ -10,51 +10,11 @@ import math
 from numba import float64, int64
 
 from ...events.collisions import AHEAD, SETS
+from . import layout as k
 from .driver import kernel
 from .events import first_half
-from .layout import (
-    AT_REST,
-    CELLS_X,
-    CELLS_Y,
-    COUNTS,
-    CURRENT,
-    DISTANCE,
-    ENERGY,
-    ENTROPY,
-    FLUX,
-    GO,
-    IMPORTANCE,
-    INVERSE,
-    MASS_ROWS,
-    MOMENTS,
-    NODES,
-    NOW,
-    ROWS,
-    STATUS,
-    SYMMETRICAL,
-    THERMAL,
-    THREADS,
-    UNIT,
-    XX,
-    XY,
-    XZ,
-    YY,
-    YZ,
-    ZZ,
-)
-from .physics import (
-    block_sum,
-    cuda,
-    cumulated,
-    expected,
-    flux_term,
-    inverse_energy,
-    largest_inverse,
-    logarithms,
-    node_weight,
-    packed_index,
-    whole_weight,
-)
+from .layout import THREADS
+from .physics import block_sum, cuda, expected, flux_term, inverse_energy, largest_inverse, physics
 
 
 @kernel
@@ -68,7 +28,7 @@ def prepare(control, scalars, squares, given, number, species, highest, p2, tabl
     species : degeneracy, statistics of each; prefix : whole weights of the nodes before, in a tile
     """
     shared = cuda.shared.array(THREADS, int64)
-    if control[STATUS] != GO:
+    if control[k.STATUS] != k.GO:
         return
     t, tile, row = cuda.threadIdx.x, cuda.blockIdx.x, cuda.blockIdx.y
     kinds = species.shape[0]
@@ -76,26 +36,26 @@ def prepare(control, scalars, squares, given, number, species, highest, p2, tabl
     n = p2.size
     i = tile * THREADS + t
     whole = 0
-    scale = scalars[UNIT] / species[a, 0]
+    scale = scalars[k.UNIT] / species[a, 0]
     if i < n:
         cell = row * n + i
         f = 0.0
         if given.size > 0:
             f = given[cell]
         else:
-            f = number[control[CURRENT], first_site * kinds * n + cell] * scale
-        tables[0, cell, 0], tables[0, cell, 1] = logarithms(f, species[a, 1])
+            f = number[control[k.CURRENT], first_site * kinds * n + cell] * scale
+        tables[0, cell, 0], tables[0, cell, 1] = physics.logarithms(f, species[a, 1])
         for which in range(change.shape[0]):
             change[which, cell] = 0
-        if control[IMPORTANCE] != 0:
+        if control[k.IMPORTANCE] != 0:
             m2 = squares[site, a]
-            top = highest[control[CURRENT], row] * scale
+            top = highest[control[k.CURRENT], row] * scale
             if given.size > 0:
                 top = given[kinds * n + a]
-            largest = node_weight(top, top, largest_inverse(scalars, m2))
-            weight = node_weight(f, top, inverse_energy(p2[i], m2, scalars[AT_REST]))
-            whole = whole_weight(weight, largest)
-    if control[IMPORTANCE] == 0:
+            largest = physics.node_weight(top, top, largest_inverse(scalars, m2))
+            weight = physics.node_weight(f, top, inverse_energy(p2[i], m2, scalars[k.AT_REST]))
+            whole = physics.whole_weight(weight, largest)
+    if control[k.IMPORTANCE] == 0:
         return
     shared[t] = whole
     cuda.syncthreads()
@@ -116,7 +76,7 @@ def prepare(control, scalars, squares, given, number, species, highest, p2, tabl
 def cumulate(control, prefix, tiles, shift, cumulative, guide):
     """First random word of every node, and the node of every bucket's first word."""
     shared = cuda.shared.array(THREADS, int64)
-    if control[STATUS] != GO or control[IMPORTANCE] == 0:
+    if control[k.STATUS] != k.GO or control[k.IMPORTANCE] == 0:
         return
     t, tile, a = cuda.threadIdx.x, cuda.blockIdx.x, cuda.blockIdx.y
     n = prefix.shape[1]
@@ -131,9 +91,9 @@ def cumulate(control, prefix, tiles, shift, cumulative, guide):
     i = tile * THREADS + t
     if i < n:
         scale = (4294967296.0 - n) / everything
-        first = cumulated(i, before + prefix[a, i], n, scale)
+        first = physics.cumulated(i, before + prefix[a, i], n, scale)
         here = prefix[a, i + 1] if t + 1 < THREADS and i + 1 < n else tiles[a, tile]
-        last = cumulated(i + 1, before + here, n, scale)
+        last = physics.cumulated(i + 1, before + here, n, scale)
         cumulative[a, i] = first
         if i == n - 1:
             cumulative[a, n] = last
@@ -144,19 +104,19 @@ def cumulate(control, prefix, tiles, shift, cumulative, guide):
 @kernel
 def predict(control, scalars, number, species, capacity, tables, change, first_site):
     """Logarithms of what each set predicts: n0 plus 4 times its part of half a step."""
-    if control[STATUS] != GO:
+    if control[k.STATUS] != k.GO:
         return
     i, row = cuda.grid(1), cuda.blockIdx.y
     kinds = species.shape[0]
     a = row % kinds
-    n = control[NODES]
+    n = control[k.NODES]
     if i < n:
         cell = row * n + i
-        held = number[control[CURRENT], first_site * kinds * n + cell]
+        held = number[control[k.CURRENT], first_site * kinds * n + cell]
         for which in range(SETS):
             guess = min(max(held + AHEAD * change[which, cell], 0), capacity[a])
-            f = guess * (scalars[UNIT] / species[a, 0])
-            tables[which, cell, 0], tables[which, cell, 1] = logarithms(f, species[a, 1])
+            f = guess * (scalars[k.UNIT] / species[a, 0])
+            tables[which, cell, 0], tables[which, cell, 1] = physics.logarithms(f, species[a, 1])
 
 
 @kernel
@@ -171,14 +131,14 @@ def update(control, scalars, number, species, p2, capacity, change, highest, spr
     """
     shared = cuda.shared.array(THREADS, int64)
     shared_floats = cuda.shared.array(THREADS, float64)
-    if control[STATUS] != GO:
+    if control[k.STATUS] != k.GO:
         return
     t, row = cuda.threadIdx.x, cuda.blockIdx.y
     kinds = species.shape[0]
     site, a = row // kinds, row % kinds
     i = cuda.blockIdx.x * THREADS + t
-    n = control[NODES]
-    current = control[CURRENT]
+    n = control[k.NODES]
+    current = control[k.CURRENT]
     target = 1 - current if beside != 0 else current
     moved = 0
     difference = 0
@@ -195,7 +155,7 @@ def update(control, scalars, number, species, p2, capacity, change, highest, spr
         d2 = change[SETS, cell]
         held = number[current, first_site * kinds * n + cell]
         new = held + d1 + d2
-        if control[SYMMETRICAL] == 0:
+        if control[k.SYMMETRICAL] == 0:
             new = min(max(new, 0), capacity[a])
         elif new < 0 or new > capacity[a]:
             illegal[site] = 1
@@ -204,8 +164,8 @@ def update(control, scalars, number, species, p2, capacity, change, highest, spr
         difference = abs(d2 - d1)
         apart = float(change[0, cell] - change[1, cell]) ** 2
         size = float(d1) ** 2
-        if control[THERMAL] != 0:
-            inverse = inverse_energy(p2[i], expected(scalars, a), scalars[AT_REST])
+        if control[k.THERMAL] != 0:
+            inverse = inverse_energy(p2[i], expected(scalars, a), scalars[k.AT_REST])
             first = new * inverse
             third = first * inverse * inverse
             fifth = third * inverse * inverse
@@ -224,9 +184,9 @@ def update(control, scalars, number, species, p2, capacity, change, highest, spr
         spread[block, 2] = first
         spread[block, 3] = third
         spread[block, 4] = fifth
-        cuda.atomic.add(counts, COUNTS * site, moved)
-        cuda.atomic.add(counts, COUNTS * site + 1, difference)
-        cuda.atomic.add(counts, COUNTS * site + 2, total)
+        cuda.atomic.add(counts, k.COUNTS * site, moved)
+        cuda.atomic.add(counts, k.COUNTS * site + 1, difference)
+        cuda.atomic.add(counts, k.COUNTS * site + 2, total)
     shared[t] = new
     cuda.syncthreads()
     half = THREADS // 2
@@ -254,7 +214,7 @@ def measure(control, scalars, number, species, p2, packed, momentum, geometry, s
     shared = cuda.shared.array(THREADS, float64)
     t, a = cuda.threadIdx.x, cuda.blockIdx.y
     i = cuda.blockIdx.x * THREADS + t
-    n, nx, ny = control[NODES], control[CELLS_X], control[CELLS_Y]
+    n, nx, ny = control[k.NODES], control[k.CELLS_X], control[k.CELLS_Y]
     f = 0.0
     e = 0.0
     m2 = 0.0
@@ -265,50 +225,50 @@ def measure(control, scalars, number, species, p2, packed, momentum, geometry, s
     entropy = 0.0
     distance = 0.0
     if i < n:
-        held = number[control[CURRENT], a * n + i]
-        ix = packed_index(packed[i], 0)
-        iy = nx + packed_index(packed[i], 1)
-        iz = nx + ny + packed_index(packed[i], 2)
+        held = number[control[k.CURRENT], a * n + i]
+        ix = physics.packed_index(packed[i], 0)
+        iy = nx + physics.packed_index(packed[i], 1)
+        iz = nx + ny + physics.packed_index(packed[i], 2)
         cuda.atomic.add(planes, (a, ix), held)
         cuda.atomic.add(planes, (a, iy), held)
         cuda.atomic.add(planes, (a, iz), held)
         cuda.atomic.add(shells, (a, shell[i]), held)
         x, y, z = momentum[ix], momentum[iy], momentum[iz]
         eta = species[a, 1]
-        f = held * (scalars[UNIT] / species[a, 0])
-        m2 = scalars[ROWS + NOW * ((scalars.size - ROWS) // MASS_ROWS) + a]
+        f = held * (scalars[k.UNIT] / species[a, 0])
+        m2 = scalars[k.ROWS + k.NOW * ((scalars.size - k.ROWS) // k.MASS_ROWS) + a]
         e = math.sqrt(p2[i] + m2)
-        inverse = inverse_energy(p2[i], m2, scalars[AT_REST])
+        inverse = inverse_energy(p2[i], m2, scalars[k.AT_REST])
         if f > 0.0:
             entropy = -f * math.log(f)
             full = max(1.0 + eta * f, 1e-300)
             entropy += eta * full * math.log(full) if eta != 0.0 else f
         distance = abs(f - final[a * n + i])
     block = a * cuda.gridDim.x + cuda.blockIdx.x
-    for which in range(MOMENTS):
+    for which in range(k.MOMENTS):
         value = 0.0
-        if which == ENERGY:
+        if which == k.ENERGY:
             value = f * e
-        elif which == INVERSE:
+        elif which == k.INVERSE:
             value = f * inverse
-        elif which == XX:
+        elif which == k.XX:
             value = f * x * x * inverse
-        elif which == YY:
+        elif which == k.YY:
             value = f * y * y * inverse
-        elif which == ZZ:
+        elif which == k.ZZ:
             value = f * z * z * inverse
-        elif which == XY:
+        elif which == k.XY:
             value = f * x * y * inverse
-        elif which == XZ:
+        elif which == k.XZ:
             value = f * x * z * inverse
-        elif which == YZ:
+        elif which == k.YZ:
             value = f * y * z * inverse
-        elif which == ENTROPY:
+        elif which == k.ENTROPY:
             value = entropy
-        elif which == DISTANCE:
+        elif which == k.DISTANCE:
             value = distance
         elif i < n:
-            value = f * flux_term(which - FLUX, x, y, z, m2, geometry)
+            value = f * flux_term(which - k.FLUX, x, y, z, m2, geometry)
         value = block_sum(shared, value)
         if t == 0:
             moments[block, which] = value

@@ -11,187 +11,102 @@ from functools import partial
 
 from numba import float64, int64
 
+from . import layout as k
 from .driver import kernel
-from .layout import (
-    ACCEPTED,
-    AGAIN,
-    ARRIVED,
-    AT_REST,
-    AUTOMATIC,
-    BEFORE,
-    BELOW,
-    CELL,
-    CHANGED,
-    CURRENT,
-    DIFFERENCE,
-    ERROR,
-    EVERYTHING,
-    FAULT,
-    FAULTY,
-    FIRST,
-    FIRST_BLOCK,
-    FORWARD,
-    GO,
-    ILLEGAL,
-    LANES,
-    LARGEST_SUM,
-    LAST_BLOCK,
-    LAST_LENGTH,
-    LENGTH,
-    LIMIT,
-    LIMITED,
-    LIMITED_MAX,
-    LIMITED_SUM,
-    LOST,
-    MANUAL,
-    MASS_ROWS,
-    MOVED,
-    MOVES,
-    NEAR,
-    NEAR_BY,
-    NEGATIVE,
-    NET,
-    NO_MASSES,
-    NODES,
-    NOISE,
-    NOT_FINITE,
-    NOW,
-    NULL,
-    NULL_MAX,
-    PAST,
-    PAST_1,
-    PAST_2,
-    PHASE,
-    POSITIVE,
-    RATES_NULL,
-    RATIO,
-    REAL,
-    ROWS,
-    SCALE,
-    SCATTER,
-    SIZE,
-    STANDS,
-    STATUS,
-    STEP,
-    STOP,
-    SUMS,
-    SYMMETRICAL,
-    THERMAL,
-    TIME,
-    TOLERANCE,
-    TOTAL,
-    TRIAL,
-    TRIED,
-    UNIT,
-    USED,
-    WANT_RATES,
-    WANTED,
-    WIDE,
-)
-from .physics import (
-    adapted,
-    block_sum,
-    cuda,
-    eliminate,
-    expected,
-    illegal,
-    inverse_energy,
-    largest_change,
-    mean_ahead,
-    piece,
-    step_length,
-)
+from .layout import NEAR_BY, WIDE
+from .physics import block_sum, cuda, eliminate, expected, inverse_energy, physics, piece
 
 
 @kernel
 def set_course(control, scalars, stop):
     """Go on to a stop [fm]; the rates of the state as it is now are wanted."""
-    width = (scalars.size - ROWS) // MASS_ROWS
-    scalars[STOP] = stop
-    scalars[LIMITED_MAX] = 0.0
-    control[WANT_RATES] = 1
-    control[STATUS] = GO
+    width = (scalars.size - k.ROWS) // k.MASS_ROWS
+    scalars[k.STOP] = stop
+    scalars[k.LIMITED_MAX] = 0.0
+    control[k.WANT_RATES] = 1
+    control[k.STATUS] = k.GO
     plan(control, scalars, width)
 
 
 @piece
 def plan(control, scalars, width):
     """Length of the next attempt and the masses it takes."""
-    room = scalars[STOP] - scalars[TIME]
-    length = step_length(scalars[WANTED], room, control[AUTOMATIC] != 0)
-    scalars[LENGTH] = length
-    scalars[SCALE] = 0.5 * length / scalars[UNIT]
+    room = scalars[k.STOP] - scalars[k.TIME]
+    length = physics.step_length(scalars[k.WANTED], room, control[k.AUTOMATIC] != 0)
+    scalars[k.LENGTH] = length
+    scalars[k.SCALE] = 0.5 * length / scalars[k.UNIT]
     for a in range(width):
-        now = scalars[ROWS + NOW * width + a]
-        if control[THERMAL] != 0 and control[PAST] > 0:
-            earlier = scalars[PAST_2] if control[PAST] > 1 else 0.0
-            now = mean_ahead(
-                now, scalars[ROWS + BEFORE * width + a], scalars[PAST_1],
-                scalars[ROWS + FIRST * width + a], earlier, length,
+        now = scalars[k.ROWS + k.NOW * width + a]
+        if control[k.THERMAL] != 0 and control[k.PAST] > 0:
+            earlier = scalars[k.PAST_2] if control[k.PAST] > 1 else 0.0
+            now = physics.mean_ahead(
+                now, scalars[k.ROWS + k.BEFORE * width + a], scalars[k.PAST_1],
+                scalars[k.ROWS + k.FIRST * width + a], earlier, length,
             )  # fmt: skip
-        scalars[ROWS + USED * width + a] = now
-    control[PHASE] = TRIAL if control[THERMAL] != 0 and control[PAST] == 0 else REAL
+        scalars[k.ROWS + k.USED * width + a] = now
+    control[k.PHASE] = k.TRIAL if control[k.THERMAL] != 0 and control[k.PAST] == 0 else k.REAL
 
 
 @piece
 def judge(control, scalars, totals):
     """Whether the attempt stands, was a first trial, or has to be done again; sets the status."""
-    lost = totals[LOST] / totals[EVERYTHING] if totals[EVERYTHING] > 0.0 else 0.0
-    moved = float(control[MOVED])
-    scalars[NULL] = lost
-    scalars[ERROR] = control[DIFFERENCE] / max(float(control[TOTAL]), 1.0)
-    scalars[RATIO] = control[DIFFERENCE] / moved if moved > 0.0 else 0.0
-    quanta = scalars[SCALE] * totals[MOVES]
-    if control[FAULT] >= 0:
-        control[STATUS] = FAULTY
-        return AGAIN
+    lost = totals[k.LOST] / totals[k.EVERYTHING] if totals[k.EVERYTHING] > 0.0 else 0.0
+    moved = float(control[k.MOVED])
+    scalars[k.NULL] = lost
+    scalars[k.ERROR] = control[k.DIFFERENCE] / max(float(control[k.TOTAL]), 1.0)
+    scalars[k.RATIO] = control[k.DIFFERENCE] / moved if moved > 0.0 else 0.0
+    quanta = scalars[k.SCALE] * totals[k.MOVES]
+    if control[k.FAULT] >= 0:
+        control[k.STATUS] = k.FAULTY
+        return k.AGAIN
     if not math.isfinite(quanta):
-        control[STATUS] = NOT_FINITE
-        return AGAIN
-    if control[MANUAL] == 0:
-        scalars[LIMITED] = 0.0
-        if quanta >= LARGEST_SUM or (control[SYMMETRICAL] != 0 and control[ILLEGAL] != 0):
-            control[STATUS] = LIMIT
-            return AGAIN
-    if control[PHASE] == TRIAL:
-        return TRIED
-    if control[AUTOMATIC] != 0:
-        noise = totals[SUMS] / totals[SUMS + 1] if totals[SUMS + 1] > 0.0 else 0.0
-        stands, scalars[WANTED] = adapted(
-            scalars[LENGTH], scalars[ERROR], scalars[RATIO],
-            largest_change(scalars[TOLERANCE], noise), scalars[WANTED], scalars[TOLERANCE],
+        control[k.STATUS] = k.NOT_FINITE
+        return k.AGAIN
+    if control[k.MANUAL] == 0:
+        scalars[k.LIMITED] = 0.0
+        if quanta >= k.LARGEST_SUM or (control[k.SYMMETRICAL] != 0 and control[k.ILLEGAL] != 0):
+            control[k.STATUS] = k.LIMIT
+            return k.AGAIN
+    if control[k.PHASE] == k.TRIAL:
+        return k.TRIED
+    if control[k.AUTOMATIC] != 0:
+        noise = totals[k.SUMS] / totals[k.SUMS + 1] if totals[k.SUMS + 1] > 0.0 else 0.0
+        most = physics.largest_change(scalars[k.TOLERANCE], noise)
+        stands, scalars[k.WANTED] = physics.adapted(
+            scalars[k.LENGTH], scalars[k.ERROR], scalars[k.RATIO],
+            most, scalars[k.WANTED], scalars[k.TOLERANCE],
         )  # fmt: skip
         if not stands:
-            return AGAIN
-    return STANDS
+            return k.AGAIN
+    return k.STANDS
 
 
 @piece
 def commit(control, scalars, totals, width):
     """The new state becomes the state; what the step showed of the accuracy is added up."""
-    control[ACCEPTED] += 1
-    control[STEP] += 1
-    control[CURRENT] = 1 - control[CURRENT]
-    apart, size = totals[SUMS], totals[SUMS + 1]
-    scalars[NOISE] = math.sqrt(apart / size) if size > 0.0 else math.nan
-    scalars[SCATTER] += apart
-    scalars[SIZE] += size
-    scalars[CHANGED] += scalars[RATIO] * scalars[LENGTH]
-    scalars[LAST_LENGTH] = scalars[LENGTH]
-    scalars[NULL_MAX] = max(scalars[NULL_MAX], scalars[NULL])
-    scalars[LIMITED_SUM] += scalars[LIMITED]
-    scalars[LIMITED_MAX] = max(scalars[LIMITED_MAX], scalars[LIMITED])
+    control[k.ACCEPTED] += 1
+    control[k.STEP] += 1
+    control[k.CURRENT] = 1 - control[k.CURRENT]
+    apart, size = totals[k.SUMS], totals[k.SUMS + 1]
+    scalars[k.NOISE] = math.sqrt(apart / size) if size > 0.0 else math.nan
+    scalars[k.SCATTER] += apart
+    scalars[k.SIZE] += size
+    scalars[k.CHANGED] += scalars[k.RATIO] * scalars[k.LENGTH]
+    scalars[k.LAST_LENGTH] = scalars[k.LENGTH]
+    scalars[k.NULL_MAX] = max(scalars[k.NULL_MAX], scalars[k.NULL])
+    scalars[k.LIMITED_SUM] += scalars[k.LIMITED]
+    scalars[k.LIMITED_MAX] = max(scalars[k.LIMITED_MAX], scalars[k.LIMITED])
     for a in range(width):
-        scalars[ROWS + FIRST * width + a] = scalars[ROWS + BEFORE * width + a]
-        scalars[ROWS + BEFORE * width + a] = scalars[ROWS + NOW * width + a]
-    scalars[PAST_2] = scalars[PAST_1]
-    scalars[PAST_1] = scalars[LENGTH]
-    control[PAST] = min(control[PAST] + 1, 2)
-    time = scalars[TIME] + scalars[LENGTH]
-    if abs(scalars[STOP] - time) <= scalars[NEAR]:
-        time = scalars[STOP]
-        control[STATUS] = ARRIVED
-    scalars[TIME] = time
+        scalars[k.ROWS + k.FIRST * width + a] = scalars[k.ROWS + k.BEFORE * width + a]
+        scalars[k.ROWS + k.BEFORE * width + a] = scalars[k.ROWS + k.NOW * width + a]
+    scalars[k.PAST_2] = scalars[k.PAST_1]
+    scalars[k.PAST_1] = scalars[k.LENGTH]
+    control[k.PAST] = min(control[k.PAST] + 1, 2)
+    time = scalars[k.TIME] + scalars[k.LENGTH]
+    if abs(scalars[k.STOP] - time) <= scalars[k.NEAR]:
+        time = scalars[k.STOP]
+        control[k.STATUS] = k.ARRIVED
+    scalars[k.TIME] = time
 
 
 @piece
@@ -226,7 +141,7 @@ def expand(scalars, group, work, width):
     for a in range(group.size):
         d = work[a] - expected(scalars, a)
         one, three, five = work[sums + a], work[sums + width + a], work[sums + 2 * width + a]
-        couples = scalars[CELL] * scalars[UNIT] if group[a] >= 0 else 0.0
+        couples = scalars[k.CELL] * scalars[k.UNIT] if group[a] >= 0 else 0.0
         work[width + a] = couples * (one + d * (-0.5 * three + d * 0.375 * five))
         work[2 * width + a] = couples * (-0.5 * three + d * 0.75 * five)
 
@@ -283,7 +198,7 @@ def solve_masses(
     """
     t = cuda.threadIdx.x
     s = group.size
-    n = control[NODES]
+    n = control[k.NODES]
     if t == 0:
         for a in range(width):
             work[a] = start[first + a]
@@ -297,12 +212,12 @@ def solve_masses(
                     leader = -1  # another species speaks for this one
             if leader >= 0:
                 y, third = node_sums(
-                    shared, number, row, group, leader, n, scalars[UNIT], p2, work[a],
-                    scalars[AT_REST],
+                    shared, number, row, group, leader, n, scalars[k.UNIT], p2, work[a],
+                    scalars[k.AT_REST],
                 )  # fmt: skip
             if t == 0:
-                work[width + a] = y * scalars[CELL] if leader >= 0 else 0.0
-                work[2 * width + a] = -0.5 * third * scalars[CELL] if leader >= 0 else 0.0
+                work[width + a] = y * scalars[k.CELL] if leader >= 0 else 0.0
+                work[2 * width + a] = -0.5 * third * scalars[k.CELL] if leader >= 0 else 0.0
         if t == 0:
             if work[4 * width] > 0.0:  # Y of the converged masses: the screening masses follow
                 screening_of(model, work, s, width)
@@ -326,9 +241,9 @@ def solve_masses(
     if t == 0:
         for a in range(width):
             if not math.isfinite(work[a]):
-                control[STATUS] = NOT_FINITE
+                control[k.STATUS] = k.NOT_FINITE
         if work[4 * width] != 2.0:
-            control[STATUS] = NO_MASSES
+            control[k.STATUS] = k.NO_MASSES
 
 
 @piece
@@ -339,18 +254,18 @@ def add_up_events(shared, control, sums, sums_2, totals):
     lost = 0.0
     moves = 0.0
     for block in range(t, sums.shape[0], WIDE):
-        everything += sums[block, EVERYTHING]
-        lost += sums[block, LOST]
-        moves += sums[block, MOVES] + sums_2[block, MOVES]  # of both stages
-        if illegal(sums[block, NEGATIVE], sums[block, POSITIVE]):
-            cuda.atomic.max(control, FAULT, block)
+        everything += sums[block, k.EVERYTHING]
+        lost += sums[block, k.LOST]
+        moves += sums[block, k.MOVES] + sums_2[block, k.MOVES]  # of both stages
+        if physics.illegal(sums[block, k.NEGATIVE], sums[block, k.POSITIVE]):
+            cuda.atomic.max(control, k.FAULT, block)
     everything = block_sum(shared, everything)
     lost = block_sum(shared, lost)
     moves = block_sum(shared, moves)
     if t == 0:
-        totals[EVERYTHING] = everything
-        totals[LOST] = lost
-        totals[MOVES] = moves
+        totals[k.EVERYTHING] = everything
+        totals[k.LOST] = lost
+        totals[k.MOVES] = moves
 
 
 @piece
@@ -358,26 +273,26 @@ def add_up_cells(shared, spread, totals, work, s, width):
     """Totals over the tiles of every species: noise of C for totals, sums of N f/E^n for work."""
     t = cuda.threadIdx.x
     if t == 0:
-        totals[SUMS] = 0.0
-        totals[SUMS + 1] = 0.0
+        totals[k.SUMS] = 0.0
+        totals[k.SUMS + 1] = 0.0
     many = 5 * s
     tiles = spread.shape[0] // s
-    for base in range(0, many, WIDE // LANES):
-        which = base + t // LANES
+    for base in range(0, many, WIDE // k.LANES):
+        which = base + t // k.LANES
         part = 0.0
         if which < many:
-            for tile in range(t % LANES, tiles, LANES):
+            for tile in range(t % k.LANES, tiles, k.LANES):
                 part += spread[which // 5 * tiles + tile, which % 5]
         shared[t] = part
         cuda.syncthreads()
         if t == 0:
-            for row in range(min(WIDE // LANES, many - base)):
+            for row in range(min(WIDE // k.LANES, many - base)):
                 part = 0.0
-                for lane in range(LANES):
-                    part += shared[row * LANES + lane]
+                for lane in range(k.LANES):
+                    part += shared[row * k.LANES + lane]
                 a, column = (base + row) // 5, (base + row) % 5
                 if column < 2:
-                    totals[SUMS + column] += part
+                    totals[k.SUMS + column] += part
                 else:
                     work[4 * width + 1 + (column - 2) * width + a] = part
         cuda.syncthreads()
@@ -391,35 +306,35 @@ def keep_rates(scalars, channels, sums, flows):
         net = 0.0
         above = 0.0
         below = 0.0
-        for block in range(channels[channel, FIRST_BLOCK], channels[channel, LAST_BLOCK]):
-            forward += sums[block, FORWARD]
-            net += sums[block, NET]
-            above += sums[block, EVERYTHING]
-            below += sums[block, BELOW]
+        for block in range(channels[channel, k.FIRST_BLOCK], channels[channel, k.LAST_BLOCK]):
+            forward += sums[block, k.FORWARD]
+            net += sums[block, k.NET]
+            above += sums[block, k.EVERYTHING]
+            below += sums[block, k.BELOW]
         flows[channel, 0] = forward
         flows[channel, 1] = max(forward - net, 0.0)
         flows[channel, 2] = above
         flows[channel, 3] = below
     if cuda.threadIdx.x == 0:
-        scalars[RATES_NULL] = scalars[NULL]
+        scalars[k.RATES_NULL] = scalars[k.NULL]
 
 
 @piece
 def settle(control, scalars, totals, work, width, outcome):
     """What follows from the verdict: another attempt, or the new state; one thread."""
-    if outcome == TRIED:  # the first step: done again with the mean masses
+    if outcome == k.TRIED:  # the first step: done again with the mean masses
         for a in range(width):
-            now = scalars[ROWS + NOW * width + a]
-            scalars[ROWS + USED * width + a] = 0.5 * (now + work[a])
-        control[PHASE] = REAL
+            now = scalars[k.ROWS + k.NOW * width + a]
+            scalars[k.ROWS + k.USED * width + a] = 0.5 * (now + work[a])
+        control[k.PHASE] = k.REAL
         return
-    if outcome == STANDS:
+    if outcome == k.STANDS:
         commit(control, scalars, totals, width)
-        control[WANT_RATES] = 0
-        if control[THERMAL] != 0:
+        control[k.WANT_RATES] = 0
+        if control[k.THERMAL] != 0:
             for a in range(width):
-                scalars[ROWS + NOW * width + a] = work[a]
-    if control[STATUS] == GO:
+                scalars[k.ROWS + k.NOW * width + a] = work[a]
+    if control[k.STATUS] == k.GO:
         plan(control, scalars, width)
 
 
@@ -432,10 +347,10 @@ def conclude(
     shared = cuda.shared.array(WIDE, float64)
     near_by = cuda.shared.array(NEAR_BY, float64)
     verdict = cuda.shared.array(2, int64)
-    if control[STATUS] != GO:
+    if control[k.STATUS] != k.GO:
         return
     t = cuda.threadIdx.x
-    width = (scalars.size - ROWS) // MASS_ROWS
+    width = (scalars.size - k.ROWS) // k.MASS_ROWS
     if work.size <= NEAR_BY:
         work = near_by
     add_up_events(shared, control, sums, sums_2, totals)
@@ -443,21 +358,21 @@ def conclude(
     if t == 0:
         verdict[0] = judge(control, scalars, totals)
         verdict[1] = 0
-        if verdict[0] != AGAIN and control[THERMAL] != 0:
+        if verdict[0] != k.AGAIN and control[k.THERMAL] != 0:
             verdict[1] = 0 if quick_masses(scalars, group, model, work, width) else 1
     cuda.syncthreads()
-    if verdict[0] == STANDS and control[WANT_RATES] != 0:
+    if verdict[0] == k.STANDS and control[k.WANT_RATES] != 0:
         keep_rates(scalars, channels, sums, flows)
     if verdict[1] != 0:
         solve_masses(
-            shared, control, scalars, number, 1 - control[CURRENT], group, p2, model,
-            scalars, ROWS + NOW * width, work, width,
+            shared, control, scalars, number, 1 - control[k.CURRENT], group, p2, model,
+            scalars, k.ROWS + k.NOW * width, work, width,
         )  # fmt: skip
     cuda.syncthreads()
     if t == 0:
-        if control[STATUS] == GO:
+        if control[k.STATUS] == k.GO:
             settle(control, scalars, totals, work, width, verdict[0])
-        for index in (MOVED, DIFFERENCE, TOTAL, ILLEGAL, MANUAL):
+        for index in (k.MOVED, k.DIFFERENCE, k.TOTAL, k.ILLEGAL, k.MANUAL):
             control[index] = 0
         for a in range(species.shape[0]):
-            highest[1 - control[CURRENT], a] = 0
+            highest[1 - control[k.CURRENT], a] = 0

@@ -8,41 +8,10 @@ import numpy as np
 from numba import float64, int64
 
 from ...events.collisions import SETS
+from . import layout as k
 from .driver import kernel
-from .layout import (
-    CHANNEL,
-    CURRENT,
-    EACH,
-    FORWARD,
-    GO,
-    K1,
-    K2,
-    K3,
-    LAST_STAGE,
-    MOVES,
-    NEGATIVE,
-    NET,
-    NODES,
-    ONLY_P,
-    SCALE,
-    SET,
-    SINGLE,
-    STATUS,
-    THREADS,
-    P,
-)
-from .physics import (
-    add,
-    block_sum,
-    cuda,
-    even_word,
-    exponents,
-    flow_double,
-    flow_single,
-    nearest_integer,
-    piece,
-    shares,
-)
+from .layout import THREADS
+from .physics import add, block_sum, cuda, flow_single, physics, piece
 
 
 @piece
@@ -53,7 +22,7 @@ def independent(cumulative, guide, a, word, shift, even):
     """
     if even > 0:
         i = (word * even) >> 32
-        return i, even_word(i + 1, even) - even_word(i, even)
+        return i, physics.even_word(i + 1, even) - physics.even_word(i, even)
     a = np.uint32(a)
     i = guide[a, np.uint32(word >> shift)]
     begin, end = cumulative[a, np.uint32(i)], cumulative[a, np.uint32(i + 1)]
@@ -76,7 +45,7 @@ def stratified(cumulative, guide, a, sample, word, samples, shift, even):
         elif np.uint64(at + 1) * count <= position:
             at += 1
         i = (at * even) >> 32
-        return i, even_word(i + 1, even) - even_word(i, even)
+        return i, physics.even_word(i + 1, even) - physics.even_word(i, even)
     a = np.uint32(a)
     i = guide[a, np.uint32(at >> shift)]
     while np.uint64(cumulative[a, np.uint32(i + 1)]) * count <= position:
@@ -89,13 +58,13 @@ def stratified(cumulative, guide, a, sample, word, samples, shift, even):
 @piece
 def event_flow(table, p, k3, l0, m0, l1, m1, r, single):
     """Net and forward flow of an event, per unit weight; six cells and the split."""
-    x, y = exponents(
+    x, y = physics.exponents(
         table[l0, 0] + table[m0, 0], table[l1, 0] + table[m1, 0], table[p, 0] + table[k3, 0],
         table[l0, 1] + table[m0, 1], table[l1, 1] + table[m1, 1], table[p, 1] + table[k3, 1], r,
     )  # fmt: skip
     if single != 0:
         return flow_single(x, y)
-    return flow_double(x, y)
+    return physics.flow(x, y)
 
 
 @piece
@@ -107,10 +76,10 @@ def both_occupied(table, p, k3):
 @piece
 def move(change, row, k3, l0, m0, l1, m1, r, amount):
     """Whole amounts: in at k3, out at the low and the high pair; p is for the caller."""
-    whole = int64(nearest_integer(amount))
+    whole = int64(physics.nearest_integer(amount))
     if whole != 0:
         add(change, row, k3, whole)
-        low, high = shares(whole, r)
+        low, high = physics.shares(whole, r)
         if low != 0:
             add(change, row, l0, -low)
             add(change, row, m0, -low)
@@ -138,20 +107,20 @@ def cells_of(nodes, j, shift, conserving):
 def slot_of(i, roots):
     """Where the i-th event of this thread is kept: in the order of sites and blocks."""
     block = cuda.blockIdx.y * cuda.gridDim.x + cuda.blockIdx.x
-    return np.uint32((block * EACH * roots + i) * THREADS + cuda.threadIdx.x)
+    return np.uint32((block * k.EACH * roots + i) * THREADS + cuda.threadIdx.x)
 
 
 @piece
 def partner_shift(control, channels, channel):
     """Takes p + k3 - k1, all as cells of their species, to the cell of k2."""
-    a = channels[channel, K1] + channels[channel, K2]
-    return (a - channels[channel, K3] - channels[channel, P]) * control[NODES]
+    a = channels[channel, k.K1] + channels[channel, k.K2]
+    return (a - channels[channel, k.K3] - channels[channel, k.P]) * control[k.NODES]
 
 
 @piece
 def seen(which, stage):
     """The table that a set of events sees: of the state, at last of what the other predicts."""
-    return 1 - which if stage == LAST_STAGE else 0
+    return 1 - which if stage == k.LAST_STAGE else 0
 
 
 @piece
@@ -170,24 +139,24 @@ def apply(
     Every event is scaled as a whole by the tightest limit of its cells.
     """
     shared = cuda.shared.array(THREADS, float64)
-    if control[STATUS] != GO:
+    if control[k.STATUS] != k.GO:
         return
     t = cuda.threadIdx.x
     block = cuda.blockIdx.x + first_block
-    channel = blocks[block, CHANNEL]
-    table = tables[seen(blocks[block, SET], stage)]
+    channel = blocks[block, k.CHANNEL]
+    table = tables[seen(blocks[block, k.SET], stage)]
     shift = partner_shift(control, channels, channel)
-    only_p = channels[channel, ONLY_P]
-    row = SETS if stage == LAST_STAGE else blocks[block, SET]
-    scale = scalars[SCALE]
-    single = control[SINGLE]
+    only_p = channels[channel, k.ONLY_P]
+    row = SETS if stage == k.LAST_STAGE else blocks[block, k.SET]
+    scale = scalars[k.SCALE]
+    single = control[k.SINGLE]
     forward = 0.0
     net = 0.0
     moves = 0.0
     refused = 0.0
     last_p = np.uint32(0)
     gathered = 0
-    for i in range(EACH * roots):
+    for i in range(k.EACH * roots):
         j = slot_of(i, roots)
         weight = float64(weights[j])
         if weight > 0.0:
@@ -209,7 +178,7 @@ def apply(
                 refused += abs(flow) * (1.0 - s)
                 flow *= s
             if only_p != 0:
-                whole = int64(nearest_integer(scale * flow))
+                whole = int64(physics.nearest_integer(scale * flow))
             else:
                 whole = move(change, row, k3, l0, m0, l1, m1, r, scale * flow)
             if p != last_p:
@@ -226,10 +195,10 @@ def apply(
     refused = block_sum(shared, refused)
     block += cuda.blockIdx.y * blocks.shape[0]
     if t == 0:
-        sums[block, FORWARD] = forward
-        sums[block, NET] = net
-        sums[block, MOVES] = moves
-        sums[block, NEGATIVE] = refused
+        sums[block, k.FORWARD] = forward
+        sums[block, k.NET] = net
+        sums[block, k.MOVES] = moves
+        sums[block, k.NEGATIVE] = refused
 
 
 @kernel
@@ -242,16 +211,16 @@ def demands(
     coarser : by how much the quanta of a site are enlarged for it
     """
     block = cuda.blockIdx.x + first_block
-    table = tables[seen(blocks[block, SET], stage)]
-    shift = partner_shift(control, channels, blocks[block, CHANNEL])
-    scale = scalars[SCALE] / coarser[cuda.blockIdx.y]
-    for i in range(EACH * roots):
+    table = tables[seen(blocks[block, k.SET], stage)]
+    shift = partner_shift(control, channels, blocks[block, k.CHANNEL])
+    scale = scalars[k.SCALE] / coarser[cuda.blockIdx.y]
+    for i in range(k.EACH * roots):
         j = slot_of(i, roots)
         weight = float64(weights[j])
         if weight > 0.0:
             r = ratios[j]
             p, k3, l0, m0, l1, m1 = cells_of(nodes, j, shift, conserving)
-            flow, _ = event_flow(table, p, k3, l0, m0, l1, m1, r, control[SINGLE])
+            flow, _ = event_flow(table, p, k3, l0, m0, l1, m1, r, control[k.SINGLE])
             amount = scale * (flow * weight)
             into, out = (gain, loss) if amount > 0.0 else (loss, gain)
             cuda.atomic.add(into, p, int64(math.ceil(abs(amount))))
@@ -275,12 +244,12 @@ def limits(control, number, change, species, capacity, loss, gain, low, high, al
     i, row = cuda.grid(1), cuda.blockIdx.y
     kinds = species.shape[0]
     a, allowance = row % kinds, allowances[row // kinds]
-    n = control[NODES]
+    n = control[k.NODES]
     if i >= n:
         return
     cell = row * n + i
-    held = number[control[CURRENT], first_site * kinds * n + cell]
-    if stage == LAST_STAGE:
+    held = number[control[k.CURRENT], first_site * kinds * n + cell]
+    if stage == k.LAST_STAGE:
         held += first_half(change, cell)
         change[SETS, cell] = 0
     else:
@@ -302,12 +271,12 @@ def check(control, number, capacity, change, illegal, stage, first_site):
     """Whether a stage leaves every cell of every site within its bounds."""
     i, row = cuda.grid(1), cuda.blockIdx.y
     kinds = capacity.size
-    n = control[NODES]
+    n = control[k.NODES]
     if i < n:
         cell = row * n + i
-        held = number[control[CURRENT], first_site * kinds * n + cell]
+        held = number[control[k.CURRENT], first_site * kinds * n + cell]
         first = first_half(change, cell)
-        new = held + first + (change[SETS, cell] if stage == LAST_STAGE else first)
+        new = held + first + (change[SETS, cell] if stage == k.LAST_STAGE else first)
         if new < 0 or new > capacity[row % kinds]:
             illegal[row // kinds] = 1
 
@@ -319,25 +288,27 @@ def gross(
 ):  # fmt: skip
     """What comes in and what goes out, apart: e^x into the nodes, e^y out of them."""
     block = cuda.blockIdx.x + first_block
-    channel = blocks[block, CHANNEL]
+    channel = blocks[block, k.CHANNEL]
     table = tables[0]
     shift = partner_shift(control, channels, channel)
-    for i in range(EACH * roots):
+    for i in range(k.EACH * roots):
         j = slot_of(i, roots)
         weight = float64(weights[j])
         if weight > 0.0:
             r = ratios[j]
             p, k3, l0, m0, l1, m1 = cells_of(nodes, j, shift, conserving)
-            net, ahead = event_flow(table, p, k3, l0, m0, l1, m1, r, control[SINGLE])
+            net, ahead = event_flow(table, p, k3, l0, m0, l1, m1, r, control[k.SINGLE])
             ahead *= weight
             back = max(ahead - net * weight, 0.0)
             for direction in range(2):
                 into, out = (gain, loss) if direction == 0 else (loss, gain)
-                whole = int64(nearest_integer(scalars[SCALE] * (ahead if direction == 0 else back)))
+                whole = int64(
+                    physics.nearest_integer(scalars[k.SCALE] * (ahead if direction == 0 else back))
+                )
                 cuda.atomic.add(into, p, whole)
-                if channels[channel, ONLY_P] == 0:
+                if channels[channel, k.ONLY_P] == 0:
                     cuda.atomic.add(into, k3, whole)
-                    less, more = shares(whole, r)
+                    less, more = physics.shares(whole, r)
                     cuda.atomic.add(out, l0, less)
                     cuda.atomic.add(out, m0, less)
                     cuda.atomic.add(out, l1, more)
@@ -349,9 +320,9 @@ def merge(sums, sums_2):
     """Flows of events that were drawn first and applied later."""
     block = cuda.grid(1)
     if block < sums.shape[0]:
-        sums[block, FORWARD] = sums_2[block, FORWARD]
-        sums[block, NET] = sums_2[block, NET]
-        sums[block, MOVES] = sums_2[block, MOVES]
+        sums[block, k.FORWARD] = sums_2[block, k.FORWARD]
+        sums[block, k.NET] = sums_2[block, k.NET]
+        sums[block, k.MOVES] = sums_2[block, k.MOVES]
 
 
 @kernel

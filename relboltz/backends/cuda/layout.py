@@ -1,7 +1,8 @@
 """What the small arrays of the CUDA backend hold, and how many threads work together.
 
 ``control`` (whole numbers) and ``scalars`` hold everything that is decided during steps; names
-here are positions in them, in the table of channels and in the sums of a block.
+here are positions in them, in the table of channels and in the sums of a block. Kernels read them
+as ``k.NAME``; only sizes of shared arrays must be imported by name.
 """
 
 from __future__ import annotations

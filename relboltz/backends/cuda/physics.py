@@ -18,8 +18,8 @@ from ...events.philox import HALF, M0, M1, W0, W1
 from ...stepping import control
 from ...transport import plane as transport
 from ..physics import FUNCTIONS
+from . import layout as k
 from .driver import SIMULATED, adder, device_function, instruction, toolkit
-from .layout import AT_REST, MASS_ROWS, NOW, P2_MIN, P2_NEXT, ROWS, SUMS, THREADS, USED
 
 cuda = toolkit()
 CONTROL: list[Callable] = [
@@ -30,9 +30,8 @@ CONTROL: list[Callable] = [
 ]
 
 if SIMULATED:
-    physics = build(FUNCTIONS, lambda function: function)
+    physics = build([*FUNCTIONS, *CONTROL], lambda function: function)
     flow_single = physics.flow
-    control_functions = build(CONTROL, lambda function: function)
     eliminate = masses.eliminate
     speed = transport.node_velocity
 else:
@@ -91,35 +90,18 @@ else:
     one_round = device_function(philox_round)
     _own = {f.__name__: device_function(f) for f in (floor, reciprocal, inverse_root, root, philox)}
     _host_only = (elementary.split, elementary.expm1_reduced, elementary.exp, elementary.expm1)
-    physics = build([f for f in FUNCTIONS if f not in _host_only], device_function, _own)
+    _device = [f for f in FUNCTIONS if f not in _host_only]
+    physics = build([*_device, *CONTROL], device_function, _own)
     flow_single = build(
         [collisions.flow],
         device_function,
         {"exp": device_function(exp), "expm1": device_function(expm1)},
     ).flow
-    control_functions = build(CONTROL, device_function)
     eliminate = device_function(masses.eliminate)
     speed = build([transport.velocity, transport.node_velocity], device_function).node_velocity
 
 WORD = np.uint64 if SIMULATED else np.uint32
 """Type of the words that Philox takes."""
-flow_double = physics.flow
-shares = physics.shares
-exponents = physics.exponents
-nearest_integer = physics.nearest_integer
-logarithms = physics.logarithms
-node_weight = physics.node_weight
-whole_weight = physics.whole_weight
-cumulated = physics.cumulated
-even_word = physics.even_word
-element_flaw = physics.element_flaw
-illegal = physics.illegal
-inverse_of = physics.inverse_energy
-packed_index = physics.packed_index
-step_length = control_functions.step_length
-adapted = control_functions.adapted
-largest_change = control_functions.largest_change
-mean_ahead = control_functions.mean_ahead
 
 
 # --- sums over a block, and additions to cells --------------------------------------------------
@@ -168,15 +150,15 @@ def block_sum(shared, value):
 def block_sums(shared, row):
     """Write sums over the threads of the SUMS numbers each left in shared memory; fixed order."""
     t = cuda.threadIdx.x
-    lanes = THREADS // SUMS
+    lanes = k.THREADS // k.SUMS
     which, lane = t // lanes, t % lanes
     part = 0.0
-    for i in range(lane, THREADS, lanes):
-        part += shared[which * THREADS + i]
+    for i in range(lane, k.THREADS, lanes):
+        part += shared[which * k.THREADS + i]
     cuda.syncthreads()
     shared[t] = part
     cuda.syncthreads()
-    if t < SUMS:
+    if t < k.SUMS:
         part = 0.0
         for i in range(lanes):
             part += shared[t * lanes + i]
@@ -186,7 +168,7 @@ def block_sums(shared, row):
 @piece
 def inverse_energy(p2, m2, at_rest):
     """1/E at a node; a massless one at rest takes its cell average."""
-    return inverse_of(math.sqrt(p2 + m2), at_rest)
+    return physics.inverse_energy(math.sqrt(p2 + m2), at_rest)
 
 
 @piece
@@ -202,14 +184,14 @@ def flux_term(which, x, y, z, m2, geometry):
 @piece
 def largest_inverse(scalars, m2):
     """The largest 1/E of all nodes: of the slowest one, or of a massless one at rest."""
-    if scalars[P2_MIN] + m2 > 0.0:
-        return inverse_energy(scalars[P2_MIN], m2, 0.0)
-    return max(scalars[AT_REST], inverse_energy(scalars[P2_NEXT], m2, 0.0))
+    if scalars[k.P2_MIN] + m2 > 0.0:
+        return inverse_energy(scalars[k.P2_MIN], m2, 0.0)
+    return max(scalars[k.AT_REST], inverse_energy(scalars[k.P2_NEXT], m2, 0.0))
 
 
 @piece
 def expected(scalars, a):
     """Squared mass that the end of a step should have: a step takes the mean of now and then."""
-    width = (scalars.size - ROWS) // MASS_ROWS
-    now = scalars[ROWS + NOW * width + a]
-    return max(2.0 * scalars[ROWS + USED * width + a] - now, 0.5 * now)
+    width = (scalars.size - k.ROWS) // k.MASS_ROWS
+    now = scalars[k.ROWS + k.NOW * width + a]
+    return max(2.0 * scalars[k.ROWS + k.USED * width + a] - now, 0.5 * now)

@@ -8,33 +8,11 @@ from numba import float64, int64
 
 from ...equilibrium.fits import FIT_SUMS
 from ...equilibrium.fits import thermal_terms as terms
+from . import layout as k
 from .conclude import solve_masses
 from .driver import SIMULATED, device_function, kernel
-from .layout import (
-    AT_REST,
-    CELLS_X,
-    CELLS_Y,
-    CURRENT,
-    DISTANCE,
-    ENERGY,
-    ENTROPY,
-    FLUX,
-    GO,
-    INVERSE,
-    MOMENTS,
-    NEAR_BY,
-    NODES,
-    STATUS,
-    THREADS,
-    UNIT,
-    XX,
-    XY,
-    XZ,
-    YY,
-    YZ,
-    ZZ,
-)
-from .physics import block_sum, cuda, flux_term, inverse_energy, packed_index
+from .layout import NEAR_BY, THREADS
+from .physics import block_sum, cuda, flux_term, inverse_energy, physics
 
 FIT_ROOM = FIT_SUMS * THREADS
 thermal_terms = terms if SIMULATED else device_function(terms)
@@ -58,7 +36,7 @@ def site_masses(control, scalars, number, group, p2, model, work, squares):
     )  # fmt: skip
     cuda.syncthreads()
     for a in range(cuda.threadIdx.x, width, THREADS):
-        squares[site, a] = mine[a] if control[STATUS] == GO else math.nan
+        squares[site, a] = mine[a] if control[k.STATUS] == k.GO else math.nan
 
 
 @kernel
@@ -66,10 +44,10 @@ def peaks(control, number, highest, first_row):
     """The largest number of quanta of every row of nodes."""
     shared = cuda.shared.array(THREADS, int64)
     t, row = cuda.threadIdx.x, cuda.blockIdx.x
-    n = control[NODES]
+    n = control[k.NODES]
     largest = 0
     for i in range(t, n, THREADS):
-        largest = max(largest, number[control[CURRENT], (first_row + row) * n + i])
+        largest = max(largest, number[control[k.CURRENT], (first_row + row) * n + i])
     shared[t] = largest
     cuda.syncthreads()
     half = THREADS // 2
@@ -79,7 +57,7 @@ def peaks(control, number, highest, first_row):
         cuda.syncthreads()
         half //= 2
     if t == 0:
-        highest[control[CURRENT], row] = shared[0]
+        highest[control[k.CURRENT], row] = shared[0]
 
 
 @kernel
@@ -112,12 +90,12 @@ def fit_sums(theta, squares, which, species, p2, packed, momentum, geometry, sum
     alpha = theta[at, 4 + a]
     m2 = squares[which[at], a]
     s = cuda.local.array(FIT_SUMS, float64)
-    for k in range(FIT_SUMS):
-        s[k] = 0.0
+    for j in range(FIT_SUMS):
+        s[j] = 0.0
     for i in range(t, p2.size, THREADS):
-        px = momentum[packed_index(packed[i], 0)]
-        py = momentum[nx + packed_index(packed[i], 1)]
-        pz = momentum[nx + ny + packed_index(packed[i], 2)]
+        px = momentum[physics.packed_index(packed[i], 0)]
+        py = momentum[nx + physics.packed_index(packed[i], 1)]
+        pz = momentum[nx + ny + physics.packed_index(packed[i], 2)]
         e = math.sqrt(p2[i] + m2)
         x = theta[at, 0] * e - theta[at, 1] * px - theta[at, 2] * py - theta[at, 3] * pz - alpha
         value, f, g = thermal_terms(x, species[a, 1])
@@ -145,14 +123,14 @@ def fit_sums(theta, squares, which, species, p2, packed, momentum, geometry, sum
             s[18] += g * px * py
             s[19] += g * px * pz
             s[20] += g * py * pz
-    for k in range(FIT_SUMS):
-        shared[k * THREADS + t] = s[k]
+    for j in range(FIT_SUMS):
+        shared[j * THREADS + t] = s[j]
     cuda.syncthreads()
-    for k in range(t, FIT_SUMS, THREADS):
+    for j in range(t, FIT_SUMS, THREADS):
         total = 0.0
         for i in range(THREADS):
-            total += shared[k * THREADS + i]
-        sums[row, k] = total
+            total += shared[j * THREADS + i]
+        sums[row, j] = total
 
 
 @kernel
@@ -168,16 +146,16 @@ def measure_sites(control, scalars, number, species, squares, p2, packed, moment
     t, row = cuda.threadIdx.x, cuda.blockIdx.x
     kinds = species.shape[0]
     site, a = row // kinds, row % kinds
-    n, nx, ny = control[NODES], control[CELLS_X], control[CELLS_Y]
-    scale, eta = scalars[UNIT] / species[a, 0], species[a, 1]
+    n, nx, ny = control[k.NODES], control[k.CELLS_X], control[k.CELLS_Y]
+    scale, eta = scalars[k.UNIT] / species[a, 0], species[a, 1]
     m2 = squares[site, a]
     total = 0
     for i in range(t, n, THREADS):
-        held = number[control[CURRENT], row * n + i]
+        held = number[control[k.CURRENT], row * n + i]
         total += held
-        ix = packed_index(packed[i], 0)
-        iy = nx + packed_index(packed[i], 1)
-        iz = nx + ny + packed_index(packed[i], 2)
+        ix = physics.packed_index(packed[i], 0)
+        iy = nx + physics.packed_index(packed[i], 1)
+        iz = nx + ny + physics.packed_index(packed[i], 2)
         cuda.atomic.add(planes, (site, ix), held)
         cuda.atomic.add(planes, (site, iy), held)
         cuda.atomic.add(planes, (site, iz), held)
@@ -185,37 +163,37 @@ def measure_sites(control, scalars, number, species, squares, p2, packed, moment
     total = block_sum(whole, total)
     if t == 0:
         totals[row] = total
-    for which in range(MOMENTS):
+    for which in range(k.MOMENTS):
         part = 0.0
         for i in range(t, n, THREADS):
-            f = number[control[CURRENT], row * n + i] * scale
-            x = momentum[packed_index(packed[i], 0)]
-            y = momentum[nx + packed_index(packed[i], 1)]
-            z = momentum[nx + ny + packed_index(packed[i], 2)]
-            inverse = inverse_energy(p2[i], m2, scalars[AT_REST])
-            if which == ENERGY:
+            f = number[control[k.CURRENT], row * n + i] * scale
+            x = momentum[physics.packed_index(packed[i], 0)]
+            y = momentum[nx + physics.packed_index(packed[i], 1)]
+            z = momentum[nx + ny + physics.packed_index(packed[i], 2)]
+            inverse = inverse_energy(p2[i], m2, scalars[k.AT_REST])
+            if which == k.ENERGY:
                 part += f * math.sqrt(p2[i] + m2)
-            elif which == INVERSE:
+            elif which == k.INVERSE:
                 part += f * inverse
-            elif which == XX:
+            elif which == k.XX:
                 part += f * x * x * inverse
-            elif which == YY:
+            elif which == k.YY:
                 part += f * y * y * inverse
-            elif which == ZZ:
+            elif which == k.ZZ:
                 part += f * z * z * inverse
-            elif which == XY:
+            elif which == k.XY:
                 part += f * x * y * inverse
-            elif which == XZ:
+            elif which == k.XZ:
                 part += f * x * z * inverse
-            elif which == YZ:
+            elif which == k.YZ:
                 part += f * y * z * inverse
-            elif which == ENTROPY and f > 0.0:
+            elif which == k.ENTROPY and f > 0.0:
                 full = max(1.0 + eta * f, 1e-300)
                 part += (eta * full * math.log(full) if eta != 0.0 else f) - f * math.log(f)
-            elif which == DISTANCE:
+            elif which == k.DISTANCE:
                 part += abs(f - final[a * n + i])
-            elif which >= FLUX:
-                part += f * flux_term(which - FLUX, x, y, z, m2, geometry)
+            elif which >= k.FLUX:
+                part += f * flux_term(which - k.FLUX, x, y, z, m2, geometry)
         part = block_sum(shared, part)
         if t == 0:
             sums[row, which] = part

@@ -29,7 +29,7 @@ from ...transport.plane import (
     UP,
 )
 from .driver import SIMULATED, device_function, kernel
-from .physics import block_sum, build, cuda, nearest_integer, physics, piece
+from .physics import block_sum, build, cuda, physics, piece
 
 SWEEPERS = 2 if SIMULATED else 256
 """Threads of a block."""
@@ -204,7 +204,7 @@ def limited_fluxes(w, strict, shape):
         if strict:
             w[ALONG, here] = sign * truncated(more, s)
         else:
-            w[STAGE, here] = sign * nearest_integer(w[ALONG, face] + s * more)
+            w[STAGE, here] = sign * physics.nearest_integer(w[ALONG, face] + s * more)
     for k in range(cuda.threadIdx.x, n * (m + 1) * lanes, SWEEPERS):
         i, j, lane = cell_of(k, m + 1, lanes)
         here = spot(i, j, shape) + lane
@@ -214,7 +214,7 @@ def limited_fluxes(w, strict, shape):
         if strict:
             w[UP, here] = truncated(more, s)
         else:
-            w[UP, here] = nearest_integer(w[UP, here] + s * more)
+            w[UP, here] = physics.nearest_integer(w[UP, here] + s * more)
     cuda.syncthreads()
 
 
