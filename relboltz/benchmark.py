@@ -14,14 +14,15 @@ import numpy as np
 
 from .backends import choose, resolve
 from .config import Settings
-from .events.collisions import SETS, Draw, Sampling
+from .events.collisions import SETS, Draw, Sampling, channels
 from .grid import PhaseSpace
 from .initial.start import evaluate, gaussian
 from .model import Model
 from .qcd import gluons, qcd
-from .records.moments import Shells
 from .records.output import versions
-from .stepping.stepper import State, StepControl, Stepper, initial_state
+from .stepping.parts import parts
+from .stepping.state import State
+from .stepping.step import Course, begin
 
 SIZES = (20, 30, 40)
 SAMPLES = {"cpu": {"gluons": 16, "qcd": 2}, "cuda": {"gluons": 128, "qcd": 16}}
@@ -73,23 +74,23 @@ def _case(backend: str, case: Case, threads: int) -> dict[str, Any]:
     name, cells, pairs = case
     model, grid, f = _setup(case)
     samples = SAMPLES[backend][name]
-    state = initial_state(grid, model, f)
     run = Settings.from_options(end=1.0, backend=backend, threads=threads).run
     worker = choose(grid, model, Sampling(pairs=pairs, samples=samples), run)
-    parts = _on_gpu(worker, state, f) if backend == "cuda" else _on_cpu(worker, state)
-    per_set = sum(worker.sampling.samples_of(channel, grid.size) for channel in worker.channels)
-    events = SETS * per_set
-    seconds = parts.pop("step")
-    split = {part: 1e3 * parts.pop(part) for part in ("draw", "land", "deposit", "update")}
+    state = begin(worker, f[None])
+    found = _on_gpu(worker, state) if backend == "cuda" else _on_cpu(worker, state)
+    drawn = channels(model, worker.sampling.symmetrical)
+    events = SETS * sum(worker.sampling.samples_of(channel, grid.size) for channel in drawn)
+    seconds = found.pop("step")
+    split = {part: 1e3 * found.pop(part) for part in ("draw", "land", "deposit", "update")}
     rate = 2 * events / seconds
-    bound = parts.pop("additions_per_second", None)
+    bound = found.pop("additions_per_second", None)
     if bound is not None:
-        per_event = parts["additions_per_event"]
-        parts |= {"additions_per_second": bound, "part_of_bound": rate * per_event / bound}
+        per_event = found["additions_per_event"]
+        found |= {"additions_per_second": bound, "part_of_bound": rate * per_event / bound}
     return {
         "model": name, "cells": cells, "pairs": pairs, "samples": samples,
         "processes": len(model.processes), "events_per_second": rate,
-        "ms_per_step": 1e3 * seconds, "ms": split, **parts,
+        "ms_per_step": 1e3 * seconds, "ms": split, **found,
     }  # fmt: skip
 
 
@@ -106,43 +107,39 @@ def _median(work: Callable[[], Any], seconds: float) -> float:
 
 def _on_cpu(worker: Any, state: State) -> dict[str, float]:
     """A step of given length and its parts; landing is timed on one chunk."""
-    scale = 0.001 / state.unit
-    draw = Draw(0, state.mass_squared, state.screening2)
-    table, occupancy = worker.tables(state.number, state.unit)
+    collider, number, scale = worker.colliders[0], worker.get()[0].ravel(), 0.001 / state.unit
+    draw = Draw(0, state.mass_squared[0], state.screening2[0])
+    table, occupancy = collider.tables(number, state.unit)
     share = SECONDS["cpu"] / 4
-
-    stepper = Stepper(worker, state.bits)
+    drawing = _median(lambda: collider.draw(draw, occupancy), share)
+    landing = drawing * collider.landing_share(draw, occupancy)
+    worker.save()
 
     def step() -> None:
-        stepper.collide(state.number, state.unit, draw, 0.002)
+        worker.collide(0, 0.002, state.squares)
+        worker.restore()
 
-    drawing = _median(lambda: worker.draw(draw, occupancy), share)
-    landing = drawing * worker.landing_share(draw, occupancy)
-    update = 3 * _median(lambda: worker.tables(state.number, state.unit), share)
     return {
         "threads": worker.count,
         "step": _median(step, share),
         "draw": drawing - landing,
         "land": landing,
-        "deposit": 2 * _median(lambda: worker.net((table, table), scale), share),
-        "update": update,
+        "deposit": 2 * _median(lambda: collider.net((table, table), scale), share),
+        "update": 3 * _median(lambda: collider.tables(number, state.unit), share),
     }
 
 
-def _on_gpu(worker: Any, state: State, f: np.ndarray) -> dict[str, float]:
+def _on_gpu(worker: Any, state: State) -> dict[str, float]:
     """A step and its parts, each a recorded graph; parts by leaving one out."""
-    from .backends.cuda import driver as engine
-    from .backends.cuda import kernels
+    from .backends.cuda import driver, kernels
     from .backends.cuda import layout as k
-    from .backends.cuda.flight import CudaFlight
 
     machine = worker.machine
-    CudaFlight(worker, state, StepControl(1e-6, 1e-3), 0.0, Shells.of(worker.grid), f)
-    kernels.set_course[1, 1, machine.stream](machine.control, machine.scalars, 1e6)
+    desk = worker.ahead.start(state, Course(1e-6, 1e-3, 0.0, parts(worker.grid)), 1e6)
 
     def timed(work: Callable[[], Any], often: int = 8) -> float:
         work()
-        graph = engine.recorded(machine.stream, work)
+        graph = driver.recorded(machine.stream, work)
 
         def repeat() -> None:
             for _ in range(often):
@@ -153,7 +150,7 @@ def _on_gpu(worker: Any, state: State, f: np.ndarray) -> dict[str, float]:
 
     machine.step()
     step = timed(machine.step)
-    control = machine.control.copy_to_host()
+    control = desk.control.copy_to_host()
     assert control[k.STATUS] == k.GO, f"the timed steps stopped with status {control[k.STATUS]}"
     landed = timed(lambda: machine.draw_all(False))
     used = timed(lambda: machine.draw_all(True))
@@ -173,7 +170,7 @@ def _on_gpu(worker: Any, state: State, f: np.ndarray) -> dict[str, float]:
         "update": step - landed - deposit,
         "additions_per_event": live * (5 + 1 / k.EACH),
         "additions_per_second": blocks * k.THREADS * often / hammer,
-        "memory_gib": machine.allocated / 2**30,
+        "memory_gib": worker.memory / 2**30,
     }
 
 
@@ -183,12 +180,12 @@ def _variance(backend: str, pairs: str, threads: int) -> dict[str, float]:
     samples = SAMPLES[backend]["qcd"]
     run = Settings.from_options(end=1.0, backend=backend, threads=threads).run
     worker = choose(grid, model, Sampling(pairs=pairs, samples=samples), run)
-    state = initial_state(grid, model, f)
+    state = begin(worker, f[None])
     per_state = np.repeat(1.0 / model.degeneracy, grid.size)
     nets: list[np.ndarray] = []
 
     def estimate() -> None:
-        draw = Draw(len(nets), state.mass_squared, state.screening2)
+        draw = Draw(len(nets), state.mass_squared[0], state.screening2[0])
         nets.append(worker.estimate(f, draw).net * per_state)
 
     estimate()

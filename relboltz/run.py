@@ -25,12 +25,10 @@ from .records import output
 from .records.observables import Observer
 from .records.quantities import quantities
 from .stepping.parts import parts
-from .stepping.quanta import occupation, quantised
-from .stepping.state import State
-from .stepping.step import Course, Leg
+from .stepping.quanta import occupation
+from .stepping.step import Course, Leg, begin
 from .stepping.watch import Interrupt, Stops, interruptible
 from .transport.forces import courant_limit
-from .transport.ledger import Ledger
 from .transport.plane import COURANT
 
 Array = NDArray[np.float64]
@@ -55,19 +53,13 @@ class Run:
         self.model, self.grid, self.settings = model, grid, settings
         self.said: list[str] = []
         f = f.reshape(-1, len(model.species), grid.size)
-        number, bits = quantised(f, model)
         self.backend = choose(
             grid, model, Sampling(**settings.collisions.model_dump()), settings.run
         )
-        self.backend.put(number, bits)
         wants, kept = settings.time, settings.output
         self.stops = Stops(wants.end, kept.every, kept.snapshots)
         self.course = Course(wants.step, wants.tolerance, self.stops.near, parts(grid))
-        bare = np.append(model.constant_mass_squared, np.zeros(len(model.screenings)))
-        squares = self.backend.masses(np.tile(bare, (grid.sites, 1)))
-        self.state = State(
-            bits, squares, len(model.species), self.course.first, Ledger(grid, model)
-        )
+        self.state = begin(self.backend, f, self.course.first)
         self._check_physics(f)
         self.observer = Observer(self.backend, self.predicted.f, kept.marginals)
         self.sink = output.Sink(file)

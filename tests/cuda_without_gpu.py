@@ -21,8 +21,8 @@ import numpy as np
 import relboltz as rb
 from relboltz.backends.cuda import driver as cuda_engine
 from relboltz.events.collisions import Draw, Sampling
-from relboltz.records.moments import Shells
-from relboltz.stepping.stepper import StepControl, initial_state
+from relboltz.stepping.parts import parts
+from relboltz.stepping.step import Course, begin
 
 
 class HostArray(np.ndarray):
@@ -56,12 +56,7 @@ class Recorder:
 
 def record_launches(model, sampling, precision):
     """Types of all launches of a run, a limited step and an estimate."""
-    from relboltz.backends.cuda import backend as cuda_space
-    from relboltz.backends.cuda import draw as cuda_draw
-    from relboltz.backends.cuda import flight as cuda
-    from relboltz.backends.cuda import kernels as cuda_kernels
-    from relboltz.backends.cuda import machine as cuda_machine
-    from relboltz.backends.cuda import sites as cuda_sites
+    from relboltz.backends.cuda import backend, draw, kernels, machine, sites
 
     seen: dict = {}
     toolkit = cuda_engine.toolkit()
@@ -71,58 +66,51 @@ def record_launches(model, sampling, precision):
     cuda_engine.free_memory = lambda: 2**30
     cuda_engine.multiprocessors = lambda: 1
     original = []
-    for module in (cuda_kernels, cuda_sites, cuda_space):
+    for module in (kernels, sites, backend):
         for name, value in list(vars(module).items()):
             if hasattr(value, "py_func") and not value.targetoptions.get("device"):
                 original.append((module, name, value))
                 setattr(module, name, Recorder(name, value, seen))
-    generate = cuda_draw.draw_kernel
+    generate = draw.draw_kernel
 
     def recorded(*arguments):
         kernel, *rest = generate(*arguments)
         return Recorder("draw", kernel, seen), *rest
 
-    cuda_machine.draw_kernel = recorded
+    machine.draw_kernel = recorded
     try:
-        grid = rb.PhaseSpace(4, 2.0)
-        f = np.full((len(model.species), grid.size), 0.25)
-        start = initial_state(grid, model, f)
-        backend = cuda.CudaBackend(grid, model, sampling, precision)
-        flight = cuda.CudaFlight(
-            backend, start, StepControl("auto", 1e-3), 1e-9, Shells.of(grid), f
-        )
-        machine = backend.machine
-        cuda_kernels.set_course[1, 1](machine.control, machine.scalars, 1.0)
-        cuda_kernels.hammer[1, 1](machine.change, 8)
-        machine.step()
-        machine.legal(0)
-        verdicts = iter([False, True, True])
-        machine.legal = lambda stage: np.array([next(verdicts)])
-        machine.limited_step()
-        flight.evaluate()
-        flight.moments()
-        backend.estimate(f, Draw(0, start.mass_squared, start.screening2))
-        in_space(cuda_space, model, sampling, precision, start)
+        for grid in (rb.PhaseSpace(4, 2.0), rb.PhaseSpace(4, 2.0, [2, 1, 1], 3.0, "open")):
+            launch_all(backend.CudaBackend(grid, model, sampling, precision), kernels)
     finally:
-        cuda_machine.draw_kernel = generate
+        machine.draw_kernel = generate
         for module, name, value in original:
             setattr(module, name, value)
     return seen
 
 
-def in_space(module, model, sampling, precision, start):
-    """All launches of an engine for two space cells."""
-    grid = rb.PhaseSpace(4, 2.0, [2, 1, 1], 3.0, "open")
-    engine = module.CudaSpace(grid, model, sampling, precision)
-    engine.put(np.stack([start.number] * 2), start.bits)
-    squares = np.tile(np.append(start.mass_squared, start.screening2), (2, 1))
-    engine.sweep(0, 0.1, squares)
-    engine._squares[:] = 1.0
-    engine.masses(squares)
-    engine.collide(0, 0.1, squares)
-    engine.look(0, squares)
-    engine.fit_sums(np.zeros((2, squares.shape[1] + 3)), squares, np.arange(2))
-    engine.moments(squares, Shells.of(grid), np.zeros((len(model.species), grid.size)))
+def launch_all(backend, kernels):
+    """All launches of a backend."""
+    machine, grid, kinds = backend.machine, backend.grid, len(backend.model.species)
+    f = np.full((grid.sites, kinds, grid.size), 0.25)
+    backend._squares[:] = 1.0
+    state = begin(backend, f)
+    kernels.hammer[1, 1](machine.change, 8)
+    if grid.sites == 1:
+        ahead = backend.ahead
+        ahead.start(state, Course("auto", 1e-3, 1e-9, parts(grid)), 1.0)
+        machine.step()
+        ahead._stages._legal(0)
+        verdicts = iter([False, True, True])
+        ahead._stages._legal = lambda stage: np.array([next(verdicts)])
+        ahead._limited_step()
+        backend.estimate(f[0], Draw(0, state.mass_squared[0], state.screening2[0]))
+    else:
+        backend.stream(0, 0.1, state.squares)
+        backend.marginal(["x", "px"])
+    backend.collide(0, 0.1, state.squares)
+    theta = np.zeros((grid.sites, 4 + kinds))
+    backend.fits(theta, state.squares, np.arange(grid.sites))
+    backend.moments(state.squares, f[0])
 
 
 def own_element(s, t, u, strength, a=1.0, b=1.0, c=1.0, d=1.0, e=1.0, f=1.0, g=1.0, h=1.0, i=1.0,

@@ -6,8 +6,8 @@ sums over the nodes in floating point.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,43 +44,6 @@ class Shells:
         return np.bincount(self.index, weights=values) / self.count
 
 
-@dataclass(frozen=True)
-class Moments:
-    """What is summed over the nodes, for each species."""
-
-    planes: tuple[Integers, Integers, Integers]
-    """N f in quanta on the planes of each axis: (species, nodes of the axis)."""
-    shells: Integers
-    """N f in quanta in every shell: (species, shells)."""
-    energy: Array
-    """Sum f E [GeV]."""
-    inverse_energy: Array
-    """Sum f/E [GeV^-1]."""
-    stress: Array
-    """Sum f p_i p_j / E [GeV] for xx, yy, zz, xy, xz, yz: (species, 6)."""
-    entropy: Array
-    """Sum eta F ln F - f ln f, or f - f ln f."""
-    distance: Array
-    """Sum |f - f_final|."""
-    flux: Array
-    """Sum f p_i u_j [GeV], u the velocity of the transport: (species, 9), j varies fastest."""
-
-    @cached_property
-    def totals(self) -> list[int]:
-        """N f of every species in quanta."""
-        return [int(n) for n in self.planes[0].sum(axis=1)]  # a state's total fits 61 bits
-
-    @cached_property
-    def momentum_quanta(self) -> list[int]:
-        """Momentum in quanta times half a spacing per axis, exactly."""
-        result = []
-        for planes in self.planes:
-            last = planes.shape[1] - 1
-            row = planes.sum(axis=0).tolist()  # what is left of exactness is for Python's integers
-            result.append(sum((2 * j - last) * v for j, v in enumerate(row)))
-        return result
-
-
 def entropy_of(f: Array, eta: int) -> float:
     """Sum over the nodes of eta F ln F - f ln f; classical: f - f ln f."""
     full = f[f > 0]
@@ -89,14 +52,6 @@ def entropy_of(f: Array, eta: int) -> float:
         return float(value + np.sum(full))
     blocked = np.maximum(1.0 + eta * full, 1e-300)
     return float(value + eta * np.sum(blocked * np.log(blocked)))
-
-
-def stress_of(grid: PhaseSpace, f: Array, mass_squared: float) -> Array:
-    """Sum f p_i p_j / E of one species for xx, yy, zz, xy, xz, yz [GeV]."""
-    x, y, z = grid.momenta
-    over_e = f * grid.inverse_energies(mass_squared)
-    pairs = ((x, x), (y, y), (z, z), (x, y), (x, z), (y, z))
-    return np.array([np.sum(over_e * p * q) for p, q in pairs])
 
 
 @kernel
@@ -115,15 +70,6 @@ def add_flux(f, px, py, pz, halves, m2, sums):
     sums[6] += pz * ux
     sums[7] += pz * uy
     sums[8] += pz * uz
-
-
-@kernel
-def flux_of(f, momenta, halves, m2):
-    """Sum f p_i u_j of one species [GeV]; momenta: (3, nodes)."""
-    sums = np.zeros(9)
-    for i in range(f.size):
-        add_flux(f[i], momenta[0, i], momenta[1, i], momenta[2, i], halves, m2, sums)
-    return sums
 
 
 def halves_of(grid: PhaseSpace) -> tuple[float, float, float]:
@@ -219,3 +165,12 @@ def momentum_total(planes: tuple[Integers, Integers, Integers]) -> list[int]:
         low = int(((rows & 0xFFFFFFFF) * weights).sum())
         result.append((high << 32) + low)
     return result
+
+
+def marginal(number: Integers, grid: PhaseSpace, kept: Sequence[str]) -> Array:
+    """Numbers (sites, species, nodes) summed over all directions but those kept: (species, ...)."""
+    order = ("x", "y", "z", "species", "px", "py", "pz")
+    cube = number.reshape(*grid.space_cells, number.shape[1], *grid.momentum_cells)
+    over = tuple(i for i, name in enumerate(order) if name not in (*kept, "species"))
+    left = [name for name in order if name in (*kept, "species")]
+    return np.moveaxis(cube.sum(axis=over, dtype=float), left.index("species"), 0)

@@ -141,7 +141,7 @@ class Observer:
         """What has a value at every site, and Y."""
         grid, model, m2 = self.grid, self.model, state.mass_squared
         weight = model.degeneracy * grid.measure
-        numbers = moments.totals * (state.unit * grid.measure)
+        numbers: Array = moments.totals * np.float64(state.unit * grid.measure)
         tensor = energy_momentum(grid, model, moments, state.unit)
         y = coupling_integrals(grid, model, moments)
         energy = tensor[:, 0, 0]

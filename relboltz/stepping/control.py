@@ -73,19 +73,3 @@ def mean_during(now, lasts, length, rate, last, before, earlier):
     if earlier > 0.0:
         rate = rate + (rate - before) * ((length + last) / (last + earlier))
     return min(max(now + 0.5 * lasts * rate, 0.5 * now), 2.0 * now)
-
-
-def mean_ahead(now, before, last, first, earlier, length):
-    """Mean of a value now and after the next length, extrapolated through past values.
-
-    before, first : the value before the last step and before the one before that
-    last, earlier : the lengths of those steps; earlier = 0 if there was only one
-
-    Quadratic with two past values, linear with one; never outside of a factor two.
-    """
-    slope = (now - before) / last
-    ahead = length * slope
-    if earlier > 0.0:
-        bend = (slope - (before - first) / earlier) / (last + earlier)
-        ahead = ahead + length * (length + last) * bend
-    return min(max(now + 0.5 * ahead, 0.5 * now), 2.0 * now)

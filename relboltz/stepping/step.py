@@ -21,9 +21,10 @@ from ..errors import RunError
 from ..events.collisions import Flows
 from ..model import Model
 from ..transport.forces import Force, courant_limit, total
-from ..transport.ledger import Passage
+from ..transport.ledger import Ledger, Passage
 from .control import FIRST_STEP, adapted, largest_change, step_length
 from .parts import Part, mean_squares
+from .quanta import quantised
 from .report import StepReport
 from .state import History, State
 
@@ -85,6 +86,19 @@ class Leg:
     length: float
     flows: Flows | None
     null_weight: float
+
+
+def begin(backend: Backend, f: Array, first: float = FIRST_STEP) -> State:
+    """Hand f (sites, species, nodes) to a backend; masses are solved self-consistently.
+
+    first : length of the first step [fm]
+    """
+    grid, model = backend.grid, backend.model
+    number, bits = quantised(f, model)
+    backend.put(number, bits)
+    bare = np.append(model.constant_mass_squared, np.zeros(len(model.screenings)))
+    squares = backend.masses(np.tile(bare, (grid.sites, 1)))
+    return State(bits, squares, len(model.species), first, Ledger(grid, model))
 
 
 def advance(backend: Backend, state: State, course: Course, stop: float) -> Iterator[Leg]:

@@ -19,7 +19,7 @@ from ...events.collisions import Draw, Estimate, Sampling
 from ...grid import PhaseSpace
 from ...masses import MassModel, site_masses
 from ...model import Model
-from ...records.moments import Shells, SiteMoments, halves_of, measure_sites
+from ...records.moments import Shells, SiteMoments, halves_of, marginal, measure_sites
 from ...stepping.quanta import capacities
 from ...stepping.report import StepReport
 from ...stepping.state import State
@@ -62,7 +62,7 @@ class CpuBackend(Threads):
         self.numbers = np.arange(grid.sites) if numbers is None else numbers
         self.shape = (grid.sites, len(model.species), grid.size)
         alone = self.count > grid.sites  # sites one after the other, all threads at each
-        self._colliders = [
+        self.colliders = [
             Collider(grid.at_a_site, self.elements, sampling, self if alone else None)
             for _ in range(1 if alone else self.count)
         ]
@@ -80,7 +80,7 @@ class CpuBackend(Threads):
     @property
     def memory(self) -> int:
         """Bytes of the state and of the events of all threads."""
-        return 2 * self.number.nbytes + sum(collider.memory for collider in self._colliders)
+        return 2 * self.number.nbytes + sum(collider.memory for collider in self.colliders)
 
     # -- the state -------------------------------------------------------------------------------
 
@@ -90,7 +90,7 @@ class CpuBackend(Threads):
         self._saved = np.empty_like(self.number)
         self._unit = 2.0**-bits
         self._capacity = capacities(self.model, bits).astype(float)
-        self._stages = [Stages(collider, bits) for collider in self._colliders]
+        self._stages = [Stages(collider, bits) for collider in self.colliders]
 
     def get(self) -> Integers:
         """The state (sites, species, nodes) in quanta."""
@@ -147,7 +147,7 @@ class CpuBackend(Threads):
             new, reports[site] = self._stages[thread].collide(number, draw, length)
             self.number[site] = new.reshape(self.shape[1:])
 
-        if len(self._colliders) < self.count:
+        if len(self.colliders) < self.count:
             for site in range(sites):
                 work(0, site)
         else:
@@ -207,13 +207,8 @@ class CpuBackend(Threads):
 
     def estimate(self, f: Array, draw: Draw) -> Estimate:
         """C[f] of f (species, nodes) from one draw of events."""
-        return self._colliders[0].estimate(f, draw)
+        return self.colliders[0].estimate(f, draw)
 
     def marginal(self, kept: Sequence[str]) -> Array:
         """N f summed over all directions but those kept, in quanta: (species, ...)."""
-        order = ("x", "y", "z", "species", "px", "py", "pz")
-        grid = self.grid
-        cube = self.number.reshape(*grid.space_cells, self.shape[1], *grid.momentum_cells)
-        over = tuple(i for i, name in enumerate(order) if name not in (*kept, "species"))
-        left = [name for name in order if name in (*kept, "species")]
-        return np.moveaxis(cube.sum(axis=over, dtype=float), left.index("species"), 0)
+        return marginal(self.number, self.grid, kept)

@@ -20,6 +20,9 @@ from ...stepping.state import State
 from ...stepping.step import Course, Leg
 from . import driver, kernels
 from . import layout as k
+from .flows import flows_of, report_fault
+from .machine import Desk
+from .stages import Stages
 
 if TYPE_CHECKING:
     from .backend import CudaBackend
@@ -40,16 +43,18 @@ class Ahead:
     def __init__(self, backend: CudaBackend):
         self.backend, self.machine = backend, backend.machine
         self.desk = backend.machine.new_desk()
-        self._known = -1
+        self._stages = Stages(backend.machine)
         self._step_seconds = 0.0
+        self.forget()
+
+    def forget(self) -> None:
+        """The state was changed by others: what is known of it here no longer holds."""
+        self._known = -1
 
     def advance(self, state: State, course: Course, stop: float) -> Iterator[Leg]:
         """Step until the stop [fm]."""
         machine = self.machine
-        machine.desk = self.desk
-        if self._known != state.step:
-            self._upload(state, course)
-        kernels.set_course[1, 1, machine.stream](machine.control, machine.scalars, stop)
+        self.start(state, course, stop)
         rates_known = False
         while True:
             began, before = time.perf_counter(), state.watch.steps
@@ -57,14 +62,14 @@ class Ahead:
             machine.steps(self._batch(state, stop))
             status = self._read(state)
             if status == k.LIMIT:
-                machine.limited_step()
+                self._limited_step()
                 status = self._read(state)
             done = state.watch.steps - before
             if before and done:
                 self._step_seconds = (time.perf_counter() - began) / done
             flows = None
             if not rates_known and self._integers[k.WANT_RATES] == 0:
-                flows = machine.flows_of(machine.flows.copy_to_host())
+                flows = flows_of(machine, machine.flows.copy_to_host())
                 rates_known = True
             if done:
                 yield Leg(state.watch.length, flows, float(self._scalars[k.RATES_NULL]))
@@ -73,6 +78,24 @@ class Ahead:
                 raise Halted
             if status == k.ARRIVED:
                 return
+
+    def start(self, state: State, course: Course, stop: float) -> Desk:
+        """Set out for a stop; the desk that steps are launched from."""
+        self.machine.desk = self.desk
+        if self._known != state.step:
+            self._upload(state, course)
+        kernels.set_course[1, 1, self.machine.stream](self.desk.control, self.desk.scalars, stop)
+        return self.desk
+
+    def _limited_step(self) -> None:
+        """The same step with limits that keep every cell legal; the host waits for each stage."""
+        control, scalars = self.desk.control.copy_to_host(), self.desk.scalars.copy_to_host()
+        control[k.STATUS], control[k.MANUAL] = k.GO, 1
+        self.desk.control.copy_to_device(control)
+        limited = self._stages.limited(float(scalars[k.SCALE]), np.zeros(1, bool))
+        scalars[k.LIMITED] = limited[0]
+        self.desk.scalars.copy_to_device(scalars)
+        self.machine.conclude()
 
     def _upload(self, state: State, course: Course) -> None:
         """Tell the GPU of a state that it does not know."""
@@ -89,17 +112,16 @@ class Ahead:
         rows = ((k.RATE, k.PAST_1), (k.EARLIER, k.PAST_2))
         for (rate, length), (which, place) in zip(state.past, rows, strict=False):
             scalars[row(which)], scalars[place] = rate[0], length
-        machine.control.copy_to_device(integers)
-        machine.scalars.copy_to_device(scalars)
+        self.desk.control.copy_to_device(integers)
+        self.desk.scalars.copy_to_device(scalars)
         self.backend.find_peaks()
 
     def _read(self, state: State) -> int:
         """Look at where the GPU is; returns its status."""
         machine, watch = self.machine, state.watch
-        self._integers = i = machine.control.copy_to_host(stream=machine.stream)
-        self._scalars = x = machine.scalars.copy_to_host(stream=machine.stream)
-        if machine.stream:
-            machine.stream.synchronize()
+        self._integers = i = self.desk.control.copy_to_host(stream=machine.stream)
+        self._scalars = x = self.desk.scalars.copy_to_host(stream=machine.stream)
+        machine.wait()
         for name, place in WATCHED.items():
             setattr(watch, name, float(x[place]))
         watch.steps = int(i[k.ACCEPTED])
@@ -124,7 +146,7 @@ class Ahead:
         if status == k.FAULTY:
             used = self._scalars[self.machine.row(k.USED)]
             draw = Draw.of(state.step, used, self.machine.species)
-            self.machine.report_fault(int(self._integers[k.FAULT]), draw, self.backend.f_of(0))
+            report_fault(self.machine, int(self._integers[k.FAULT]), draw, self.backend.f_of(0))
         if status == k.NOT_FINITE:
             raise RunError(
                 f"rates or masses are not finite at t = {state.time:.6g} fm: "

@@ -39,9 +39,9 @@ def plan(control, scalars, width):
         now = scalars[k.ROWS + k.NOW * width + a]
         if control[k.THERMAL] != 0 and control[k.PAST] > 0:
             earlier = scalars[k.PAST_2] if control[k.PAST] > 1 else 0.0
-            now = physics.mean_ahead(
-                now, scalars[k.ROWS + k.BEFORE * width + a], scalars[k.PAST_1],
-                scalars[k.ROWS + k.FIRST * width + a], earlier, length,
+            now = physics.mean_during(
+                now, length, length, scalars[k.ROWS + k.RATE * width + a], scalars[k.PAST_1],
+                scalars[k.ROWS + k.EARLIER * width + a], earlier,
             )  # fmt: skip
         scalars[k.ROWS + k.USED * width + a] = now
     control[k.PHASE] = k.TRIAL if control[k.THERMAL] != 0 and control[k.PAST] == 0 else k.REAL
@@ -82,7 +82,7 @@ def judge(control, scalars, totals):
 
 
 @piece
-def commit(control, scalars, totals, width):
+def commit(control, scalars, totals, work, width):
     """The new state becomes the state; what the step showed of the accuracy is added up."""
     control[k.ACCEPTED] += 1
     control[k.STEP] += 1
@@ -97,8 +97,11 @@ def commit(control, scalars, totals, width):
     scalars[k.LIMITED_SUM] += scalars[k.LIMITED]
     scalars[k.LIMITED_MAX] = max(scalars[k.LIMITED_MAX], scalars[k.LIMITED])
     for a in range(width):
-        scalars[k.ROWS + k.FIRST * width + a] = scalars[k.ROWS + k.BEFORE * width + a]
-        scalars[k.ROWS + k.BEFORE * width + a] = scalars[k.ROWS + k.NOW * width + a]
+        now = k.ROWS + k.NOW * width + a
+        new = work[a] if control[k.THERMAL] != 0 else scalars[now]
+        scalars[k.ROWS + k.EARLIER * width + a] = scalars[k.ROWS + k.RATE * width + a]
+        scalars[k.ROWS + k.RATE * width + a] = (new - scalars[now]) / scalars[k.LENGTH]
+        scalars[now] = new
     scalars[k.PAST_2] = scalars[k.PAST_1]
     scalars[k.PAST_1] = scalars[k.LENGTH]
     control[k.PAST] = min(control[k.PAST] + 1, 2)
@@ -329,11 +332,8 @@ def settle(control, scalars, totals, work, width, outcome):
         control[k.PHASE] = k.REAL
         return
     if outcome == k.STANDS:
-        commit(control, scalars, totals, width)
+        commit(control, scalars, totals, work, width)
         control[k.WANT_RATES] = 0
-        if control[k.THERMAL] != 0:
-            for a in range(width):
-                scalars[k.ROWS + k.NOW * width + a] = work[a]
     if control[k.STATUS] == k.GO:
         plan(control, scalars, width)
 

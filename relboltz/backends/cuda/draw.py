@@ -55,7 +55,7 @@ matrix_element = device_function(matrix_element)
 
 def draw(
     control, scalars, squares, geometry, channels, channel_scalars, blocks, cumulative, guide,
-    table, nodes, weights, ratios, change, sums, first_block, first_site, shift, land, use,
+    table, nodes, weights, ratios, change, sums, numbers, first_block, first_site, shift, land, use,
 ):
     """Draw the samples of a block at a site; land and keep them, and use them, if asked to.
 
@@ -72,7 +72,7 @@ def draw(
     before = cuda.blockIdx.y * control[k.SPECIES]
     kind_1, kind_2 = before + channels[channel, k.K1], before + channels[channel, k.K2]
     kind_3, kind_p = before + channels[channel, k.K3], before + channels[channel, k.P]
-    site = WORD(first_site + cuda.blockIdx.y)
+    site = WORD(numbers[first_site + cuda.blockIdx.y])
     element = channels[channel, k.ELEMENT]
     samples = channels[channel, k.SAMPLES]
     only_p = channels[channel, k.ONLY_P]

@@ -40,8 +40,8 @@ AGAIN, STANDS, TRIED = 0, 1, 2
  PAST_1, PAST_2, CELL, EKT, RATES_NULL,
  P2_NEXT, CHANGED) = range(28)  # fmt: skip
 ROWS = 32
-"""Where the rows begin: used in this step, of the state, before the last step, before that."""
-USED, NOW, BEFORE, FIRST = range(4)
+"""Where the rows begin: used in this step, of the state; rates of the last step and before."""
+USED, NOW, RATE, EARLIER = range(4)
 MASS_ROWS = 4
 
 # --- channels -----------------------------------------------------------------------------------

@@ -26,7 +26,7 @@ CONTROL: list[Callable] = [
     control.step_length,
     control.largest_change,
     control.adapted,
-    control.mean_ahead,
+    control.mean_during,
 ]
 
 if SIMULATED:
