@@ -119,8 +119,10 @@ def build(
     functions: Iterable[Callable],
     compiler: Callable[[Callable], Any],
     replacements: Mapping[str, Any] | None = None,
-) -> types.SimpleNamespace:
+) -> types.ModuleType:
     """Compile plain functions, callees before callers, so that they call one another compiled.
+
+    They come as a module, because kernels can call functions of modules.
 
     ``replacements`` are compiled stand-ins for functions of the same name, such as a backend's
     own exponential.
@@ -138,4 +140,6 @@ def build(
         copy.__qualname__ = function.__qualname__
         copy.__module__ = function.__module__
         compiled[function.__name__] = compiler(copy)
-    return types.SimpleNamespace(**compiled)
+    module = types.ModuleType("compiled")
+    vars(module).update(compiled)
+    return module

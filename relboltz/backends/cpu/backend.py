@@ -43,7 +43,7 @@ class CpuSpace(Threads):
         self._saved = np.zeros(0, np.int64)
         self._masses = MassModel.of(one, model)
         self._species = np.stack([model.degeneracy, model.statistics.astype(float)], axis=1)
-        self._pencils = {axis: Pencils.of(grid, model, axis) for axis in grid.moving_axes}
+        self._pencils = {axis: Pencils.of(grid, model, axis) for axis in range(3)}
         self._steppers: list[Stepper] = []
         self._unit = 0.0
         self._warm = False
@@ -77,8 +77,19 @@ class CpuSpace(Threads):
 
     # -- what happens to the state ---------------------------------------------------------------
 
-    def sweep(self, axis: int, length: float, squares: NDArray[np.float64]) -> Passage:
-        """Stream along an axis for a length [fm], with these squared masses at the sites."""
+    def sweep(
+        self,
+        axis: int,
+        length: float,
+        squares: NDArray[np.float64],
+        push: NDArray[np.float64] | None = None,
+    ) -> Passage:
+        """Stream along an axis for a length [fm], with these squared masses at the sites.
+
+        push : external force along the axis (sites, species, 2), see ``transport.forces``
+        """
+        if push is None:
+            push = np.zeros((*self.shape[:2], 2))
         pencils = self._pencils[axis]
         groups = pencils.groups
         rows = 2 if pencils.open else 0
@@ -89,7 +100,7 @@ class CpuSpace(Threads):
 
         def work(thread: int, part: int) -> None:
             sweep(
-                self.number, squares, *parts[part], pencils.lines, pencils.walls,
+                self.number, squares, push, *parts[part], pencils.lines, pencils.walls,
                 (length, *pencils.widths), pencils.p, pencils.transverse_p2, self._capacity,
                 scratch[thread], (ledgers[thread], energies, refused),
             )  # fmt: skip

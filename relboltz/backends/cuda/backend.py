@@ -102,6 +102,7 @@ class CudaSpace(Threads):
         self.grid, self.model, self.precision = grid, model, precision
         self.elements = Elements(model)
         plan, free = Plan(grid, model, sampling, precision), engine.free_memory()
+        self._plan = plan
         check_memory(grid, plan, free)
         batch, room = plan.batch(free)
         self.machine = machine = Machine(
@@ -110,6 +111,7 @@ class CudaSpace(Threads):
         machine.illegal = machine.new(batch, np.int64)
         machine.counts = machine.new(k.COUNTS * batch, np.int64)
         self._squares = machine.new((grid.sites, machine.width), np.float64)
+        self._push = machine.new((grid.sites, machine.species, 2), np.float64)
         self._spread = machine.new((batch, 2), np.float64)
         self._axes = {axis: self._prepare_axis(plan, axis) for axis in grid.moving_axes}
         size = machine.work.shape[0]
@@ -147,7 +149,7 @@ class CudaSpace(Threads):
     @property
     def allocated(self) -> int:
         """Bytes of all arrays on the GPU."""
-        own = [self._scratch, self._squares, self._spread, self._work]
+        own = [self._scratch, self._squares, self._push, self._spread, self._work]
         own += [*self._measures, *(self._fit_room or ())]
         own += [v for axis in self._axes.values() for v in axis if hasattr(v, "copy_to_host")]
         return self.machine.allocated + sum(int(v.nbytes) for v in own)
@@ -195,20 +197,32 @@ class CudaSpace(Threads):
 
     # -- what happens to the state ---------------------------------------------------------------
 
-    def sweep(self, axis: int, length: float, squares: NDArray[np.float64]) -> Passage:
-        """Stream along an axis for a length [fm], with these squared masses at the sites."""
+    def sweep(
+        self,
+        axis: int,
+        length: float,
+        squares: NDArray[np.float64],
+        push: NDArray[np.float64] | None = None,
+    ) -> Passage:
+        """Stream along an axis for a length [fm], with these squared masses at the sites.
+
+        push : external force along the axis (sites, species, 2), see ``transport.forces``
+        """
         if self.interrupt:
             raise Halted
         machine = self.machine
+        if axis not in self._axes:
+            self._axes[axis] = self._prepare_axis(self._plan, axis)
         pencils, blocks, whole, p, transverse_p2, ledger, energies, refused = self._axes[axis]
         self._upload(squares)
+        self._push.copy_to_device(np.zeros(self._push.shape) if push is None else push)
         ledger.copy_to_device(np.zeros(ledger.shape, np.int64))
         real = machine.to([length, *pencils.widths], np.float64)
         rows, size = pencils.scratch
         scratch = self._scratch[: blocks * rows * size].reshape(blocks, rows, size)
         sweep[blocks, SWEEPERS, machine.stream](
-            machine.number[0], self._squares, whole, real, p, transverse_p2, self._capacity,
-            scratch, ledger, energies, refused,
+            machine.number[0], self._squares, self._push, whole, real, p, transverse_p2,
+            self._capacity, scratch, ledger, energies, refused,
         )  # fmt: skip
         self._wait()
         left = np.zeros((0, len(self.model.species), self.grid.size), np.int64)
