@@ -37,6 +37,9 @@ reconstruction: weights that follow noise would damp waves."""
 SMOOTH = 0.5
 """Largest second difference of a row that is continued as a parabola, in parts of its last cell."""
 MOST_PASSES = 100
+STAGES = ((0.0, 1.0, 1.0), (1.0, 1.0, 0.25), (1.0 / 6.0, 4.0 / 6.0, 0.0))
+"""SSP-RK3: what a stage keeps of the sum of fluxes, the share of its own that it adds, and the part
+of the sum that makes the next stage; the last sum is the flux of the substep."""
 
 
 # --- scalars ------------------------------------------------------------------------------------
@@ -197,13 +200,11 @@ def outside_along(i, j, shape):
     return min(max(i + 3 - n, 0), 2), min(max(2 - i, 0), 2)
 
 
-def stencil_up(i, j, shape, upward):
-    """The same for the lower p face of a cell."""
-    s = 1 if upward else -1
-    c = j - 1 if upward else j
+def stencil_up(i, j, shape):
+    """Six cells about the lower p face of a cell, upwards: the force says which one it leaves."""
     return (
-        beside(i, c - 2 * s, shape), beside(i, c - s, shape), beside(i, c, shape),
-        beside(i, c + s, shape), beside(i, c + 2 * s, shape),
+        beside(i, j - 3, shape), beside(i, j - 2, shape), beside(i, j - 1, shape),
+        beside(i, j, shape), beside(i, j + 1, shape), beside(i, j + 2, shape),
     )  # fmt: skip
 
 
@@ -220,6 +221,13 @@ def passes_up(j, shape):
     return 0.0 if shape[4] == CLOSED and (j == 0 or j == shape[1]) else 1.0
 
 
+def face_momentum(j, dp, shape):
+    """Momentum of a p face [GeV]; the ends of a periodic axis are one face, 0 the mean of both."""
+    if shape[4] == PERIODIC and (j == 0 or j == shape[1]):
+        return 0.0
+    return (j - 0.5 * shape[1]) * dp
+
+
 def is_wall(i, shape):
     """Whether an x face is a wall."""
     return shape[3] != PERIODIC and (i == 0 or i == shape[0])
@@ -234,6 +242,39 @@ def mirrored(i, j, shape):
         other = shape[1] - 1 - j
         return other, (-1.0 if other != j else 0.0)
     return j, 1.0
+
+
+# --- faces: what all lanes share ----------------------------------------------------------------
+
+
+def x_face(i, j, shape):
+    """The lower x face of a cell: its place, 1 if it lets pass, its stencil, what lies outside."""
+    return (
+        spot(i, j, shape), passes_along(i, j, shape), stencil_along(i, j, shape),
+        outside_along(i, j, shape),
+    )  # fmt: skip
+
+
+def p_face(i, j, shape):
+    """The lower p face of a cell: its place, 1 if it lets pass, its stencil."""
+    return spot(i, j, shape), passes_up(j, shape), stencil_up(i, j, shape)
+
+
+def neighbours_along(i, j, shape):
+    """What limits an x face: its place, that of its flux and the sign, the cells beside it.
+
+    The last two tell whether the first or the second of these lies beyond an open wall.
+    """
+    q, sign = mirrored(i, j, shape)
+    return (
+        spot(i, j, shape), spot(i, q, shape), sign, place(i - 1, q, shape), place(i, q, shape),
+        shape[3] == OPEN and i == 0, shape[3] == OPEN and i == shape[0],
+    )  # fmt: skip
+
+
+def neighbours_up(i, j, shape):
+    """The same for a p face: its place and the cells beside it."""
+    return spot(i, j, shape), beside(i, j - 1, shape), beside(i, j, shape)
 
 
 # --- limits -------------------------------------------------------------------------------------
@@ -264,6 +305,7 @@ def truncated(flux, s):
 FUNCTIONS: list[Callable] = [
     velocity, node_velocity, force, reconstruct, extrapolated, reconstruct_at_wall, limit,
     transverse, spot, place, beside, next_site, rightward, stencil_along, outside_along, stencil_up,
-    passes_along, passes_up, is_wall, mirrored, taken, given, allowed, truncated,
+    passes_along, passes_up, face_momentum, is_wall, mirrored, x_face, p_face,
+    neighbours_along, neighbours_up, taken, given, allowed, truncated,
 ]  # fmt: skip
 """Callees before callers."""

@@ -117,6 +117,7 @@ class CpuBackend(Threads):
         if axis not in self._pencils:
             self._pencils[axis] = Pencils.of(self.grid, self.model, axis)
         pencils = self._pencils[axis]
+        push = np.zeros((*self.shape[:2], 2)) if push is None else push
         groups = pencils.groups
         rows = 2 if pencils.open else 0
         ledgers = [np.zeros((rows, *self.shape[1:]), np.int64) for _ in range(self.count)]
@@ -126,7 +127,7 @@ class CpuBackend(Threads):
 
         def work(thread: int, part: int) -> None:
             sweep(
-                self.number, squares, *parts[part], pencils.lines, pencils.walls,
+                self.number, squares, push, *parts[part], pencils.lines, pencils.walls,
                 (length, *pencils.widths), pencils.p, pencils.transverse_p2, self._capacity,
                 scratch[thread], (ledgers[thread], energies, refused),
             )  # fmt: skip

@@ -81,6 +81,7 @@ class CudaBackend:
             machine.new(batch, np.int64), machine.new(k.COUNTS * batch, np.int64),
         )  # fmt: skip
         self._spread = machine.new((batch, 2), np.float64)
+        self._push = machine.new((*self.shape[:2], 2), np.float64)
         size = machine.work.shape[0]
         rows = grid.sites if size > k.NEAR_BY else 1
         self._work = machine.new((rows, size if rows > 1 else 1), np.float64)
@@ -183,13 +184,14 @@ class CudaBackend:
         machine = self.machine
         pencils, blocks, whole, p, transverse_p2, ledger, energies, refused = self._axis(axis)
         self._upload(squares)
+        self._push.copy_to_device(np.zeros(self._push.shape) if push is None else push)
         ledger.copy_to_device(np.zeros(ledger.shape, np.int64))
         real = machine.upload([length, *pencils.widths], np.float64)
         rows, size = pencils.scratch
         scratch = self._scratch[: blocks * rows * size].reshape(blocks, rows, size)
         sweep[blocks, SWEEPERS, machine.stream](
-            machine.number[self.row], self._squares, whole, real, p, transverse_p2, self._capacity,
-            scratch, ledger, energies, refused,
+            machine.number[self.row], self._squares, self._push, whole, real, p, transverse_p2,
+            self._capacity, scratch, ledger, energies, refused,
         )  # fmt: skip
         machine.wait()
         left = np.zeros((0, *self.shape[1:]), np.int64)

@@ -1,0 +1,236 @@
+"""The phases of a sweep, each for one cell or face of a pencil and one lane.
+
+Backends loop over cells and lanes, and see to it that a phase is done before the next one begins.
+``w`` is the scratch array of a group of pencils; a *face* holds everything about it that all its
+lanes share (``plane``), so that a backend may find it once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from ..events.collisions import nearest_integer
+from .plane import (
+    ALONG,
+    CLOSED,
+    FORCE,
+    NUMBER,
+    SPEED,
+    STAGE,
+    SUM_ALONG,
+    SUM_UP,
+    UP,
+    allowed,
+    face_momentum,
+    force,
+    given,
+    limit,
+    reconstruct,
+    reconstruct_at_wall,
+    spot,
+    taken,
+    truncated,
+    velocity,
+)
+
+# --- velocity and force -------------------------------------------------------------------------
+# m2: squared masses of n + 2 cells, one beyond each edge
+# push: external force in the n cells, F = push[i, 0] + push[i, 1] p
+
+
+def is_pushed(i, m2, push):
+    """Whether a force acts in an x cell; if none does, nothing passes its p faces."""
+    return m2[i] != m2[i + 2] or push[i, 0] != 0.0 or push[i, 1] != 0.0
+
+
+def set_speed(w, i, j, lane, p, q2, m2, dp, shape):
+    """Velocity on the lower x face of a cell."""
+    low, high = (j - 0.5 * shape[1]) * dp, (j + 1 - 0.5 * shape[1]) * dp
+    edge = 0.5 * (m2[i] + m2[i + 1])
+    w[SPEED, spot(i, j, shape) + lane] = velocity(p, low * low, high * high, q2, edge)
+
+
+def set_force(w, i, j, lane, q2, m2, push, dp, dx, shape):
+    """Force on the lower p face of a cell: the mean field, and what pushes from outside."""
+    low = (j - 0.5 * shape[1]) * dp
+    edge, after = 0.5 * (m2[i] + m2[i + 1]), 0.5 * (m2[i + 1] + m2[i + 2])
+    external = push[i, 0] + push[i, 1] * face_momentum(j, dp, shape)
+    w[FORCE, spot(i, j, shape) + lane] = force(low * low, q2, edge, after, dx) + external
+
+
+# --- fluxes -------------------------------------------------------------------------------------
+
+
+def flux_along(w, lane, along, face):
+    """Flux of a stage through an x face; along : substep over dx."""
+    here, passes, cells, outside = face
+    a, b, c = w[STAGE, cells[0] + lane], w[STAGE, cells[1] + lane], w[STAGE, cells[2] + lane]
+    d, e = w[STAGE, cells[3] + lane], w[STAGE, cells[4] + lane]
+    if outside[0] + outside[1] > 0:
+        edge = reconstruct_at_wall(a, b, c, d, e, outside[0], outside[1])
+    else:
+        edge = reconstruct(a, b, c, d, e)
+    w[ALONG, here + lane] = along * passes * w[SPEED, here + lane] * edge
+
+
+def flux_up(w, lane, up, face):
+    """Flux of a stage through a p face, from where the force points away; up : substep over dp."""
+    here, passes, cells = face
+    a, b, c = w[STAGE, cells[0] + lane], w[STAGE, cells[1] + lane], w[STAGE, cells[2] + lane]
+    d, e, f = w[STAGE, cells[3] + lane], w[STAGE, cells[4] + lane], w[STAGE, cells[5] + lane]
+    push = w[FORCE, here + lane]
+    upward = push > 0.0
+    edge = reconstruct(
+        a if upward else f, b if upward else e, c if upward else d, d if upward else c,
+        e if upward else b,
+    )  # fmt: skip
+    w[UP, here + lane] = up * passes * push * edge
+
+
+def upwind_along(w, lane, along, face):
+    """Upwind flux of the whole substep; the sum becomes what goes beyond it."""
+    here, passes, cells, _ = face
+    flux = along * passes * w[SPEED, here + lane] * w[NUMBER, cells[2] + lane]
+    w[ALONG, here + lane] = flux
+    w[SUM_ALONG, here + lane] -= flux
+
+
+def upwind_up(w, lane, up, face):
+    """The same through a p face."""
+    here, passes, cells = face
+    push = w[FORCE, here + lane]
+    below, above = w[NUMBER, cells[2] + lane], w[NUMBER, cells[3] + lane]
+    flux = up * passes * push * (below if push > 0.0 else above)
+    w[UP, here + lane] = flux
+    w[SUM_UP, here + lane] -= flux
+
+
+def refused_below(w, i, lane, up, shape):
+    """Quanta that the force would have pushed through the lowest momentum face, if closed."""
+    here = spot(i, 0, shape) + lane
+    return max(-up * w[FORCE, here] * w[NUMBER, here], 0.0) if shape[4] == CLOSED else 0.0
+
+
+def refused_above(w, i, lane, up, shape):
+    """The same for the highest one."""
+    here = spot(i, shape[1], shape) + lane
+    inside = w[NUMBER, here - shape[2]]
+    return max(up * w[FORCE, here] * inside, 0.0) if shape[4] == CLOSED else 0.0
+
+
+# --- stages -------------------------------------------------------------------------------------
+# k: the place of a cell or face, and its lane
+
+
+def add_up(w, k, keep, share):
+    """sum = keep sum + share flux."""
+    w[SUM_ALONG, k] = keep * w[SUM_ALONG, k] + share * w[ALONG, k]
+    w[SUM_UP, k] = keep * w[SUM_UP, k] + share * w[UP, k]
+
+
+def brought(w, k, along, up, shape):
+    """What the fluxes in two rows bring into a cell."""
+    x = w[along, k] - w[along, k + (shape[1] + 1) * shape[2]]
+    return x + (w[up, k] - w[up, k + shape[2]])
+
+
+def advance(w, k, along, up, part, shape):
+    """STAGE = NUMBER and a part of what the fluxes in two rows bring."""
+    w[STAGE, k] = w[NUMBER, k] + part * brought(w, k, along, up, shape)
+
+
+# --- limits -------------------------------------------------------------------------------------
+
+
+def set_limits(w, k, held, capacity, only, shape):
+    """What of the fluxes in the sums a cell can give and take, from f in the row ``held``.
+
+    only : just cells marked in STAGE; the others keep their limits. Limits replace SPEED, FORCE.
+    """
+    if only and w[STAGE, k] == 0.0:
+        return
+    x0, x1 = w[SUM_ALONG, k], w[SUM_ALONG, k + (shape[1] + 1) * shape[2]]
+    p0, p1 = w[SUM_UP, k], w[SUM_UP, k + shape[2]]
+    low = w[held, k]
+    w[SPEED, k] = limit(low, taken(x0, x1, p0, p1))
+    w[FORCE, k] = limit(capacity - low, given(x0, x1, p0, p1))
+
+
+def limited_along(w, lane, strict, face):
+    """Whole flux through an x face: upwind and what the limits allow of the sum beyond it.
+
+    strict : the sum is a whole flux itself, to be cut down where limits ask for it
+    """
+    here, flux, sign, left, right, from_outside, to_outside = face
+    more = w[SUM_ALONG, flux + lane]
+    s = allowed(
+        more, 1.0 if from_outside else w[SPEED, left + lane],
+        1.0 if from_outside else w[FORCE, left + lane],
+        1.0 if to_outside else w[SPEED, right + lane],
+        1.0 if to_outside else w[FORCE, right + lane],
+    )  # fmt: skip
+    if strict:
+        w[ALONG, here + lane] = sign * truncated(more, s)
+    else:  # the other half of a wall still needs ALONG
+        w[STAGE, here + lane] = sign * nearest_integer(w[ALONG, flux + lane] + s * more)
+
+
+def limited_up(w, lane, strict, face):
+    """The same through a p face."""
+    here, left, right = face
+    k, left, right = here + lane, left + lane, right + lane
+    more = w[SUM_UP, k]
+    s = allowed(more, w[SPEED, left], w[FORCE, left], w[SPEED, right], w[FORCE, right])
+    w[UP, k] = truncated(more, s) if strict else nearest_integer(w[UP, k] + s * more)
+
+
+def settle(w, k):
+    """Take the whole fluxes along x from STAGE, which marks cells from now on."""
+    w[ALONG, k] = w[STAGE, k]
+    w[STAGE, k] = 0.0
+
+
+def marks(w, k, capacity, everything, shape):
+    """Mark a cell that the fluxes would take beyond its bounds; 1 if so."""
+    new = w[NUMBER, k] + brought(w, k, ALONG, UP, shape)
+    if new < 0.0 or new > capacity or everything:
+        w[STAGE, k] = 1.0
+        return 1
+    return 0
+
+
+def begin_mending(w, k):
+    """Whole fluxes as they are, limited by nothing."""
+    w[SUM_ALONG, k] = w[ALONG, k]
+    w[SUM_UP, k] = w[UP, k]
+    w[SPEED, k] = 1.0
+    w[FORCE, k] = 1.0
+
+
+# --- what a substep changes ---------------------------------------------------------------------
+
+
+def gained(w, k, shape):
+    """Quanta that a cell gains."""
+    right = k + (shape[1] + 1) * shape[2]
+    return (
+        np.int64(w[ALONG, k]) - np.int64(w[ALONG, right])
+        + np.int64(w[UP, k]) - np.int64(w[UP, k + shape[2]])
+    )  # fmt: skip
+
+
+def leaves(w, i, k, side, shape):
+    """Quanta that leave the box through an open wall of a cell, on the low or the high side."""
+    if side == 0:
+        return -w[ALONG, k] if i == 0 else 0.0
+    return w[ALONG, k + (shape[1] + 1) * shape[2]] if i == shape[0] - 1 else 0.0
+
+
+FUNCTIONS: list[Callable] = [
+    is_pushed, set_speed, set_force, flux_along, flux_up, upwind_along, upwind_up, refused_below,
+    refused_above, add_up, brought, advance, set_limits, limited_along, limited_up, settle, marks,
+    begin_mending, gained, leaves,
+]  # fmt: skip
+"""Callees before callers; after those of ``plane``."""
