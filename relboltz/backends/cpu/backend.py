@@ -9,12 +9,13 @@ from ...equilibrium.fits import FIT_SUMS, fit_sums
 from ...errors import RunError
 from ...events.collisions import Draw, Sampling
 from ...grid import PhaseSpace
-from ...masses import MassModel, site_masses
+from ...masses import MassModel
 from ...model import Model
 from ...records.moments import Shells, SiteMoments, halves_of, measure_sites
 from ...stepping.space import Collided, Passage, Pencils
 from ...stepping.stepper import Stepper, StepReport, capacities
 from .collider import CpuBackend
+from .masses import site_masses
 from .threads import Threads
 from .transport import sweep
 

@@ -22,6 +22,7 @@ from . import driver as engine
 from . import layout as k
 from . import sites as sites_kernels
 from .machine import BATCH_BYTES, LEAST_EVENTS, Machine, cuda, event_bytes
+from .masses import site_masses
 from .transport import SWEEPERS, sweep, whole_numbers
 
 COPIES = 3.9
@@ -220,7 +221,7 @@ class CudaSpace(Threads):
         self._set()
         self._upload(start)
         number = machine.number[0].reshape(self.grid.sites, machine.cells)
-        sites_kernels.site_masses[self.grid.sites, k.THREADS, machine.stream](
+        site_masses[self.grid.sites, k.THREADS, machine.stream](
             machine.control, machine.scalars, number, machine.groups, machine.p2,
             machine.mass_model, self._work, self._squares,
         )  # fmt: skip
