@@ -12,8 +12,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from ..backends.cpu.masses import coupling_integrals, masses, total_energy
 from ..grid import PhaseSpace
-from ..masses import coupling_integrals, kinetic_energy, masses, total_energy
+from ..masses import kinetic_energy
 from ..model import Model
 from ..units import HBARC
 from .gas import Gas, cold_start, gas_on, nodes, nodes_by_energy, occupation, refine, resolved

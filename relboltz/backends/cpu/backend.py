@@ -17,7 +17,7 @@ from ...equilibrium.fits import FIT_SUMS, fit_sums
 from ...errors import RunError
 from ...events.collisions import Draw, Estimate, Sampling
 from ...grid import PhaseSpace
-from ...masses import MassModel, site_masses
+from ...masses import MassModel
 from ...model import Model
 from ...records.moments import Shells, SiteMoments, halves_of, marginal, measure_sites
 from ...stepping.quanta import capacities
@@ -28,6 +28,7 @@ from ...transport.ledger import Passage
 from ...transport.pencils import Pencils
 from ..elements import Elements
 from .collider import Collider
+from .masses import site_masses
 from .stages import Stages
 from .threads import Threads
 from .transport import sweep

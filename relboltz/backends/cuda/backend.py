@@ -30,6 +30,7 @@ from . import layout as k
 from . import sites as sites_kernels
 from .ahead import Ahead
 from .machine import Desk, Machine
+from .masses import site_masses
 from .memory import Plan, check_memory
 from .stages import Stages
 from .transport import SWEEPERS, sweep, whole_numbers
@@ -268,7 +269,7 @@ class CudaBackend:
         self._set()
         self._upload(start)
         number = machine.number[self.row].reshape(sites, machine.cells)
-        sites_kernels.site_masses[sites, k.THREADS, machine.stream](
+        site_masses[sites, k.THREADS, machine.stream](
             self.desk.control, self.desk.scalars, number, machine.groups, machine.p2,
             machine.mass_model, self._work, self._squares,
         )  # fmt: skip

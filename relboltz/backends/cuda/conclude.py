@@ -14,7 +14,8 @@ from numba import float64, int64
 from . import layout as k
 from .driver import kernel
 from .layout import NEAR_BY, WIDE
-from .physics import block_sum, cuda, eliminate, expected, inverse_energy, physics, piece
+from .masses import gap, solve_masses
+from .physics import block_sum, cuda, expected, physics, piece
 
 
 @kernel
@@ -113,31 +114,6 @@ def commit(control, scalars, totals, work, width):
 
 
 @piece
-def newton_step(model, work, s, width):
-    """Newton's step for m_a^2 = m_a,0^2 + Sum_b K_ab Y_b, from m^2, Y and its slope in work."""
-    matrix = work[7 * width + 1 :]
-    for a in range(s):
-        wanted = model[s * s + a]
-        for b in range(s):
-            wanted += model[a * s + b] * work[width + b]
-            matrix[a * s + b] = -model[a * s + b] * work[2 * width + b]
-        matrix[a * s + a] += 1.0
-        work[3 * width + a] = wanted - work[a]
-    eliminate(matrix, work[3 * width :], s)
-
-
-@piece
-def screening_of(model, work, s, width):
-    """Squared screening masses that follow from Y in work, behind those of the s species."""
-    rows = s * s + s
-    for row in range(width - s):
-        screening = model[rows + (width - s) * s + row]
-        for a in range(s):
-            screening += model[rows + row * s + a] * work[width + a]
-        work[s + row] = screening
-
-
-@piece
 def expand(scalars, group, work, width):
     """Y and its slope at the masses in work, by their Taylor series about the expected ones."""
     sums = 4 * width + 1
@@ -161,92 +137,16 @@ def quick_masses(scalars, group, model, work, width):
         work[a] = expected(scalars, a)
     for _ in range(2):  # errors of 1e-5, 1e-10, 1e-20
         expand(scalars, group, work, width)
-        newton_step(model, work, s, width)
+        gap.newton_step(model, work, s, width)
         for a in range(s):
             work[a] += work[3 * width + a]
     expand(scalars, group, work, width)
-    screening_of(model, work, s, width)
+    gap.screening_of(model, work, s, width)
     near = True
     for a in range(s):
         d = work[a] - expected(scalars, a)
         near = near and abs(d) <= 1e-5 * work[a] and abs(work[3 * width + a]) <= 1e-8 * work[a]
     return near
-
-
-@piece
-def node_sums(shared, number, row, group, g, n, unit, p2, m2, at_rest):
-    """Sum N f/E and Sum N f/E^3 over the nodes of the species of a group, in a fixed order."""
-    first = 0.0
-    third = 0.0
-    for i in range(cuda.threadIdx.x, n, cuda.blockDim.x):
-        held = 0
-        for a in range(group.size):
-            if group[a] == g:
-                held += number[row, a * n + i]
-        r = inverse_energy(p2[i], m2, at_rest)
-        first += held * r
-        third += held * r * r * r
-    return block_sum(shared, first) * unit, block_sum(shared, third) * unit
-
-
-@piece
-def solve_masses(
-    shared, control, scalars, number, row, group, p2, model, start, first, work, width
-):  # fmt: skip
-    """The masses by Newton's iteration over all nodes of a row of the state.
-
-    start, first : where squared masses of a similar state are found
-    model : K, constant m^2, couplings and constants of the screenings. work : m^2 of species and
-    screenings, Y, slope, step; how far the iteration is; three sums of every species; the matrix.
-    """
-    t = cuda.threadIdx.x
-    s = group.size
-    n = control[k.NODES]
-    if t == 0:
-        for a in range(width):
-            work[a] = start[first + a]
-        work[4 * width] = 0.0  # passes that changed next to nothing
-    cuda.syncthreads()
-    for _ in range(100):
-        for a in range(s):
-            leader = group[a]
-            for b in range(a):
-                if group[b] == group[a]:
-                    leader = -1  # another species speaks for this one
-            if leader >= 0:
-                y, third = node_sums(
-                    shared, number, row, group, leader, n, scalars[k.UNIT], p2, work[a],
-                    scalars[k.AT_REST],
-                )  # fmt: skip
-            if t == 0:
-                work[width + a] = y * scalars[k.CELL] if leader >= 0 else 0.0
-                work[2 * width + a] = -0.5 * third * scalars[k.CELL] if leader >= 0 else 0.0
-        if t == 0:
-            if work[4 * width] > 0.0:  # Y of the converged masses: the screening masses follow
-                screening_of(model, work, s, width)
-                work[4 * width] = 2.0
-            else:
-                newton_step(model, work, s, width)
-                largest = 0.0
-                moved = 0.0
-                for a in range(s):
-                    new = max(work[a] + work[3 * width + a], 0.1 * work[a])
-                    moved = max(moved, abs(new - work[a]))
-                    largest = max(largest, new)
-                    work[a] = new
-                if moved <= 1e-9 * largest or not math.isfinite(moved):
-                    work[4 * width] = 1.0
-        cuda.syncthreads()
-        done = work[4 * width]
-        cuda.syncthreads()
-        if done == 2.0:
-            break
-    if t == 0:
-        for a in range(width):
-            if not math.isfinite(work[a]):
-                control[k.STATUS] = k.NOT_FINITE
-        if work[4 * width] != 2.0:
-            control[k.STATUS] = k.NO_MASSES
 
 
 @piece

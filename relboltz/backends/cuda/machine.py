@@ -128,9 +128,7 @@ class Machine:
         self.blocks = len(blocks)
         self.first_blocks = integers[:, k.FIRST_BLOCK]
         masses = MassModel.of(grid, model)
-        screening = [*masses.screening[:, :-1].ravel(), *masses.screening[:, -1]]
-        numbers = [*masses.coupling.ravel(), *masses.constant, *screening]
-        self.mass_model = self.to(numbers, np.float64)
+        self.mass_model = self.to(masses.flat, np.float64)
         self.groups = self.to(masses.group, np.int64)
 
     def _channel_tables(

@@ -11,7 +11,6 @@ from collections.abc import Callable
 import numpy as np
 from numba import float64
 
-from ... import masses
 from ...compiling import build
 from ...events import collisions, elementary
 from ...events.philox import HALF, M0, M1, W0, W1
@@ -30,9 +29,8 @@ CONTROL: list[Callable] = [
 ]
 
 if SIMULATED:
-    physics = build([*FUNCTIONS, *CONTROL], lambda function: function)
+    physics = build([*FUNCTIONS, *CONTROL], device_function)
     flow_single = physics.flow
-    eliminate = masses.eliminate
     speed = transport.node_velocity
 else:
     libdevice = cuda.libdevice
@@ -97,7 +95,6 @@ else:
         device_function,
         {"exp": device_function(exp), "expm1": device_function(expm1)},
     ).flow
-    eliminate = device_function(masses.eliminate)
     speed = build([transport.velocity, transport.node_velocity], device_function).node_velocity
 
 WORD = np.uint64 if SIMULATED else np.uint32

@@ -9,34 +9,12 @@ from numba import float64, int64
 from ...equilibrium.fits import FIT_SUMS
 from ...equilibrium.fits import thermal_terms as terms
 from . import layout as k
-from .conclude import solve_masses
 from .driver import SIMULATED, device_function, kernel
-from .layout import NEAR_BY, THREADS
+from .layout import THREADS
 from .physics import block_sum, cuda, flux_term, inverse_energy, physics
 
 FIT_ROOM = FIT_SUMS * THREADS
 thermal_terms = terms if SIMULATED else device_function(terms)
-
-
-@kernel
-def site_masses(control, scalars, number, group, p2, model, work, squares):
-    """Solve the gap equation at every site, from the squares given there; NaN if it fails.
-
-    number : (sites, species x nodes); work : one row for each site if it does not fit the block
-    """
-    shared = cuda.shared.array(THREADS, float64)
-    near_by = cuda.shared.array(NEAR_BY, float64)
-    width = squares.shape[1]
-    site = cuda.blockIdx.x
-    mine = near_by
-    if work.shape[0] > 1:
-        mine = work[site]
-    solve_masses(
-        shared, control, scalars, number, site, group, p2, model, squares[site], 0, mine, width,
-    )  # fmt: skip
-    cuda.syncthreads()
-    for a in range(cuda.threadIdx.x, width, THREADS):
-        squares[site, a] = mine[a] if control[k.STATUS] == k.GO else math.nan
 
 
 @kernel

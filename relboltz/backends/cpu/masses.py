@@ -1,0 +1,148 @@
+"""The gap equation on the CPU: sums over the nodes, and Newton's iteration at many sites."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...compiling import build, kernel, scalar
+from ...errors import RunError
+from ...grid import PhaseSpace
+from ...masses import FUNCTIONS, Array, eliminate, field_energy, kinetic_energy
+from ...model import Model
+
+gap = build(FUNCTIONS, scalar)
+
+
+@kernel
+def inverse_energy_sums(f, p2, m2, at_rest):
+    """Sum f/E and Sum f/E^3 in eight lanes: a fixed order that still vectorises."""
+    first, third = np.zeros(8), np.zeros(8)
+    n = f.size
+    for i in range(0, n - n % 8, 8):
+        for j in range(8):
+            r = 1 / np.sqrt(p2[i + j] + m2)
+            first[j] += f[i + j] * r
+            third[j] += f[i + j] * r * r * r
+    for i in range(n - n % 8, n):
+        r = 1 / np.sqrt(p2[i] + m2)
+        first[i % 8] += f[i] * r
+        third[i % 8] += f[i] * r * r * r
+    if m2 == 0 and not np.isfinite(first.sum()):  # a massless node at rest
+        first[:], third[:] = 0.0, 0.0
+        for i in range(n):
+            r = 1 / np.sqrt(p2[i]) if p2[i] > 0 else at_rest
+            first[i % 8] += f[i] * r
+            third[i % 8] += f[i] * r * r * r
+    return first.sum(), third.sum()
+
+
+@kernel
+def site_masses(number, unit, first, last, model, squares):
+    """Solve the gap equation at the sites first to last, from the squares given there.
+
+    number : (sites, species, nodes) in quanta of ``unit``; squares : m^2 of every species, then of
+    every screening, at every site. Returns the first site that does not converge, or -1.
+    """
+    group, flat, p2, cell, at_rest = model
+    s, n = number.shape[1:]
+    width = squares.shape[1]
+    held, work = np.zeros((s, n)), np.zeros(7 * width + 1 + s * s)
+    for site in range(first, last):
+        work[:width] = squares[site]
+        held[:] = 0.0
+        for a in range(s):
+            b = gap.leader(group, a)
+            if b >= 0:
+                for i in range(n):
+                    held[b, i] += number[site, a, i] * unit
+        done = not flat[: s * s].any()
+        for _ in range(100):
+            for a in range(s):
+                one, three = 0.0, 0.0
+                if gap.leader(group, a) == a:
+                    rest = at_rest if work[a] == 0 else 0.0
+                    one, three = inverse_energy_sums(held[a], p2, work[a], rest)
+                work[width + a], work[2 * width + a] = cell * one, -0.5 * cell * three
+            if done:
+                break
+            done = gap.improve(flat, work, s, width)
+        if not done or not np.isfinite(work[:s].sum()):
+            return site
+        gap.screening_of(flat, work, s, width)
+        squares[site] = work[:width]
+    return -1
+
+
+# --- of a state that the host holds -------------------------------------------------------------
+
+
+_eliminate = kernel(eliminate)
+
+
+def _solved(matrix: Array, right: Array) -> Array:
+    """x of matrix x = right."""
+    x = right.copy()
+    _eliminate(matrix.ravel(), x, len(x))
+    return x
+
+
+def _at_rest(grid: PhaseSpace, m2: float) -> float:
+    """What 1/E of a massless node at rest is replaced by [GeV^-1]."""
+    return grid.rest_inverse_energy if m2 == 0 else 0.0
+
+
+def coupling_integrals(grid: PhaseSpace, model: Model, f: Array, mass_squared: Array) -> Array:
+    """Y_a = N_a Int d^3p/(2 pi)^3 f_a / E_a [GeV^2]."""
+    sums = [
+        inverse_energy_sums(row, grid.momentum_squared, m2, _at_rest(grid, m2))[0]
+        for row, m2 in zip(f, np.asarray(mass_squared, float), strict=True)
+    ]
+    return model.degeneracy * sums * (grid.cell_volume / (2 * np.pi) ** 3)
+
+
+def masses(grid: PhaseSpace, model: Model, f: Array, start: Array | None = None) -> Array:
+    """Self-consistent m_a^2 = m_a,0^2 + Sum_b K_ab Y_b(m_b^2) of a given f [GeV^2].
+
+    Newton's iteration to rounding. ``start`` is the m^2 of a similar state.
+    """
+    coupling, m2 = model.mass_coupling, model.constant_mass_squared.copy()
+    if not coupling.any():
+        return m2
+    groups = _equal_masses(model, f)
+    unit = grid.cell_volume / (2 * np.pi) ** 3
+    if start is not None and (np.asarray(start) >= 0).all():
+        m2 = np.array(start, dtype=float)
+    for _ in range(100):
+        y, slope = np.zeros(len(m2)), np.zeros(len(m2))
+        for a, total in groups:
+            first, third = inverse_energy_sums(
+                total, grid.momentum_squared, m2[a], _at_rest(grid, m2[a])
+            )
+            y[a], slope[a] = unit * first, -0.5 * unit * third
+        wanted = model.mass_squared(y)
+        step = _solved(np.eye(len(m2)) - coupling * slope, wanted - m2)
+        new = np.maximum(m2 + step, 0.1 * m2)  # m^2 stays positive on the way
+        moved = abs(new - m2).max()
+        m2 = new
+        if moved <= 1e-9 * m2.max():  # Newton: the error left is the square of this
+            return m2
+    raise RunError("the thermal masses of this state do not converge: check model.mass_coupling")
+
+
+def _equal_masses(model: Model, f: Array) -> list[tuple[int, Array]]:
+    """N f summed over species that always share one mass, under the index of the first."""
+    groups: dict[tuple, tuple[int, Array]] = {}
+    for a, row in enumerate(f):
+        if model.mass_coupling[a].any() and row.any():
+            key = (*model.mass_coupling[a], model.constant_mass_squared[a])
+            if key in groups:
+                groups[key][1][:] += model.degeneracy[a] * row
+            else:
+                groups[key] = (a, model.degeneracy[a] * row)
+    return list(groups.values())
+
+
+def total_energy(grid: PhaseSpace, model: Model, f: Array, mass_squared: Array) -> float:
+    """Kinetic energy - (1/4) Sum_a (m_a^2 - m_a,0^2) Y_a, the conserved one [GeV fm^-3]."""
+    y = coupling_integrals(grid, model, f, mass_squared)
+    return kinetic_energy(grid, model, f, mass_squared) + field_energy(model, mass_squared, y)
