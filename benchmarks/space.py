@@ -16,7 +16,7 @@ import numpy as np
 
 import relboltz as rb
 from relboltz.config import Settings
-from relboltz.initial.start import evaluate, starting_states
+from relboltz.initial import evaluate, starting_states
 from relboltz.simulation import Run
 
 FIGURES: dict = {}

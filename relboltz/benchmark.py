@@ -16,7 +16,7 @@ from .backends import choose, resolve
 from .config import Settings
 from .events.collisions import SETS, Draw, Sampling
 from .grid import PhaseSpace
-from .initial.start import evaluate, gaussian
+from .initial import evaluate, gaussian
 from .model import Model
 from .qcd import gluons, qcd
 from .records.moments import Shells

@@ -29,7 +29,7 @@ from pydantic import (
 
 from .errors import InputError
 from .grid import MAX_CELLS, PhaseSpace
-from .initial.start import SHAPES, FromFunction, Shape, load_function
+from .initial import SHAPES, FromFunction, Shape, load_function
 from .model import Model, suggest
 from .qcd import gluons, qcd, quarks
 

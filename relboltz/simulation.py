@@ -10,14 +10,14 @@ from typing import Any
 import tomli_w
 import xarray as xr
 
+from . import initial
 from .backends import resolve
 from .checks import accuracy as checks
 from .checks import box
 from .config import Config, Settings, no_marginals
 from .errors import InputError
 from .grid import PhaseSpace
-from .initial import start as initial
-from .initial.start import NodeValues, Shape, Start, evaluate, starting_states
+from .initial import NodeValues, Shape, Start, evaluate, starting_states
 from .model import Model
 from .progress import Report, bar
 from .records import output

@@ -9,6 +9,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
+from . import initial
 from .backends import choose
 from .checks import accuracy as checks
 from .config import Settings, short_axes
@@ -16,7 +17,6 @@ from .equilibrium import states as equilibrium
 from .errors import InputError
 from .events.collisions import Draw, Sampling
 from .grid import PhaseSpace
-from .initial import start as initial
 from .model import Model
 from .records import output
 from .records.observables import QUANTITIES, collision_rates

@@ -7,10 +7,10 @@ from copy import deepcopy
 import pytest
 from pydantic import ValidationError
 
+from relboltz import initial
 from relboltz.config import TEMPLATE, Collisions, Config, Grid, Output, Run, Time, load
 from relboltz.errors import InputError
 from relboltz.grid import PhaseSpace
-from relboltz.initial import start as initial
 
 SMALL = {
     "model": {"name": "gluons", "alpha_s": 0.3},

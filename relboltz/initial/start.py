@@ -9,53 +9,24 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..equilibrium.states import coupling_integrals
 from ..errors import InputError
 from ..grid import PhaseSpace
 from ..model import Model
-from .shapes import (
-    SHAPES,
-    FromFile,
-    FromFunction,
-    Gaussian,
-    Gradient,
-    NodeValues,
-    Random,
-    Shape,
-    Step,
-    Thermal,
-    file_grid,
-    load_function,
-    place,
-)
+from .files import FromFile
+from .functions import FromFunction, NodeValues
+from .shapes import Array, Gaussian, Gradient, Random, Shape, Step, Thermal, place
 
-__all__ = [
-    "SHAPES",
-    "FromFile",
-    "FromFunction",
-    "NodeValues",
-    "Shape",
-    "Start",
-    "evaluate",
-    "extent",
-    "file_grid",
-    "from_file",
-    "from_function",
-    "gaussian",
-    "gradient",
-    "load_function",
-    "random",
-    "starting_states",
-    "step",
-    "thermal",
-]
-
-Array = NDArray[np.float64]
-
-step, thermal, gaussian, random, gradient = Step, Thermal, Gaussian, Random, Gradient
-from_file, from_function = FromFile, FromFunction
-
+SHAPES: dict[str, type[Shape]] = {
+    "step": Step,
+    "thermal": Thermal,
+    "gaussian": Gaussian,
+    "random": Random,
+    "gradient": Gradient,
+    "file": FromFile,
+}
+"""Shapes by their name in a configuration; a function is named "file.py:function"."""
 MARGIN = 1e-10
 """Relative distance that the iterated mass of a boson keeps from its chemical potential."""
 
@@ -104,14 +75,12 @@ class _State:
             identity: Any = (shape, species.statistics, m2) if isotherm else index
             if identity not in known:
                 with _named(name):
-                    known[identity] = shape.values_at(self.grid, species, m2, self.site)
+                    known[identity] = shape.values(self.grid, species, m2, self.site)
             result[index] = known[identity]
         return result
 
     def y(self, mass_squared: Array) -> Array:
         """Y_b = N_b Int d^3p/(2 pi)^3 f_b / E_b [GeV^2]."""
-        from ..equilibrium.states import coupling_integrals
-
         return coupling_integrals(self.grid, self.model, self.f(mass_squared), mass_squared)
 
 
@@ -187,14 +156,6 @@ def _check_values(f: Array, state: _State) -> None:
                 )
 
 
-def _check_occupied(occupied: bool) -> None:
-    if not occupied:
-        raise InputError(
-            "the system is empty: f = 0 at every node for every species; raise a height, or check "
-            "that the state is not narrower than a cell (sampling = 'cell' sees it)"
-        )
-
-
 def evaluate(initial: Mapping[str, Shape], grid: PhaseSpace, model: Model) -> Array:
     """f of every species at every node, shape (species, size), checked.
 
@@ -215,7 +176,11 @@ def evaluate(initial: Mapping[str, Shape], grid: PhaseSpace, model: Model) -> Ar
             f[site] = _at_site(_State(shapes, grid, model, site))
     else:
         f = _at_site(_State(shapes, grid, model, 0))
-    _check_occupied(bool(f.any()))
+    if not f.any():
+        raise InputError(
+            "the system is empty: f = 0 at every node for every species; raise a height, or check "
+            "that the state is not narrower than a cell (sampling = 'cell' sees it)"
+        )
     if grid.sites > 1 and not local:
         return np.broadcast_to(f, (grid.sites, *f.shape))
     return f
@@ -240,7 +205,7 @@ def extent(initial: Mapping[str, Shape], model: Model) -> float:
     return max(widths)
 
 
-Start = Mapping[str, Any] | NDArray[np.float64]
+Start = Mapping[str, Any] | Array
 """f by species or group: shapes, tables, functions or node values; or one array (species, ...)."""
 
 
@@ -274,7 +239,7 @@ def _state(name: str, value: Any) -> Shape:
 
         return build_shape(name, value, Path())
     if callable(value):
-        return from_function(value)
+        return FromFunction(value)
     if isinstance(value, list | tuple | np.ndarray) or hasattr(value, "dims"):
         return NodeValues(np.asarray(value, dtype=float))
     raise InputError(
