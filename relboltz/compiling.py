@@ -34,6 +34,7 @@ UNCOMPILED = (
     "initial",
     "cli",
     "config",
+    "settings",
     "simulation",
     "run",
     "terms",

@@ -14,10 +14,9 @@ from numpy.typing import NDArray
 from .backends import choose
 from .checks import accuracy as checks
 from .checks import box
-from .config import Settings, short_axes
 from .equilibrium import states as equilibrium
 from .errors import Halted, InputError, Interrupted, RunError
-from .events.collisions import Flows, Sampling
+from .events.collisions import Flows
 from .grid import PhaseSpace
 from .model import Model
 from .progress import Moment, Report
@@ -25,6 +24,7 @@ from .records import output
 from .records.moments import Shells
 from .records.observables import Observer
 from .records.space import SpaceObserver
+from .settings import Settings, short_axes
 from .stepping.flight import Leg, launch
 from .stepping.space import courant_limit, take_over
 from .stepping.stepper import StepControl, initial_state
@@ -51,9 +51,7 @@ class Run:
         self.model, self.grid, self.settings = model, grid, settings
         self.said: list[str] = []
         self.start = initial_state(grid, model, f)
-        self.backend = choose(
-            grid, model, Sampling(**settings.collisions.model_dump()), settings.run
-        )
+        self.backend = choose(grid, model, settings.collisions, settings.run)
         self._check_physics(f)
         time, kept = settings.time, settings.output
         self.stops = Stops(time.end, kept.every, kept.snapshots)

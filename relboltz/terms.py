@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 from . import initial
 from .backends import choose
 from .checks import accuracy as checks
-from .config import Settings, short_axes
 from .equilibrium import states as equilibrium
 from .errors import InputError
-from .events.collisions import Draw, Sampling
+from .events.collisions import Draw
 from .grid import PhaseSpace
 from .model import Model
 from .records import output
 from .records.observables import QUANTITIES, collision_rates
+from .settings import Settings, short_axes
 
 BATCHES = 8
 """Independent estimates from which the error is taken."""
@@ -63,7 +63,7 @@ def collision_term(
     m2 = equilibrium.masses(grid, model, values) if mass_squared is None else mass_squared
     m2 = np.asarray(m2, dtype=float)
     screening2 = model.screening_squared(equilibrium.coupling_integrals(grid, model, values, m2))
-    backend = choose(grid, model, Sampling(**settings.collisions.model_dump()), settings.run)
+    backend = choose(grid, model, settings.collisions, settings.run)
     negative = checks.check_model(backend.elements, grid, m2, screening2)
     checks.weigh_negative(grid, model, negative, values, (m2, screening2), [])
     found = [backend.estimate(values, Draw(batch, m2, screening2)) for batch in range(batches)]

@@ -223,8 +223,8 @@ FINE = {"rounding": rounding}
 def fault(name: str) -> dict:
     """What is said of a matrix element that is legal where it is checked, but not everywhere."""
     from relboltz.backends import choose
-    from relboltz.config import Settings
-    from relboltz.events.collisions import Draw, Sampling
+    from relboltz.events.collisions import Draw
+    from relboltz.settings import Sampling, Settings
 
     model = rb.Model(
         [rb.Species("a", 1, 1)],
@@ -249,7 +249,8 @@ def neighbours(name: str) -> dict:
     from relboltz.backends.cpu.backend import CpuSpace
     from relboltz.backends.cpu.collider import CpuBackend
     from relboltz.backends.cuda import backend as cuda_space
-    from relboltz.events.collisions import SETS, Draw, Sampling
+    from relboltz.events.collisions import SETS, Draw
+    from relboltz.settings import Sampling
     from relboltz.stepping.stepper import Stepper
 
     model, bits, length = rb.gluons(0.3, masses={"g": 0.7}), 44, 0.1

@@ -20,8 +20,9 @@ import numpy as np
 
 import relboltz as rb
 from relboltz.backends.cuda import driver as cuda_engine
-from relboltz.events.collisions import Draw, Sampling
+from relboltz.events.collisions import Draw
 from relboltz.records.moments import Shells
+from relboltz.settings import Sampling
 from relboltz.stepping.stepper import StepControl, initial_state
 
 

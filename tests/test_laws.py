@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 
 import relboltz as rb
-from relboltz.backends.cpu.collider import CpuBackend, Sampling
+from relboltz.backends.cpu.collider import CpuBackend
 from relboltz.equilibrium import states as equilibrium
 from relboltz.records.moments import Shells, measure
 from relboltz.records.observables import charges, entropy
+from relboltz.settings import Sampling
 from relboltz.stepping.stepper import Stepper, initial_state
 
 QCD = rb.qcd(0.3)

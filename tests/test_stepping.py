@@ -7,7 +7,8 @@ import pytest
 
 import relboltz as rb
 from relboltz.backends.cpu import collider as cpu
-from relboltz.backends.cpu.collider import CpuBackend, Draw, Flows, Sampling
+from relboltz.backends.cpu.collider import CpuBackend, Draw, Flows
+from relboltz.settings import Sampling
 from relboltz.stepping.control import CHANGE, FIRST_STEP, GROWTH, largest_change, mean_ahead
 from relboltz.stepping.stepper import (
     StepControl,

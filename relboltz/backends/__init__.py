@@ -6,9 +6,9 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 from ..errors import BackendNotice, InputError, depth_of_user
-from ..events.collisions import Sampling
 from ..grid import PhaseSpace
 from ..model import Model
+from ..settings import Sampling
 
 if TYPE_CHECKING:
     from .cpu.collider import CpuBackend

@@ -179,14 +179,11 @@ class _MeanOverPlaces(Shape):
     cells: tuple[int, ...]
     space: PhaseSpace
 
-    def values(
-        self, grid: PhaseSpace, species: Species, mass_squared: float, site: int = 0
-    ) -> NDArray:
+    def values(self, grid: PhaseSpace, species: Species, m2: float, site: int = 0) -> NDArray:
         local = PhaseSpace(grid.momentum_cells, grid.momentum_max, self.cells, self.space.space_max)
         if not self.state.is_local(local):
-            return self.state.values(grid, species, mass_squared)
-        places = range(local.sites)
-        values = [self.state.values(local, species, mass_squared, i) for i in places]
+            return self.state.values(grid, species, m2)
+        values = [self.state.values(local, species, m2, site) for site in range(local.sites)]
         return np.mean(values, axis=0)
 
     def extent(self) -> float:

@@ -9,22 +9,7 @@ step, thermal, gaussian, random, gradient = Step, Thermal, Gaussian, Random, Gra
 from_file, from_function = FromFile, FromFunction
 
 __all__ = [
-    "SHAPES",
-    "FromFile",
-    "FromFunction",
-    "NodeValues",
-    "Shape",
-    "Start",
-    "evaluate",
-    "extent",
-    "file_grid",
-    "from_file",
-    "from_function",
-    "gaussian",
-    "gradient",
-    "load_function",
-    "random",
-    "starting_states",
-    "step",
-    "thermal",
-]
+    "SHAPES", "FromFile", "FromFunction", "NodeValues", "Shape", "Start", "evaluate", "extent",
+    "file_grid", "from_file", "from_function", "gaussian", "gradient", "load_function", "random",
+    "starting_states", "step", "thermal",
+]  # fmt: skip

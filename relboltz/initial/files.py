@@ -21,14 +21,11 @@ class FromFile(Shape):
 
     path: str | Path
 
-    def _checked(self) -> dict[str, Any]:
+    def _check(self) -> None:
         if not isinstance(self.path, str | Path) or not str(self.path):
             raise InputError(f"path = {self.path!r}: use the name of a NetCDF file")
-        return {}
 
-    def values(
-        self, grid: PhaseSpace, species: Species, mass_squared: float, site: int = 0
-    ) -> Array:
+    def values(self, grid: PhaseSpace, species: Species, m2: float, site: int = 0) -> Array:
         theirs, names, f = _last_snapshot(self.path)
         if not _same(theirs, grid):
             raise InputError(

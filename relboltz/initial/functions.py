@@ -39,20 +39,18 @@ class FromFunction(Shape):
     label: str = field(init=False, default="", compare=False)
     arguments: int = field(init=False, default=3, repr=False, compare=False)
 
-    def _checked(self) -> dict[str, Any]:
+    def _check(self) -> None:
         function, label = self.function, getattr(self.function, "__name__", repr(self.function))
         if isinstance(function, str):
             function, label = load_function(function, "shape"), function
         elif not callable(function):
             raise InputError(f"function = {function!r}: use a function or 'file.py:function'")
-        return {"function": function, "label": label, "arguments": _arguments(function, label)}
+        self._keep(function=function, label=label, arguments=_arguments(function, label))
 
     def is_local(self, grid: PhaseSpace) -> bool:
         return self.arguments == 6
 
-    def values(
-        self, grid: PhaseSpace, species: Species, mass_squared: float, site: int = 0
-    ) -> Array:
+    def values(self, grid: PhaseSpace, species: Species, m2: float, site: int = 0) -> Array:
         if self.arguments == 3:
             return self._in_momentum(grid, ())
         centre = grid.positions[:, site]
@@ -109,9 +107,7 @@ class NodeValues(Shape):
     def is_local(self, grid: PhaseSpace) -> bool:
         return grid.sites > 1 and self.array.size == grid.sites * grid.size
 
-    def values(
-        self, grid: PhaseSpace, species: Species, mass_squared: float, site: int = 0
-    ) -> Array:
+    def values(self, grid: PhaseSpace, species: Species, m2: float, site: int = 0) -> Array:
         homogeneous = ((grid.size,), grid.momentum_cells)
         in_space = ((grid.sites, grid.size), (*grid.space_cells, *grid.momentum_cells))
         if self.array.shape in in_space:

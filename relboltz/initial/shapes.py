@@ -33,20 +33,13 @@ THERMAL_POINTS = 4
 """Gauss-Legendre points per axis; an even number, so that p = 0 is never one of them."""
 
 
-def _number(key: str, value: Any, legal: Callable[[float], bool], remedy: str) -> float:
+def _finite(key: str, value: Any, legal: Callable[[float], bool], remedy: str) -> float:
     """A finite number that passes the test, or an error that begins with the key."""
     plain = isinstance(value, int | float | np.integer | np.floating)
     plain = plain and not isinstance(value, bool)
     if not plain or not math.isfinite(value) or not legal(value):
         raise InputError(f"{key} = {value!r}: {remedy}")
     return float(value)
-
-
-def _three(key: str, value: Any, legal: Callable[[float], bool], remedy: str) -> tuple:
-    values = tuple(value) if isinstance(value, list | tuple | np.ndarray) else (value,) * 3
-    if len(values) != 3:
-        raise InputError(f"{key} = {value!r}: {remedy}")
-    return tuple(_number(key, v, legal, remedy) for v in values)
 
 
 def place(p: Array) -> str:
@@ -60,14 +53,6 @@ def describe(grid: PhaseSpace) -> str:
     if grid.sites > 1:
         cells = " x ".join(str(n) for n in grid.space_cells) + " space cells with " + cells
     return f"{cells} cells to ({', '.join(f'{w:g}' for w in grid.momentum_max)}) GeV"
-
-
-def _fills_any_box(shape: str) -> InputError:
-    """Why a shape has no extent."""
-    return InputError(
-        f"shape = {shape!r}: fills any box, so grid.momentum_max = 'auto' cannot choose one; "
-        "set grid.momentum_max in GeV"
-    )
 
 
 # --- averages -----------------------------------------------------------------------------------
@@ -149,17 +134,29 @@ class Shape:
             raise InputError(
                 f"sampling = {self.sampling!r}: use 'cell' (average over the cell) or 'node'"
             )
-        for key, value in self._checked().items():
+        self._check()
+
+    def _check(self) -> None:
+        """Checks the fields, and brings them into the form in which they are kept."""
+
+    def _keep(self, **fields: Any) -> None:
+        for key, value in fields.items():
             object.__setattr__(self, key, value)
 
-    def _checked(self) -> dict[str, Any]:
-        """Fields that are kept in another form than given, all of them checked."""
-        return {}
+    def _number(self, key: str, legal: Callable[[float], bool], remedy: str) -> None:
+        """Keeps a field as a finite number that passes the test."""
+        self._keep(**{key: _finite(key, getattr(self, key), legal, remedy)})
 
-    def values(
-        self, grid: PhaseSpace, species: Species, mass_squared: float, site: int = 0
-    ) -> Array:
-        """f at all nodes of a space cell, shape (size,); the mass is in GeV^2."""
+    def _three(self, key: str, legal: Callable[[float], bool], remedy: str) -> None:
+        """Keeps a field as three such numbers."""
+        given = getattr(self, key)
+        values = tuple(given) if isinstance(given, list | tuple | np.ndarray) else (given,) * 3
+        if len(values) != 3:
+            raise InputError(f"{key} = {given!r}: {remedy}")
+        self._keep(**{key: tuple(_finite(key, v, legal, remedy) for v in values)})
+
+    def values(self, grid: PhaseSpace, species: Species, m2: float, site: int = 0) -> Array:
+        """f at all nodes of a space cell, shape (size,); m2 is the squared mass [GeV^2]."""
         raise NotImplementedError
 
     def is_local(self, grid: PhaseSpace) -> bool:
@@ -168,7 +165,10 @@ class Shape:
 
     def extent(self) -> float:
         """A half width [GeV] that contains most of the state."""
-        raise NotImplementedError
+        raise InputError(
+            f"shape = {type(self).__name__.lower()!r}: fills any box, so grid.momentum_max = "
+            "'auto' cannot choose one; set grid.momentum_max in GeV"
+        )
 
     def _sampled(
         self,
@@ -190,14 +190,11 @@ class Step(Shape):
     height: float
     edge: float
 
-    def _checked(self) -> dict[str, Any]:
-        height = _number("height", self.height, lambda v: v >= 0, "a step has a height f >= 0")
-        edge = _number("edge", self.edge, lambda v: v > 0, "a step has an edge above 0 GeV")
-        return {"height": height, "edge": edge}
+    def _check(self) -> None:
+        self._number("height", lambda v: v >= 0, "a step has a height f >= 0")
+        self._number("edge", lambda v: v > 0, "a step has an edge above 0 GeV")
 
-    def values(
-        self, grid: PhaseSpace, species: Species, mass_squared: float, site: int = 0
-    ) -> Array:
+    def values(self, grid: PhaseSpace, species: Species, m2: float, site: int = 0) -> Array:
         centres, classes = _mirror_classes(grid)
         if self.sampling == "node":
             fraction = ((centres**2).sum(axis=0) <= self.edge**2).astype(float)
@@ -224,22 +221,15 @@ class Thermal(Shape):
     chemical_potential: float = 0.0
     velocity: tuple[float, float, float] = (0.0, 0.0, 0.0)
 
-    def _checked(self) -> dict[str, Any]:
-        temperature = _number(
-            "temperature", self.temperature, lambda v: v > 0, "a temperature is above 0 GeV"
-        )
-        potential = _number(
-            "chemical_potential", self.chemical_potential, math.isfinite, "use a number of GeV"
-        )
+    def _check(self) -> None:
+        self._number("temperature", lambda v: v > 0, "a temperature is above 0 GeV")
+        self._number("chemical_potential", math.isfinite, "use a number of GeV")
         remedy = "use three numbers, with a length below 1 (the speed of light)"
         if not isinstance(self.velocity, list | tuple | np.ndarray):
             raise InputError(f"velocity = {self.velocity!r}: {remedy}")
-        velocity = _three("velocity", self.velocity, math.isfinite, remedy)
-        if math.hypot(*velocity) >= 1:
-            raise InputError(f"velocity = {list(velocity)}: {remedy}")
-        return {
-            "temperature": temperature, "chemical_potential": potential, "velocity": velocity,
-        }  # fmt: skip
+        self._three("velocity", math.isfinite, remedy)
+        if math.hypot(*self.velocity) >= 1:
+            raise InputError(f"velocity = {list(self.velocity)}: {remedy}")
 
     def floor(self, species: Species) -> float:
         """The m^2 [GeV^2] that a boson must exceed at this chemical potential."""
@@ -247,10 +237,8 @@ class Thermal(Shape):
             return 0.0
         return self.chemical_potential**2
 
-    def values(
-        self, grid: PhaseSpace, species: Species, mass_squared: float, site: int = 0
-    ) -> Array:
-        mass = math.sqrt(mass_squared)
+    def values(self, grid: PhaseSpace, species: Species, m2: float, site: int = 0) -> Array:
+        mass = math.sqrt(m2)
         if species.statistics == 1 and self.chemical_potential > mass:
             raise InputError(
                 f"chemical_potential = {self.chemical_potential:g}: must stay below the mass "
@@ -260,7 +248,7 @@ class Thermal(Shape):
         def f(px: Array, py: Array, pz: Array) -> Array:
             vx, vy, vz = self.velocity
             gamma = 1 / math.sqrt(1 - vx**2 - vy**2 - vz**2)
-            energy = np.sqrt(px**2 + py**2 + pz**2 + mass_squared)
+            energy = np.sqrt(px**2 + py**2 + pz**2 + m2)
             x = gamma * (energy - (vx * px + vy * py + vz * pz)) - self.chemical_potential
             if species.statistics == 1 and (x <= 0).any():
                 self._diverges(species, np.array([px, py, pz])[:, x.argmin()])
@@ -290,24 +278,19 @@ class Gaussian(Shape):
     height: float
     widths: float | Sequence[float]
 
-    def _checked(self) -> dict[str, Any]:
-        height = _number("height", self.height, lambda v: v >= 0, "a gaussian has a height f >= 0")
-        remedy = "use one width or three, above 0 GeV"
-        widths = _three("widths", self.widths, lambda v: v > 0, remedy)
-        return {"height": height, "widths": widths}
+    def _check(self) -> None:
+        self._number("height", lambda v: v >= 0, "a gaussian has a height f >= 0")
+        self._three("widths", lambda v: v > 0, "use one width or three, above 0 GeV")
 
-    def values(
-        self, grid: PhaseSpace, species: Species, mass_squared: float, site: int = 0
-    ) -> Array:
+    def values(self, grid: PhaseSpace, species: Species, m2: float, site: int = 0) -> Array:
         factors = []
         for i, width in enumerate(np.broadcast_to(self.widths, 3)):
             p, h = grid.axis(i), grid.spacing[i]
             if self.sampling == "node":
-                factors.append(np.exp(-0.5 * (p / width) ** 2))
+                factor = np.exp(-0.5 * (p / width) ** 2)
             else:
-                factors.append(
-                    np.array([_gauss_average(q - 0.5 * h, q + 0.5 * h, width) for q in p])
-                )
+                factor = np.array([_gauss_average(q - 0.5 * h, q + 0.5 * h, width) for q in p])
+            factors.append(factor)
         return self.height * np.einsum("i,j,k->ijk", *factors).ravel()
 
     def extent(self) -> float:
@@ -322,27 +305,20 @@ class Random(Shape):
     high: float
     seed: int = 1
 
-    def _checked(self) -> dict[str, Any]:
-        low = _number("low", self.low, lambda v: v >= 0, "use a number f >= 0")
-        remedy = f"use a number above low = {low:g}"
-        high = _number("high", self.high, lambda v: v > low, remedy)
+    def _check(self) -> None:
+        self._number("low", lambda v: v >= 0, "use a number f >= 0")
+        self._number("high", lambda v: v > self.low, f"use a number above low = {self.low:g}")
         if isinstance(self.seed, bool) or not isinstance(self.seed, int) or self.seed < 0:
             raise InputError(f"seed = {self.seed!r}: use a whole number, 0 or more")
-        return {"low": low, "high": high}
 
     def is_local(self, grid: PhaseSpace) -> bool:
         return grid.sites > 1
 
-    def values(
-        self, grid: PhaseSpace, species: Species, mass_squared: float, site: int = 0
-    ) -> Array:
+    def values(self, grid: PhaseSpace, species: Species, m2: float, site: int = 0) -> Array:
         place = [site] if grid.sites > 1 else []
         identity = np.random.SeedSequence([self.seed, zlib.crc32(species.name.encode()), *place])
         uniform = np.random.Generator(np.random.Philox(identity)).random(grid.size)
         return self.low + (self.high - self.low) * uniform
-
-    def extent(self) -> float:
-        raise _fills_any_box("random")
 
 
 @dataclass(frozen=True)
@@ -356,21 +332,16 @@ class Gradient(Shape):
     minimum: float
     maximum: float
 
-    def _checked(self) -> dict[str, Any]:
-        low = _number("minimum", self.minimum, lambda v: v >= 0, "use a number f >= 0")
+    def _check(self) -> None:
+        self._number("minimum", lambda v: v >= 0, "use a number f >= 0")
+        low = self.minimum
         remedy = f"use a number from minimum = {low:g} to 3 minimum, or f becomes negative"
-        high = _number("maximum", self.maximum, lambda v: low <= v <= 3 * low, remedy)
-        return {"minimum": low, "maximum": high}
+        self._number("maximum", lambda v: low <= v <= 3 * low, remedy)
 
     def is_local(self, grid: PhaseSpace) -> bool:
         return True
 
-    def values(
-        self, grid: PhaseSpace, species: Species, mass_squared: float, site: int = 0
-    ) -> Array:
+    def values(self, grid: PhaseSpace, species: Species, m2: float, site: int = 0) -> Array:
         rise = self.maximum - self.minimum
         along = 0.5 * rise * (1 + grid.positions[0, site] / grid.space_max[0])
         return along - 0.5 * rise * (1 + grid.momenta[0] / grid.momentum_max[0]) + 2 * self.minimum
-
-    def extent(self) -> float:
-        raise _fills_any_box("gradient")

@@ -19,10 +19,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import RunError
-from ..events.collisions import Flows, Sampling
+from ..events.collisions import Flows
 from ..grid import PhaseSpace
 from ..model import Model
 from ..records.moments import Shells, SiteMoments
+from ..settings import Sampling
 from ..transport import plane as transport
 from .control import STILL
 from .flight import Leg, check_finite

@@ -7,11 +7,12 @@ from numpy.typing import NDArray
 
 from ...equilibrium.fits import FIT_SUMS, fit_sums
 from ...errors import RunError
-from ...events.collisions import Draw, Sampling
+from ...events.collisions import Draw
 from ...grid import PhaseSpace
 from ...masses import MassModel, site_masses
 from ...model import Model
 from ...records.moments import Shells, SiteMoments, halves_of, measure_sites
+from ...settings import Sampling
 from ...stepping.space import Collided, Passage, Pencils
 from ...stepping.stepper import Stepper, StepReport, capacities
 from .collider import CpuBackend

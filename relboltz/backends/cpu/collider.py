@@ -22,13 +22,13 @@ from ...events.collisions import (
     Draw,
     Estimate,
     Flows,
-    Sampling,
     channels,
     finest_scale,
     illegal,
 )
 from ...grid import PhaseSpace
 from ...model import Model
+from ...settings import Sampling
 from ..elements import Elements
 from . import events as k
 from .threads import Threads

@@ -9,10 +9,11 @@ from numpy.typing import NDArray
 
 from ...equilibrium.fits import FIT_SUMS
 from ...errors import Halted, InputError, RunError
-from ...events.collisions import SETS, Draw, Flows, Sampling
+from ...events.collisions import SETS, Draw, Flows
 from ...grid import PhaseSpace
 from ...model import Model
 from ...records.moments import SUMS, Shells, SiteMoments
+from ...settings import Sampling
 from ...stepping.space import Collided, Passage, Pencils
 from ...stepping.stepper import capacities
 from ..cpu.collider import check_size

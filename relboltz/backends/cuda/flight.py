@@ -11,10 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import Halted, RunError
-from ...events.collisions import Draw, Estimate, Flows, Sampling
+from ...events.collisions import Draw, Estimate, Flows
 from ...grid import PhaseSpace
 from ...model import Model
 from ...records.moments import Moments, Shells
+from ...settings import Sampling
 from ...stepping.flight import Leg
 from ...stepping.stepper import State, StepControl, capacities
 from ...stepping.watch import Watch

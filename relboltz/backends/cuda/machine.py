@@ -15,7 +15,6 @@ from ...events.collisions import (
     Draw,
     Estimate,
     Flows,
-    Sampling,
     channels,
     finest_scale,
     illegal,
@@ -23,6 +22,7 @@ from ...events.collisions import (
 from ...grid import PhaseSpace
 from ...masses import MassModel
 from ...model import Model
+from ...settings import Sampling
 from ...stepping.stepper import MOST_BITS
 from ..cpu.collider import CpuBackend
 from ..elements import Elements
