@@ -10,24 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import tomli_w
-from pydantic import ConfigDict, Field, PrivateAttr, ValidationError
+from pydantic import ConfigDict, Field, PrivateAttr
 
 from .errors import InputError
 from .grid import PhaseSpace
 from .initial import SHAPES, FromFunction, Shape, load_function
 from .model import Model, suggest
 from .qcd import gluons, qcd, quarks
-from .settings import (
-    Grid,
-    Settings,
-    Table,
-    key,
-    messages,
-    no_marginals,
-    refuse,
-    short_axes,
-    unknown,
-)
+from .settings import Grid, Settings, Table, key, no_marginals, refuse, short_axes
 
 MODELS: dict[str, Callable[..., Model]] = {"qcd": qcd, "gluons": gluons, "quarks": quarks}
 TEMPLATE = (Path(__file__).parent / "template.toml").read_text()
@@ -63,19 +53,11 @@ class Config(Settings):
     @classmethod
     def from_dict(cls, data: Mapping[str, Any], folder: str | Path = Path()) -> Config:
         """Validates nested dictionaries as read from TOML; files are relative to the folder."""
-        problems: list[str] = []
-        config, built = None, _Built(Path(folder))
-        try:
-            config = cls.model_validate(data)
-        except ValidationError as error:
-            problems += messages(cls, error, data)
-        problems += _build_shapes(built, data.get("initial"))
+        built = _Built(Path(folder))
+        problems = _build_shapes(built, data.get("initial"))
         problems += _build_model(built, data.get("model"), data.get("initial"))
-        if config is not None:
-            config._built = built
-            problems += config.problems()
-        refuse(problems)
-        assert config is not None  # else there are messages
+        config = cls.checked(data, problems)
+        config._built = built
         return config
 
     def _in_space(self) -> bool:
@@ -102,12 +84,6 @@ class Config(Settings):
                 "space cell; set grid.space_cells, or leave it out"
             )
         yield from no_marginals(self.output.marginals)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Everything, defaults included, as nested dictionaries of TOML values."""
-        data = super().to_dict()
-        order = ("title", "model", "grid", "initial", *Settings.model_fields)
-        return {name: data[name] for name in order}
 
     def to_toml(self) -> str:
         """Everything, defaults included, as TOML text that loads again."""
@@ -143,7 +119,7 @@ def _check_keys(
     table: str, given: Iterable[str], known: Sequence[str], needed: Mapping[str, str]
 ) -> None:
     """Unknown keys of a table, and missing ones with what to do about each."""
-    problems = [unknown(Config, table, name, known) for name in given if name not in known]
+    problems = [Config.unknown(table, name, known) for name in given if name not in known]
     missing = [f"{name}: {needed[name]}" for name in needed if name not in given]
     refuse(problems + [f"missing key {table}.{text}" for text in missing])
 

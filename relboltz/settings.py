@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, cast
 
 import numpy as np
 from pydantic import (
@@ -31,21 +31,23 @@ if TYPE_CHECKING:
     from .events.collisions import Channel
 
 MOST_RECORDS = 100_000
+REQUIRED = {
+    "model": 'add a table [model] with name = "qcd" and alpha_s = 0.3',
+    "model.name": 'add name = "qcd" to [model]',
+    "initial": 'add a table such as [initial.g] with shape = "step", height = 0.5, edge = 1.5',
+    "time": "add a table [time] with end = 5.0 (fm)",
+    "time.end": "add end = 5.0 (fm) to [time]",
+}
+"""What to do about keys that are missing."""
 
 
 # --- the tables ---------------------------------------------------------------------------------
 
 
 def _per_axis(value: Any) -> Any:
-    """A list as a tuple, one number for all axes as three."""
-    if isinstance(value, list):
-        return tuple(value)
-    plain = isinstance(value, int | float) and not isinstance(value, bool)
-    return (value,) * 3 if plain else value
-
-
-def _tuple(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value
+    """One number for all axes as three."""
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    return (value,) * 3 if number else value
 
 
 DIRECTIONS = ("x", "y", "z", "px", "py", "pz")
@@ -63,16 +65,18 @@ def _in_order(value: Any) -> Any:
     return tuple(dict.fromkeys(result))
 
 
+LIST = Field(strict=False)
+"""A tuple that may be written as a list; nothing else is converted."""
 Cells = Annotated[
-    tuple[int, int, int], BeforeValidator(_per_axis), AfterValidator(numbers_of_cells)
+    tuple[int, int, int], LIST, BeforeValidator(_per_axis), AfterValidator(numbers_of_cells)
 ]
 Widths = Annotated[
-    tuple[float, float, float], BeforeValidator(_per_axis), AfterValidator(half_widths)
+    tuple[float, float, float], LIST, BeforeValidator(_per_axis), AfterValidator(half_widths)
 ]
-Boundaries = Annotated[tuple[grid.Boundary, grid.Boundary, grid.Boundary], BeforeValidator(_tuple)]
+Boundaries = Annotated[tuple[grid.Boundary, grid.Boundary, grid.Boundary], LIST]
 Marginal = Annotated[str, Field(pattern=r"^(x|y|z|px|py|pz)( (x|y|z|px|py|pz))*$")]
 Marginals = Annotated[tuple[Marginal, ...], BeforeValidator(_in_order)]
-Times = Annotated[tuple[Annotated[float, Field(ge=0)], ...], BeforeValidator(_tuple)]
+Times = Annotated[tuple[Annotated[float, Field(ge=0)], ...], LIST]
 
 
 def key(default: Any = ..., advice: str = "", **limits: Any) -> Any:
@@ -84,14 +88,6 @@ class Table(BaseModel):
     """What all tables share: frozen, no conversions, no unknown keys."""
 
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid", allow_inf_nan=False)
-
-    @classmethod
-    def keys_of(cls, name: str) -> Mapping[str, Any]:
-        """The fields of one of its tables, or its own for ''."""
-        if not name:
-            return cls.model_fields
-        kind = cls.model_fields[name].annotation
-        return kind.model_fields if isinstance(kind, type) and issubclass(kind, Table) else {}
 
 
 class Grid(Table):
@@ -114,9 +110,15 @@ class Grid(Table):
 
     def phase_space(self, cells: Any, widths: Any) -> PhaseSpace:
         """The grid with these momentum cells and half widths [GeV]."""
-        return PhaseSpace(
-            cells, widths, self.space_cells, self.space_max, self.boundary, self.momentum_boundary
-        )
+        chosen = {"momentum_cells": cells, "momentum_max": widths}
+        return PhaseSpace(**(self.model_dump() | chosen))
+
+    @classmethod
+    def describe(cls, grid: PhaseSpace) -> dict[str, Any]:
+        """A grid as the keys of [grid]; without those of space where it has one cell."""
+        momentum = ("momentum_cells", "momentum_max")
+        names = momentum if grid.sites == 1 else cls.model_fields
+        return plain({name: getattr(grid, name) for name in names})
 
 
 class Sampling(Table):
@@ -201,12 +203,12 @@ class Settings(Table):
 
     def to_dict(self) -> dict[str, Any]:
         """Everything, defaults included, as nested dictionaries of TOML values."""
-        return _plain(self.model_dump())
+        return plain(self.model_dump())
 
     @classmethod
     def from_options(cls, **options: Any) -> Settings:
         """Settings from keyword arguments: the keys of [collisions], [time], [run], [output]."""
-        tables = {name: cls.keys_of(name) for name in cls.model_fields}
+        tables = {name: cls._keys_of(name) for name in cls.model_fields}
         data: dict[str, dict[str, Any]] = {name: {} for name in tables}
         for option, value in options.items():
             table = next((name for name, keys in tables.items() if option in keys), None)
@@ -218,14 +220,24 @@ class Settings(Table):
             if table is None:
                 known = [key for keys in tables.values() for key in keys]
                 raise InputError(f"unknown option {option}: {suggest(option, known)}")
-            plain = value.tolist() if isinstance(value, np.generic | np.ndarray) else value
-            data[table][option] = plain
+            of_numpy = isinstance(value, np.generic | np.ndarray)
+            data[table][option] = value.tolist() if of_numpy else value
+        return cls.checked(data)
+
+    @classmethod
+    def checked(cls, data: Mapping[str, Any], others: Iterable[str] = ()) -> Self:
+        """The settings of nested dictionaries; all that is wrong, and others found, at once."""
+        problems: list[str] = []
+        settings = None
         try:
             settings = cls.model_validate(data)
         except ValidationError as error:
-            raise InputError("\n".join(messages(cls, error, data))) from None
-        refuse(settings.problems())
-        return settings
+            problems += cls._messages(error, data)
+        problems += others
+        if settings is not None:
+            problems += settings.problems()
+        refuse(problems)
+        return cast(Self, settings)
 
     def problems(self) -> Iterator[str]:
         """Keys that are legal alone but not together, or that need a later version."""
@@ -270,23 +282,54 @@ class Settings(Table):
                     f"use {instead}"
                 )
 
+    @classmethod
+    def _keys_of(cls, table: str) -> Mapping[str, Any]:
+        """The fields of a table, or the tables themselves for ''."""
+        if not table:
+            return cls.model_fields
+        kind = cls.model_fields[table].annotation
+        return kind.model_fields if isinstance(kind, type) and issubclass(kind, Table) else {}
 
-def _plain(value: Any) -> Any:
+    @classmethod
+    def unknown(cls, table: str, key: str, known: Sequence[str]) -> str:
+        """unknown key grid.momentum_cell: did you mean momentum_cells?"""
+        path = f"{table}.{key}" if table else key
+        near = difflib.get_close_matches(key, known, n=1)
+        if near:
+            return f"unknown key {path}: did you mean {near[0]}?"
+        for other in cls.model_fields:
+            if key in cls._keys_of(other):
+                return f"unknown key {path}: {key} belongs to [{other}]"
+        return f"unknown key {path}: known are {', '.join(known)}"
+
+    @classmethod
+    def _messages(cls, error: ValidationError, data: Any) -> list[str]:
+        """Each faulty key once, with its value and the remedy."""
+        found: dict[str, str] = {}
+        for item in error.errors(include_url=False):
+            place = [str(part) for part in item["loc"][:2]]
+            path = ".".join(place)
+            table, key = ("", "", *place)[-2:]
+            value: Any = data
+            for part in place:
+                value = value.get(part) if isinstance(value, Mapping) else None
+            field = cls._keys_of(table).get(key)
+            if item["type"] == "extra_forbidden":
+                text = cls.unknown(table, key, list(cls._keys_of(table)))
+            elif path in REQUIRED and (value is None or value == {}):
+                text = f"missing key {path}: {REQUIRED[path]}"
+            else:
+                advice = (field.description if field else None) or f"write it as a table [{path}]"
+                text = f"{path} = {value!r}: {advice}"
+            found.setdefault(path, text)
+        return list(found.values())
+
+
+def plain(value: Any) -> Any:
     """Tuples as lists, all the way down."""
     if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
-    return [_plain(item) for item in value] if isinstance(value, list | tuple) else value
-
-
-# --- messages -----------------------------------------------------------------------------------
-
-REQUIRED = {
-    "model": 'add a table [model] with name = "qcd" and alpha_s = 0.3',
-    "model.name": 'add name = "qcd" to [model]',
-    "initial": 'add a table such as [initial.g] with shape = "step", height = 0.5, edge = 1.5',
-    "time": "add a table [time] with end = 5.0 (fm)",
-    "time.end": "add end = 5.0 (fm) to [time]",
-}
+        return {str(key): plain(item) for key, item in value.items()}
+    return [plain(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def refuse(problems: Iterable[str]) -> None:
@@ -294,40 +337,6 @@ def refuse(problems: Iterable[str]) -> None:
     lines = dict.fromkeys(problems)
     if lines:
         raise InputError("\n".join(lines))
-
-
-def unknown(tables: type[Table], table: str, key: str, known: Sequence[str]) -> str:
-    """unknown key grid.momentum_cell: did you mean momentum_cells?"""
-    path = f"{table}.{key}" if table else key
-    near = difflib.get_close_matches(key, known, n=1)
-    if near:
-        return f"unknown key {path}: did you mean {near[0]}?"
-    for other in tables.model_fields:
-        if key in tables.keys_of(other):
-            return f"unknown key {path}: {key} belongs to [{other}]"
-    return f"unknown key {path}: known are {', '.join(known)}"
-
-
-def messages(tables: type[Table], error: ValidationError, data: Any) -> list[str]:
-    """Each faulty key once, with its value and the remedy."""
-    found: dict[str, str] = {}
-    for item in error.errors(include_url=False):
-        place = [str(part) for part in item["loc"][:2]]
-        path = ".".join(place)
-        table, key = place if len(place) == 2 else ("", *place) if place else ("", "")
-        value: Any = data
-        for part in place:
-            value = value.get(part) if isinstance(value, Mapping) else None
-        if item["type"] == "extra_forbidden":
-            text = unknown(tables, table, key, list(tables.keys_of(table)))
-        elif path in REQUIRED and (value is None or value == {}):
-            text = f"missing key {path}: {REQUIRED[path]}"
-        else:
-            field = tables.keys_of(table).get(key)
-            advice = (field.description if field else None) or f"write it as a table [{path}]"
-            text = f"{path} = {value!r}: {advice}"
-        found.setdefault(path, text)
-    return list(found.values())
 
 
 def short_axes(cells: Sequence[int], projection: str) -> list[str]:

@@ -118,7 +118,7 @@ def prepare(
         "initial": {name: repr(state) for name, state in states.items()},
     }
     described: dict[str, Any] = known | settings.to_dict()  # a configuration has its own words
-    described["grid"] |= grid_dict(grid)  # what "auto" and defaults came to
+    described["grid"] |= Grid.describe(grid)  # what "auto" and defaults came to
     described["run"] |= {"backend": backend, "precision": precision}
     described["output"]["file"] = "" if file is None else str(file)
     title = described.get("title", "")
@@ -145,19 +145,3 @@ def _grid(request: Request, model: Model, states: Mapping[str, Shape]) -> PhaseS
         sources = [state.path for state in states.values() if isinstance(state, FromFile)]
         cells = file_grid(sources[0]).momentum_cells if sources else box.default_cells(model)
     return request.phase_space(cells, request.momentum_max)
-
-
-def grid_dict(grid: PhaseSpace) -> dict[str, Any]:
-    """A grid as the keys of [grid]."""
-    momentum = {
-        "momentum_cells": list(grid.momentum_cells),
-        "momentum_max": list(grid.momentum_max),
-    }
-    if grid.sites == 1:
-        return momentum
-    return momentum | {
-        "momentum_boundary": grid.momentum_boundary,
-        "space_cells": list(grid.space_cells),
-        "space_max": list(grid.space_max),
-        "boundary": list(grid.boundary),
-    }

@@ -19,7 +19,7 @@ from .grid import PhaseSpace
 from .model import Model
 from .records import output
 from .records.observables import QUANTITIES, collision_rates
-from .settings import Settings, short_axes
+from .settings import Settings, refuse, short_axes
 
 BATCHES = 8
 """Independent estimates from which the error is taken."""
@@ -56,9 +56,7 @@ def collision_term(
     if not isinstance(grid, PhaseSpace):
         raise InputError(f"grid = {grid!r}: collision_term needs a PhaseSpace(cells, momentum_max)")
     settings = Settings.from_options(end=1.0, **options)
-    problems = short_axes(grid.momentum_cells, settings.collisions.projection)
-    if problems:
-        raise InputError("\n".join(problems))
+    refuse(short_axes(grid.momentum_cells, settings.collisions.projection))
     values = initial.evaluate(initial.starting_states(f, model), grid, model)
     m2 = equilibrium.masses(grid, model, values) if mass_squared is None else mass_squared
     m2 = np.asarray(m2, dtype=float)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -57,13 +58,14 @@ def _assign(initial: Mapping[str, Shape], model: Model) -> dict[int, tuple[str, 
     return result
 
 
+@dataclass(frozen=True)
 class _State:
     """f of all species as a function of their masses; equal ones are computed once."""
 
-    def __init__(
-        self, shapes: Mapping[int, tuple[str, Shape]], grid: PhaseSpace, model: Model, site: int
-    ):
-        self.shapes, self.grid, self.model, self.site = shapes, grid, model, site
+    shapes: Mapping[int, tuple[str, Shape]]
+    grid: PhaseSpace
+    model: Model
+    site: int
 
     def f(self, mass_squared: Array) -> Array:
         """f (species, size) with these m^2 [GeV^2]."""
@@ -170,20 +172,17 @@ def evaluate(initial: Mapping[str, Shape], grid: PhaseSpace, model: Model) -> Ar
             f"initial.{local[0]}: depends on the place, and the grid has one space cell; give "
             "grid.space_cells, or a state that depends on momenta alone"
         )
-    if grid.sites > 1 and local:
-        f = np.empty((grid.sites, len(model.species), grid.size))
-        for site in range(grid.sites):
-            f[site] = _at_site(_State(shapes, grid, model, site))
-    else:
-        f = _at_site(_State(shapes, grid, model, 0))
+    f = np.empty((grid.sites if local else 1, len(model.species), grid.size))
+    for site in range(len(f)):
+        f[site] = _at_site(_State(shapes, grid, model, site))
     if not f.any():
         raise InputError(
             "the system is empty: f = 0 at every node for every species; raise a height, or check "
             "that the state is not narrower than a cell (sampling = 'cell' sees it)"
         )
-    if grid.sites > 1 and not local:
-        return np.broadcast_to(f, (grid.sites, *f.shape))
-    return f
+    if grid.sites == 1:
+        return f[0]
+    return f if local else np.broadcast_to(f, (grid.sites, *f.shape[1:]))
 
 
 def _at_site(state: _State) -> Array:
