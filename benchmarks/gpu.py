@@ -184,8 +184,7 @@ def agreement() -> None:
 def large() -> None:
     """Grids whose totals pass 64 bits: time per step and memory."""
     from relboltz.backends import choose
-    from relboltz.config import Settings
-    from relboltz.events.collisions import Sampling
+    from relboltz.settings import Sampling, Settings
 
     for name, model, cells in (
         ("gluons", rb.gluons(0.3), 96), ("mixture", rb.qcd(0.3), 64),

@@ -15,8 +15,8 @@ from pathlib import Path
 import numpy as np
 
 import relboltz as rb
-from relboltz.config import Settings
-from relboltz.initial.start import evaluate, starting_states
+from relboltz.initial import evaluate, starting_states
+from relboltz.settings import Settings
 from relboltz.simulation import Run
 
 FIGURES: dict = {}

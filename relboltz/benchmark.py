@@ -8,18 +8,18 @@ from __future__ import annotations
 import platform
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from .backends import choose, resolve
-from .config import Settings
-from .events.collisions import SETS, Draw, Sampling, channels
+from .events.collisions import SETS, Draw, channels
 from .grid import PhaseSpace
-from .initial.start import evaluate, gaussian
+from .initial import evaluate, gaussian
 from .model import Model
 from .qcd import gluons, qcd
 from .records.output import versions
+from .settings import Sampling, Settings
 from .stepping.parts import parts
 from .stepping.state import State
 from .stepping.step import Course, begin
@@ -31,7 +31,8 @@ SECONDS = {"cpu": 3.0, "cuda": 0.5}
 """How long each case is repeated."""
 VARIANCE_BATCHES = {"cpu": 4, "cuda": 16}
 
-Case = tuple[str, int, str]
+Pairs = Literal["importance", "uniform"]
+Case = tuple[str, int, Pairs]
 
 
 def measure(backend: str, threads: int, say: Callable[[str], None]) -> dict[str, Any]:
@@ -174,7 +175,7 @@ def _on_gpu(worker: Any, state: State) -> dict[str, float]:
     }
 
 
-def _variance(backend: str, pairs: str, threads: int) -> dict[str, float]:
+def _variance(backend: str, pairs: Pairs, threads: int) -> dict[str, float]:
     """Sum Var(C) / Sum f^2 [fm^-2] of one estimate of C[f] of the mixture, and its seconds."""
     model, grid, f = _setup(("qcd", 30 if backend == "cuda" else 20, pairs))
     samples = SAMPLES[backend]["qcd"]

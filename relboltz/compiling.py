@@ -35,6 +35,7 @@ UNCOMPILED = (
     "initial",
     "cli",
     "config",
+    "settings",
     "simulation",
     "run",
     "terms",

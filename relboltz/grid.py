@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,47 +15,50 @@ from .units import HBARC
 
 MAX_CELLS = 1024
 """Nodes per axis: an index must fit the ten bits it gets in a packed node."""
-BOUNDARIES = ("periodic", "reflecting", "open")
-MOMENTUM_BOUNDARIES = ("closed", "periodic")
+Boundary = Literal["periodic", "reflecting", "open"]
+BOUNDARY_ADVICE = "use 'periodic', 'reflecting' or 'open', or one of them for each axis"
+MomentumBoundary = Literal["closed", "periodic"]
+MOMENTUM_BOUNDARY_ADVICE = "use 'closed' or 'periodic'"
 
 
-def _triple(name: str, value: object, kind: type) -> tuple:
+def _triple(value: object, key: str, kind: type) -> tuple:
     """One number for all axes or three numbers, as a tuple of three."""
     if isinstance(value, str) and value == "auto":
         raise InputError(
-            f"{name} = 'auto': a configuration may say so; in Python give the half widths, or give "
-            "solve() a number of cells instead of a PhaseSpace"
+            f"grid.{key} = 'auto': a configuration may say so; in Python give the half widths, or "
+            "give solve() a number of cells instead of a PhaseSpace"
         )
     values: tuple[Any, ...] = (value,) * 3 if np.ndim(value) == 0 else tuple(value)  # type: ignore
     if len(values) != 3 or not all(isinstance(v, int | float | np.number) for v in values):
-        raise InputError(f"{name} = {value!r}: give one number or three, one for each axis")
+        raise InputError(f"grid.{key} = {value!r}: give one number or three, one for each axis")
     if kind is int and not all(float(v).is_integer() for v in values):
-        raise InputError(f"{name} = {value!r}: numbers of cells are whole numbers")
+        raise InputError(f"grid.{key} = {value!r}: numbers of cells are whole numbers")
     return tuple(kind(v) for v in values)
 
 
-def _cells(name: str, value: object) -> tuple[int, int, int]:
-    cells = _triple(name, value, int)
+def numbers_of_cells(value: object, key: str = "momentum_cells") -> tuple[int, int, int]:
+    """One number of cells for all axes or three, as a tuple of three."""
+    cells = _triple(value, key, int)
     if not all(1 <= n <= MAX_CELLS for n in cells):
-        raise InputError(f"{name} = {list(cells)}: each must lie between 1 and {MAX_CELLS}")
+        raise InputError(f"grid.{key} = {list(cells)}: each must lie between 1 and {MAX_CELLS}")
     return cells  # type: ignore[return-value]
 
 
-def _widths(name: str, value: object, unit: str) -> tuple[float, float, float]:
-    widths = _triple(name, value, float)
+def half_widths(
+    value: object, key: str = "momentum_max", unit: str = "GeV"
+) -> tuple[float, float, float]:
+    """One half width for all axes or three, as a tuple of three."""
+    widths = _triple(value, key, float)
     if not all(np.isfinite(w) and w > 0 for w in widths):
-        raise InputError(f"{name} = {list(widths)}: half widths in {unit} must be positive")
+        raise InputError(f"grid.{key} = {list(widths)}: half widths in {unit} must be positive")
     return widths  # type: ignore[return-value]
 
 
 def _boundaries(value: object) -> tuple[str, str, str]:
     """One boundary for all axes or three, as a tuple of three."""
     values = (value,) * 3 if isinstance(value, str) else tuple(value)  # type: ignore
-    if len(values) != 3 or not all(v in BOUNDARIES for v in values):
-        raise InputError(
-            f"grid.boundary = {value!r}: use 'periodic', 'reflecting' or 'open', or one of them "
-            "for each axis"
-        )
+    if len(values) != 3 or not all(v in get_args(Boundary) for v in values):
+        raise InputError(f"grid.boundary = {value!r}: {BOUNDARY_ADVICE}")
     return values
 
 
@@ -92,20 +95,20 @@ class PhaseSpace:
         self,
         momentum_cells: int | Sequence[int],
         momentum_max: float | Sequence[float],
-        space_cells: int | Sequence[int] = 1,
-        space_max: float | Sequence[float] = 3.0,
-        boundary: str | Sequence[str] = "periodic",
-        momentum_boundary: str = "closed",
+        space_cells: int | Sequence[int] = space_cells,
+        space_max: float | Sequence[float] = space_max,
+        boundary: str | Sequence[str] = boundary,
+        momentum_boundary: str = momentum_boundary,
     ):
-        if momentum_boundary not in MOMENTUM_BOUNDARIES:
+        if momentum_boundary not in get_args(MomentumBoundary):
             raise InputError(
-                f"grid.momentum_boundary = {momentum_boundary!r}: use 'closed' or 'periodic'"
+                f"grid.momentum_boundary = {momentum_boundary!r}: {MOMENTUM_BOUNDARY_ADVICE}"
             )
         values = {
-            "momentum_cells": _cells("grid.momentum_cells", momentum_cells),
-            "momentum_max": _widths("grid.momentum_max", momentum_max, "GeV"),
-            "space_cells": _cells("grid.space_cells", space_cells),
-            "space_max": _widths("grid.space_max", space_max, "fm"),
+            "momentum_cells": numbers_of_cells(momentum_cells),
+            "momentum_max": half_widths(momentum_max),
+            "space_cells": numbers_of_cells(space_cells, "space_cells"),
+            "space_max": half_widths(space_max, "space_max", "fm"),
             "boundary": _boundaries(boundary),
             "momentum_boundary": momentum_boundary,
         }

@@ -14,16 +14,16 @@ from numpy.typing import NDArray
 from .backends import choose
 from .checks import accuracy as checks
 from .checks import box
-from .config import Settings, short_axes
 from .equilibrium import states as equilibrium
 from .errors import Halted, InputError, Interrupted, RunError
-from .events.collisions import Flows, Sampling
+from .events.collisions import Flows
 from .grid import PhaseSpace
 from .model import Model
 from .progress import Moment, Report
 from .records import output
 from .records.observables import Observer
 from .records.quantities import quantities
+from .settings import Settings, refuse, short_axes
 from .stepping.parts import parts
 from .stepping.quanta import occupation
 from .stepping.step import Course, Leg, begin
@@ -47,15 +47,11 @@ class Run:
         title: str = "",
         configuration: str = "",
     ):
-        problems = short_axes(grid.momentum_cells, settings.collisions.projection)
-        if problems:
-            raise InputError("\n".join(problems))
+        refuse(short_axes(grid.momentum_cells, settings.collisions.projection))
         self.model, self.grid, self.settings = model, grid, settings
         self.said: list[str] = []
         f = f.reshape(-1, len(model.species), grid.size)
-        self.backend = choose(
-            grid, model, Sampling(**settings.collisions.model_dump()), settings.run
-        )
+        self.backend = choose(grid, model, settings.collisions, settings.run)
         wants, kept = settings.time, settings.output
         self.stops = Stops(wants.end, kept.every, kept.snapshots)
         self.course = Course(wants.step, wants.tolerance, self.stops.near, parts(grid))

@@ -1,4 +1,4 @@
-"""solve(): from a model, a grid and a start to a Dataset."""
+"""solve(): from a model, a grid and a start to a Dataset; the same from a configuration."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ import xarray as xr
 from .backends import resolve
 from .checks import accuracy as checks
 from .checks import box
-from .config import Config, Settings, no_marginals
+from .config import Config
 from .errors import InputError
 from .grid import PhaseSpace
-from .initial import start as initial
-from .initial.start import NodeValues, Shape, Start, evaluate, starting_states
+from .initial import FromFile, NodeValues, Shape, Start, evaluate, file_grid, starting_states
 from .model import Model
 from .progress import Report, bar
 from .records import output
 from .run import Run
+from .settings import Grid, Settings, no_marginals, refuse
 
 
 def solve(
@@ -61,75 +61,17 @@ def solve(
     InputError : before any long work starts
     RunError, Interrupted : what was computed is in their ``dataset``, and in ``file`` if given
     """
-    if isinstance(grid, PhaseSpace) and grid.sites > 1:
+    in_space = isinstance(grid, PhaseSpace) and grid.sites > 1
+    if in_space:
         options.setdefault("snapshots", [])  # full snapshots on request only
     settings = Settings.from_options(end=end, **options)
-    problems = [] if isinstance(grid, PhaseSpace) and grid.sites > 1 else no_marginals(settings)
-    if problems:
-        raise InputError("\n".join(problems))
-    resolve(settings.run.backend, settings.run.precision)
-    if file is not None:
-        output.check_writable(Path(file))
+    refuse([] if in_space else no_marginals(settings.output.marginals))
     states = starting_states(initial, model)
-    if grid is None:
-        raise InputError(
-            "grid = None: give a PhaseSpace, or a number of cells for an automatic box"
-        )
-    if not isinstance(grid, PhaseSpace):
-        if any(isinstance(state, NodeValues) for state in states.values()):
-            raise InputError("grid: an initial state given as an array needs a PhaseSpace")
-        grid = box.automatic_grid(grid, model, states)
-    checks.check_host_memory(grid, model)
-    f = evaluate(states, grid, model)
-    path = Path(file) if file is not None else None
-    run = Run(model, grid, f, settings, path, "", _description(model, grid, states, settings, path))
+    run = prepare(model, states, grid, settings, None if file is None else Path(file))
     if not isinstance(progress, bool):
         return run.go(progress)
     with bar() if progress else nullcontext() as report:
         return run.go(report)
-
-
-def _description(
-    model: Model,
-    grid: PhaseSpace,
-    states: Mapping[str, Shape],
-    settings: Settings,
-    file: Path | None,
-) -> str:
-    """What was given to solve(), as TOML."""
-    data = settings.settings_dict()
-    data["run"] |= run_dict(settings)
-    data["output"]["file"] = "" if file is None else str(file)
-    return tomli_w.dumps(
-        {
-            "model": model.describe(),
-            "grid": grid_dict(grid),
-            "initial": {name: repr(state) for name, state in states.items()},
-            **data,
-        }
-    )
-
-
-def grid_dict(grid: PhaseSpace) -> dict[str, Any]:
-    """A grid as the keys of [grid]."""
-    momentum = {
-        "momentum_cells": list(grid.momentum_cells),
-        "momentum_max": list(grid.momentum_max),
-    }
-    if grid.sites == 1:
-        return momentum
-    return momentum | {
-        "momentum_boundary": grid.momentum_boundary,
-        "space_cells": list(grid.space_cells),
-        "space_max": list(grid.space_max),
-        "boundary": list(grid.boundary),
-    }
-
-
-def run_dict(settings: Settings) -> dict[str, str]:
-    """Backend and precision as keys of [run]: what "auto" came to on this machine."""
-    backend, precision = resolve(settings.run.backend, settings.run.precision)
-    return {"backend": backend, "precision": precision}
 
 
 def run_config(
@@ -140,32 +82,66 @@ def run_config(
 ) -> xr.Dataset:
     """Run a configuration and write its output file; ``announce`` sees the run before it starts."""
     path = file if file is not None else Path(config.output.file)
-    resolve(config.run.backend, config.run.precision)
-    output.check_writable(path)
-    model, shapes = config.build_model(), config.build_initial()
-    files = {n: Path(s.path) for n, s in shapes.items() if isinstance(s, initial.FromFile)}
-    for name, source in files.items():
-        if source.resolve() == path.resolve():
+    states = config.build_initial()
+    for name, state in states.items():
+        if isinstance(state, FromFile) and Path(state.path).resolve() == path.resolve():
             raise InputError(
                 f"output.file = {str(path)!r} is what initial.{name} starts from; choose another"
             )
-    chosen = "momentum_cells" in config.grid.model_fields_set
-    cells: Any = config.grid.momentum_cells if chosen else None
-    if cells is None and config.grid.momentum_max != "auto":
-        sources = [initial.file_grid(source).momentum_cells for source in files.values()]
-        cells = sources[0] if sources else box.default_cells(model)
-    if config.grid.momentum_max == "auto":
-        widths = box.automatic_grid(cells, model, shapes, config.grid.phase_space(1, 1.0))
-        grid = config.grid.phase_space(widths.momentum_cells, widths.momentum_max)
-    else:
-        grid = config.grid.phase_space(cells, config.grid.momentum_max)
-    checks.check_host_memory(grid, model)
-    f = initial.evaluate(shapes, grid, model)
-    data = config.to_dict()
-    data["grid"] |= grid_dict(grid)  # what "auto" and defaults came to
-    data["run"] |= run_dict(config)
-    data["output"]["file"] = str(path)
-    run = Run(model, grid, f, config, path, config.title, tomli_w.dumps(data))
+    run = prepare(config.build_model(), states, config.grid, config, path)
     if announce is not None:
         announce(run)
     return run.go(progress)
+
+
+Request = PhaseSpace | Grid | int | Sequence[int]
+"""A grid; what is known of one; or numbers of cells."""
+
+
+def prepare(
+    model: Model,
+    states: Mapping[str, Shape],
+    request: Request,
+    settings: Settings,
+    file: Path | None,
+) -> Run:
+    """A run that can start: where it is computed and written to, its grid and its f."""
+    backend, precision = resolve(settings.run.backend, settings.run.precision)
+    if file is not None:
+        output.check_writable(file)
+    grid = _grid(request, model, states)
+    checks.check_host_memory(grid, model)
+    f = evaluate(states, grid, model)
+    known = {
+        "model": model.describe(),
+        "grid": {},
+        "initial": {name: repr(state) for name, state in states.items()},
+    }
+    described: dict[str, Any] = known | settings.to_dict()  # a configuration has its own words
+    described["grid"] |= Grid.describe(grid)  # what "auto" and defaults came to
+    described["run"] |= {"backend": backend, "precision": precision}
+    described["output"]["file"] = "" if file is None else str(file)
+    title = described.get("title", "")
+    return Run(model, grid, f, settings, file, title, tomli_w.dumps(described))
+
+
+def _grid(request: Request, model: Model, states: Mapping[str, Shape]) -> PhaseSpace:
+    """The grid that is asked for, with a box for the model and its start where that is "auto"."""
+    if isinstance(request, PhaseSpace):
+        return request
+    if request is None:
+        raise InputError(
+            "grid = None: give a PhaseSpace, or a number of cells for an automatic box"
+        )
+    if not isinstance(request, Grid):
+        if any(isinstance(state, NodeValues) for state in states.values()):
+            raise InputError("grid: an initial state given as an array needs a PhaseSpace")
+        return box.automatic_grid(request, model, states)
+    cells: Any = request.momentum_cells if "momentum_cells" in request.model_fields_set else None
+    if request.momentum_max == "auto":
+        found = box.automatic_grid(cells, model, states, request.phase_space(1, 1.0))
+        return request.phase_space(found.momentum_cells, found.momentum_max)
+    if cells is None:
+        sources = [state.path for state in states.values() if isinstance(state, FromFile)]
+        cells = file_grid(sources[0]).momentum_cells if sources else box.default_cells(model)
+    return request.phase_space(cells, request.momentum_max)

@@ -9,18 +9,18 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
+from . import initial
 from .backends import choose
 from .checks import accuracy as checks
-from .config import Settings, short_axes
 from .equilibrium import states as equilibrium
 from .errors import InputError
-from .events.collisions import Draw, Sampling
+from .events.collisions import Draw
 from .grid import PhaseSpace
-from .initial import start as initial
 from .model import Model
 from .records import output
 from .records.observables import collision_rates
 from .records.quantities import QUANTITIES
+from .settings import Settings, refuse, short_axes
 
 BATCHES = 8
 """Independent estimates from which the error is taken."""
@@ -57,14 +57,12 @@ def collision_term(
     if not isinstance(grid, PhaseSpace):
         raise InputError(f"grid = {grid!r}: collision_term needs a PhaseSpace(cells, momentum_max)")
     settings = Settings.from_options(end=1.0, **options)
-    problems = short_axes(grid.momentum_cells, settings.collisions.projection)
-    if problems:
-        raise InputError("\n".join(problems))
+    refuse(short_axes(grid.momentum_cells, settings.collisions.projection))
     values = initial.evaluate(initial.starting_states(f, model), grid, model)
     m2 = equilibrium.masses(grid, model, values) if mass_squared is None else mass_squared
     m2 = np.asarray(m2, dtype=float)
     screening2 = model.screening_squared(equilibrium.coupling_integrals(grid, model, values, m2))
-    backend = choose(grid, model, Sampling(**settings.collisions.model_dump()), settings.run)
+    backend = choose(grid, model, settings.collisions, settings.run)
     negative = checks.check_model(backend.elements, grid, m2, screening2)
     checks.weigh_negative(grid, model, negative, values, (m2, screening2), [])
     found = [backend.estimate(values, Draw(batch, m2, screening2)) for batch in range(batches)]

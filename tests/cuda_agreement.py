@@ -224,7 +224,8 @@ def fault(name: str) -> dict:
     """What is said of a matrix element that is legal where it is checked, but not everywhere."""
     from relboltz.backends import choose
     from relboltz.config import Settings
-    from relboltz.events.collisions import Draw, Sampling
+    from relboltz.events.collisions import Draw
+    from relboltz.settings import Sampling
 
     model = rb.Model(
         [rb.Species("a", 1, 1)],

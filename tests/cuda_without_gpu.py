@@ -20,7 +20,8 @@ import numpy as np
 
 import relboltz as rb
 from relboltz.backends.cuda import driver as cuda_engine
-from relboltz.events.collisions import Draw, Sampling
+from relboltz.events.collisions import Draw
+from relboltz.settings import Sampling
 from relboltz.stepping.parts import parts
 from relboltz.stepping.step import Course, begin
 

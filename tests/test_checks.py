@@ -14,7 +14,8 @@ from relboltz.backends.elements import Elements
 from relboltz.checks import accuracy as checks
 from relboltz.checks import box
 from relboltz.equilibrium import states as equilibrium
-from relboltz.events.collisions import Draw, Sampling
+from relboltz.events.collisions import Draw
+from relboltz.settings import Sampling
 from relboltz.stepping.watch import Seen
 
 GRID = rb.PhaseSpace(7, 2.0)

@@ -13,7 +13,6 @@ from relboltz.errors import InputError
 from relboltz.events.collisions import (
     LARGEST_ELEMENT,
     Draw,
-    Sampling,
     channels,
     element_flaw,
     flow,
@@ -24,6 +23,7 @@ from relboltz.events.collisions import (
 from relboltz.grid import PhaseSpace
 from relboltz.model import Model, Process, Species
 from relboltz.qcd import qcd
+from relboltz.settings import Sampling
 
 MODEL = qcd(0.3)
 BOTH = pytest.mark.parametrize("function", [flow, compiled.flow], ids=["python", "compiled"])

@@ -7,10 +7,11 @@ from copy import deepcopy
 import pytest
 from pydantic import ValidationError
 
-from relboltz.config import TEMPLATE, Collisions, Config, Grid, Output, Run, Time, load
+from relboltz import initial
+from relboltz.config import TEMPLATE, Config, load
 from relboltz.errors import InputError
 from relboltz.grid import PhaseSpace
-from relboltz.initial import start as initial
+from relboltz.settings import Grid, Output, Run, Sampling, Time
 
 SMALL = {
     "model": {"name": "gluons", "alpha_s": 0.3},
@@ -44,7 +45,7 @@ def lines(data):
 
 def test_the_rest_has_defaults():
     config = Config.from_dict(SMALL)
-    assert config.grid == Grid() and config.run == Run() and config.collisions == Collisions()
+    assert config.grid == Grid() and config.run == Run() and config.collisions == Sampling()
     assert config.time == Time(end=5.0)
     assert config.output == Output(every=0.1, snapshots=(0.0, 5.0))
     assert config.grid.momentum_cells == (31, 31, 31) and config.grid.momentum_max == "auto"

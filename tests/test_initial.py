@@ -7,10 +7,9 @@ import pytest
 import xarray as xr
 
 import relboltz as rb
-from relboltz import gluons, qcd
+from relboltz import gluons, initial, qcd
 from relboltz.errors import InputError
 from relboltz.grid import PhaseSpace
-from relboltz.initial import start as initial
 from relboltz.model import Model, Process, Species
 
 GLUON = Species("g", 16, +1)

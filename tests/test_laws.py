@@ -2,13 +2,14 @@
 
 import numpy as np
 import pytest
+from relboltz.stepping.stepper import Stepper, initial_state
 
 import relboltz as rb
-from relboltz.backends.cpu.collider import CpuBackend, Sampling
+from relboltz.backends.cpu.collider import CpuBackend
 from relboltz.equilibrium import states as equilibrium
 from relboltz.records.moments import Shells, measure
 from relboltz.records.observables import charges, entropy
-from relboltz.stepping.stepper import Stepper, initial_state
+from relboltz.settings import Sampling
 
 QCD = rb.qcd(0.3)
 

@@ -5,14 +5,15 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from relboltz.stepping.stepper import StepControl, Stepper, initial_state
 
 import relboltz as rb
 from relboltz.backends.cpu.backend import CpuSpace
 from relboltz.backends.cpu.collider import CpuBackend
 from relboltz.equilibrium import states as equilibrium
-from relboltz.events.collisions import Draw, Flows, Sampling
+from relboltz.events.collisions import Draw, Flows
+from relboltz.settings import Sampling
 from relboltz.stepping import space
-from relboltz.stepping.stepper import StepControl, Stepper, initial_state
 from relboltz.units import HBARC
 
 QUIET = dict(backend="cpu", progress=False)

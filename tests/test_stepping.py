@@ -4,11 +4,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-
-import relboltz as rb
-from relboltz.backends.cpu import collider as cpu
-from relboltz.backends.cpu.collider import CpuBackend, Draw, Flows, Sampling
-from relboltz.stepping.control import CHANGE, FIRST_STEP, GROWTH, largest_change, mean_ahead
 from relboltz.stepping.stepper import (
     StepControl,
     Stepper,
@@ -18,6 +13,12 @@ from relboltz.stepping.stepper import (
     mass_rate,
     noise_sums,
 )
+
+import relboltz as rb
+from relboltz.backends.cpu import collider as cpu
+from relboltz.backends.cpu.collider import CpuBackend, Draw, Flows
+from relboltz.settings import Sampling
+from relboltz.stepping.control import CHANGE, FIRST_STEP, GROWTH, largest_change, mean_ahead
 
 GLUONS = rb.gluons(0.3)
 START = {"g": rb.initial.step(0.5, 1.5)}

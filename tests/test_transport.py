@@ -5,7 +5,7 @@ import pytest
 
 import relboltz as rb
 from relboltz.backends.cpu.backend import CpuSpace
-from relboltz.events.collisions import Sampling
+from relboltz.settings import Sampling
 from relboltz.transport import plane as transport
 
 WALLS = ("periodic", "reflecting", "open")

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import BackendNotice, InputError, depth_of_user
-from ..events.collisions import Sampling
 from ..grid import PhaseSpace
 from ..model import Model
+from ..settings import Sampling
 
 if TYPE_CHECKING:
     from .contract import Backend

@@ -13,10 +13,11 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ..events.collisions import Draw, Estimate, Sampling
+from ..events.collisions import Draw, Estimate
 from ..grid import PhaseSpace
 from ..model import Model
 from ..records.moments import SiteMoments
+from ..settings import Sampling
 from ..stepping.report import StepReport
 from ..stepping.state import State
 from ..stepping.step import Course, Leg

@@ -16,12 +16,13 @@ from ..backends.elements import Elements
 from ..equilibrium import states as equilibrium
 from ..equilibrium.states import Equilibrium
 from ..errors import AccuracyWarning, InputError, depth_of_user, negative_element
-from ..events.collisions import LARGEST_ELEMENT, Draw, Sampling, element_flaw, illegal
+from ..events.collisions import LARGEST_ELEMENT, Draw, element_flaw, illegal
 from ..events.kinematics import breakup_momentum2
 from ..grid import PhaseSpace
 from ..model import Model, Process
 from ..qcd import EKT_OVER_GLUON
 from ..records.moments import SiteMoments, momentum_total
+from ..settings import Sampling
 from ..stepping.state import State
 from ..stepping.watch import Seen
 from ..units import HBARC

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from .. import initial
 from ..backends.elements import Elements
 from ..equilibrium import states as equilibrium
 from ..equilibrium import unlimited
 from ..errors import InputError
 from ..grid import PhaseSpace
-from ..initial import start as initial
-from ..initial.start import FromFile, Shape
+from ..initial import FromFile, Shape
 from ..model import Model, Species
 from . import reach
 from .accuracy import ACCEPTED_LOSS, WANTED_RELAXATION, Totals, predict_from, rounded_up, totals
@@ -179,12 +179,11 @@ class _MeanOverPlaces(Shape):
     cells: tuple[int, ...]
     space: PhaseSpace
 
-    def values(self, grid: PhaseSpace, species: Species, mass_squared: float) -> NDArray:
+    def values(self, grid: PhaseSpace, species: Species, m2: float, site: int = 0) -> NDArray:
         local = PhaseSpace(grid.momentum_cells, grid.momentum_max, self.cells, self.space.space_max)
         if not self.state.is_local(local):
-            return self.state.values(grid, species, mass_squared)
-        places = range(local.sites)
-        values = [self.state.values_at(local, species, mass_squared, i) for i in places]
+            return self.state.values(grid, species, m2)
+        values = [self.state.values(local, species, m2, site) for site in range(local.sites)]
         return np.mean(values, axis=0)
 
     def extent(self) -> float:

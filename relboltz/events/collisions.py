@@ -94,22 +94,6 @@ def shares(amount, r):
 
 
 @dataclass(frozen=True)
-class Sampling:
-    """How events are drawn and landed; the keys of [collisions]."""
-
-    projection: str = "conserving"
-    sampling: str = "cm"
-    symmetrical: bool = True
-    pairs: str = "importance"
-    samples: int = 16
-    seed: int = 1
-
-    def samples_of(self, channel: Channel, nodes: int) -> int:
-        """Samples of a channel in one set of a step."""
-        return max(1, round(self.samples * nodes * channel.share / SETS))
-
-
-@dataclass(frozen=True)
 class Draw:
     """Identity of a set of events: everything that a redraw needs. Masses in GeV^2."""
 

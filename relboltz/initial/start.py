@@ -5,57 +5,29 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..equilibrium.states import coupling_integrals
 from ..errors import InputError
 from ..grid import PhaseSpace
 from ..model import Model
-from .shapes import (
-    SHAPES,
-    FromFile,
-    FromFunction,
-    Gaussian,
-    Gradient,
-    NodeValues,
-    Random,
-    Shape,
-    Step,
-    Thermal,
-    file_grid,
-    load_function,
-    place,
-)
+from .files import FromFile
+from .functions import FromFunction, NodeValues
+from .shapes import Array, Gaussian, Gradient, Random, Shape, Step, Thermal, place
 
-__all__ = [
-    "SHAPES",
-    "FromFile",
-    "FromFunction",
-    "NodeValues",
-    "Shape",
-    "Start",
-    "evaluate",
-    "extent",
-    "file_grid",
-    "from_file",
-    "from_function",
-    "gaussian",
-    "gradient",
-    "load_function",
-    "random",
-    "starting_states",
-    "step",
-    "thermal",
-]
-
-Array = NDArray[np.float64]
-
-step, thermal, gaussian, random, gradient = Step, Thermal, Gaussian, Random, Gradient
-from_file, from_function = FromFile, FromFunction
-
+SHAPES: dict[str, type[Shape]] = {
+    "step": Step,
+    "thermal": Thermal,
+    "gaussian": Gaussian,
+    "random": Random,
+    "gradient": Gradient,
+    "file": FromFile,
+}
+"""Shapes by their name in a configuration; a function is named "file.py:function"."""
 MARGIN = 1e-10
 """Relative distance that the iterated mass of a boson keeps from its chemical potential."""
 
@@ -86,13 +58,14 @@ def _assign(initial: Mapping[str, Shape], model: Model) -> dict[int, tuple[str, 
     return result
 
 
+@dataclass(frozen=True)
 class _State:
     """f of all species as a function of their masses; equal ones are computed once."""
 
-    def __init__(
-        self, shapes: Mapping[int, tuple[str, Shape]], grid: PhaseSpace, model: Model, site: int
-    ):
-        self.shapes, self.grid, self.model, self.site = shapes, grid, model, site
+    shapes: Mapping[int, tuple[str, Shape]]
+    grid: PhaseSpace
+    model: Model
+    site: int
 
     def f(self, mass_squared: Array) -> Array:
         """f (species, size) with these m^2 [GeV^2]."""
@@ -104,14 +77,12 @@ class _State:
             identity: Any = (shape, species.statistics, m2) if isotherm else index
             if identity not in known:
                 with _named(name):
-                    known[identity] = shape.values_at(self.grid, species, m2, self.site)
+                    known[identity] = shape.values(self.grid, species, m2, self.site)
             result[index] = known[identity]
         return result
 
     def y(self, mass_squared: Array) -> Array:
         """Y_b = N_b Int d^3p/(2 pi)^3 f_b / E_b [GeV^2]."""
-        from ..equilibrium.states import coupling_integrals
-
         return coupling_integrals(self.grid, self.model, self.f(mass_squared), mass_squared)
 
 
@@ -187,14 +158,6 @@ def _check_values(f: Array, state: _State) -> None:
                 )
 
 
-def _check_occupied(occupied: bool) -> None:
-    if not occupied:
-        raise InputError(
-            "the system is empty: f = 0 at every node for every species; raise a height, or check "
-            "that the state is not narrower than a cell (sampling = 'cell' sees it)"
-        )
-
-
 def evaluate(initial: Mapping[str, Shape], grid: PhaseSpace, model: Model) -> Array:
     """f of every species at every node, shape (species, size), checked.
 
@@ -209,16 +172,17 @@ def evaluate(initial: Mapping[str, Shape], grid: PhaseSpace, model: Model) -> Ar
             f"initial.{local[0]}: depends on the place, and the grid has one space cell; give "
             "grid.space_cells, or a state that depends on momenta alone"
         )
-    if grid.sites > 1 and local:
-        f = np.empty((grid.sites, len(model.species), grid.size))
-        for site in range(grid.sites):
-            f[site] = _at_site(_State(shapes, grid, model, site))
-    else:
-        f = _at_site(_State(shapes, grid, model, 0))
-    _check_occupied(bool(f.any()))
-    if grid.sites > 1 and not local:
-        return np.broadcast_to(f, (grid.sites, *f.shape))
-    return f
+    f = np.empty((grid.sites if local else 1, len(model.species), grid.size))
+    for site in range(len(f)):
+        f[site] = _at_site(_State(shapes, grid, model, site))
+    if not f.any():
+        raise InputError(
+            "the system is empty: f = 0 at every node for every species; raise a height, or check "
+            "that the state is not narrower than a cell (sampling = 'cell' sees it)"
+        )
+    if grid.sites == 1:
+        return f[0]
+    return f if local else np.broadcast_to(f, (grid.sites, *f.shape[1:]))
 
 
 def _at_site(state: _State) -> Array:
@@ -240,7 +204,7 @@ def extent(initial: Mapping[str, Shape], model: Model) -> float:
     return max(widths)
 
 
-Start = Mapping[str, Any] | NDArray[np.float64]
+Start = Mapping[str, Any] | Array
 """f by species or group: shapes, tables, functions or node values; or one array (species, ...)."""
 
 
@@ -274,7 +238,7 @@ def _state(name: str, value: Any) -> Shape:
 
         return build_shape(name, value, Path())
     if callable(value):
-        return from_function(value)
+        return FromFunction(value)
     if isinstance(value, list | tuple | np.ndarray) or hasattr(value, "dims"):
         return NodeValues(np.asarray(value, dtype=float))
     raise InputError(

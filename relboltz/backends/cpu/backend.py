@@ -15,11 +15,12 @@ from numpy.typing import NDArray
 
 from ...equilibrium.fits import FIT_SUMS, fit_sums
 from ...errors import RunError
-from ...events.collisions import Draw, Estimate, Sampling
+from ...events.collisions import Draw, Estimate
 from ...grid import PhaseSpace
 from ...masses import MassModel
 from ...model import Model
 from ...records.moments import Shells, SiteMoments, halves_of, marginal, measure_sites
+from ...settings import Sampling
 from ...stepping.quanta import capacities
 from ...stepping.report import StepReport
 from ...stepping.state import State

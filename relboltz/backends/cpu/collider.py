@@ -14,17 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import negative_element, raising_element
-from ...events.collisions import (
-    SETS,
-    Channel,
-    Draw,
-    Estimate,
-    Flows,
-    Sampling,
-    channels,
-    finest_scale,
-)
+from ...events.collisions import SETS, Channel, Draw, Estimate, Flows, channels, finest_scale
 from ...grid import PhaseSpace
+from ...settings import Sampling
 from ..elements import Elements
 from . import events as k
 from .plan import Events, Group, Scratch

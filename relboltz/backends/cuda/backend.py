@@ -14,10 +14,11 @@ from numpy.typing import NDArray
 
 from ...equilibrium.fits import FIT_SUMS
 from ...errors import Halted, RunError
-from ...events.collisions import Draw, Estimate, Sampling
+from ...events.collisions import Draw, Estimate
 from ...grid import PhaseSpace
 from ...model import Model
 from ...records.moments import SUMS, Shells, SiteMoments, marginal
+from ...settings import Sampling
 from ...stepping.quanta import capacities, occupation
 from ...stepping.report import StepReport
 from ...stepping.state import State

@@ -11,10 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import InputError
-from ...events.collisions import SETS, Sampling, channels
+from ...events.collisions import SETS, channels
 from ...grid import PhaseSpace
 from ...masses import MassModel
 from ...model import Model
+from ...settings import Sampling
 from ..elements import Elements
 from . import driver as engine
 from . import kernels

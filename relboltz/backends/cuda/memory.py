@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from ...errors import InputError
-from ...events.collisions import SETS, Sampling, channels
+from ...events.collisions import SETS, channels
 from ...grid import PhaseSpace
 from ...model import Model
+from ...settings import Sampling
 from . import layout as k
 
 BATCH_BYTES = 3 * 8 + 4 * 8 + 4 + 8 + 2 * 4 + 4 * 8

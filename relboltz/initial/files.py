@@ -1,0 +1,117 @@
+"""A start from a file: the last snapshot of a run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..errors import InputError
+from ..grid import PhaseSpace
+from ..model import Species
+from .shapes import Array, Shape, describe
+
+
+@dataclass(frozen=True)
+class FromFile(Shape):
+    """The last snapshot f of a NetCDF file written by relboltz, on the same grid."""
+
+    path: str | Path
+
+    def _check(self) -> None:
+        if not isinstance(self.path, str | Path) or not str(self.path):
+            raise InputError(f"path = {self.path!r}: use the name of a NetCDF file")
+
+    def values(self, grid: PhaseSpace, species: Species, m2: float, site: int = 0) -> Array:
+        theirs, names, f = _last_snapshot(self.path)
+        if not _same(theirs, grid):
+            raise InputError(
+                f"path = {str(self.path)!r}: its grid is {describe(theirs)}, this one is "
+                f"{describe(grid)}; use the same cells and widths"
+            )
+        if species.name not in names:
+            raise InputError(
+                f"path = {str(self.path)!r}: has no species {species.name!r}, only "
+                f"{', '.join(names)}; give that species another shape"
+            )
+        return np.array(f[names.index(species.name)].reshape(-1, grid.size)[site])
+
+    def is_local(self, grid: PhaseSpace) -> bool:
+        return _last_snapshot(self.path)[0].sites > 1
+
+    def extent(self) -> float:
+        return max(file_grid(self.path).momentum_max)
+
+
+def _open(path: str | Path) -> Any:
+    import xarray
+
+    if not Path(path).is_file():
+        raise InputError(f"path = {str(path)!r}: there is no such file")
+    try:
+        dataset = xarray.open_dataset(path, engine="h5netcdf")
+    except Exception as error:
+        raise InputError(f"path = {str(path)!r}: cannot be read as NetCDF: {error}") from error
+    wanted = ("f", "species", "px", "py", "pz")
+    missing = [name for name in wanted if name not in dataset.variables]
+    if missing or not dataset.sizes.get("snapshot"):
+        dataset.close()
+        what = ", ".join(missing) or "snapshots"
+        raise InputError(
+            f"path = {str(path)!r}: has no {what}; use a file written by relboltz, with snapshots "
+            "(a run in space keeps those that output.snapshots asks for)"
+        )
+    return dataset
+
+
+def _grid_of(dataset: Any, path: str | Path) -> PhaseSpace:
+    axes = [dataset[name].values for name in ("px", "py", "pz")]
+    if any(len(axis) < 2 for axis in axes):
+        widths = dataset.attrs.get("momentum_max")
+        if widths is None:
+            raise InputError(f"path = {str(path)!r}: an axis with one node does not tell its width")
+    else:
+        widths = [_half_width(axis) for axis in axes]
+    places = [dataset[name].values if name in dataset["f"].dims else [0.0] for name in "xyz"]
+    return PhaseSpace(
+        [len(axis) for axis in axes], [float(w) for w in widths],
+        [len(axis) for axis in places],
+        [_half_width(axis) if len(axis) > 1 else 3.0 for axis in places],
+    )  # fmt: skip
+
+
+def _half_width(centres: Any) -> float:
+    """Half width of an axis from the centres of its cells, at least two."""
+    return float(f"{0.5 * np.ptp(centres) * len(centres) / (len(centres) - 1):.12g}")
+
+
+def file_grid(path: str | Path) -> PhaseSpace:
+    """The grid of the snapshots in a NetCDF file written by relboltz."""
+    with _open(path) as dataset:
+        return _grid_of(dataset, path)
+
+
+def _last_snapshot(path: str | Path) -> tuple[PhaseSpace, list[str], Array]:
+    """Grid, species and last f (species, ...) of a file."""
+    changed = Path(path).stat().st_mtime_ns if Path(path).is_file() else 0
+    return _read_snapshot(str(path), changed)
+
+
+@lru_cache(maxsize=2)
+def _read_snapshot(path: str, changed: int) -> tuple[PhaseSpace, list[str], Array]:
+    with _open(path) as dataset:
+        names = [str(name) for name in dataset["species"].values]
+        place = [name for name in "xyz" if name in dataset["f"].dims]
+        f = dataset["f"].isel(snapshot=-1).transpose("species", *place, "px", "py", "pz")
+        return _grid_of(dataset, path), names, f.values.astype(np.float64)
+
+
+def _same(a: PhaseSpace, b: PhaseSpace) -> bool:
+    """Whether two grids have the same cells and widths; those of homogeneous axes do not matter."""
+    moving = list(b.moving_axes)
+    one, other = ([*g.momentum_max, *np.array(g.space_max)[moving]] for g in (a, b))
+    same = (a.momentum_cells, a.space_cells) == (b.momentum_cells, b.space_cells)
+    return same and np.allclose(one, other, rtol=1e-9, atol=0)

@@ -1,0 +1,180 @@
+"""Starts that are functions or arrays of the user's own."""
+
+from __future__ import annotations
+
+import importlib.util
+import inspect
+import math
+import sys
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..errors import InputError
+from ..grid import PhaseSpace
+from ..model import Species, suggest
+from .shapes import Array, Shape, describe, place
+
+FUNCTION_POINTS = 3
+"""Gauss-Legendre points per axis of a momentum cell."""
+SPACE_POINT = 0.5 / math.sqrt(3)
+"""Two Gauss-Legendre points along each direction of a space cell, in units of its edge."""
+
+
+@dataclass(frozen=True)
+class FromFunction(Shape):
+    """A function f(px, py, pz) of arrays [GeV] that returns an array of the same shape.
+
+    Or f(x, y, z, px, py, pz) with the place in fm. ``function`` is the function or its place,
+    "file.py:function".
+    """
+
+    function: Any
+    label: str = field(init=False, default="", compare=False)
+    arguments: int = field(init=False, default=3, repr=False, compare=False)
+
+    def _check(self) -> None:
+        function, label = self.function, getattr(self.function, "__name__", repr(self.function))
+        if isinstance(function, str):
+            function, label = load_function(function, "shape"), function
+        elif not callable(function):
+            raise InputError(f"function = {function!r}: use a function or 'file.py:function'")
+        self._keep(function=function, label=label, arguments=_arguments(function, label))
+
+    def is_local(self, grid: PhaseSpace) -> bool:
+        return self.arguments == 6
+
+    def values(self, grid: PhaseSpace, species: Species, m2: float, site: int = 0) -> Array:
+        if self.arguments == 3:
+            return self._in_momentum(grid, ())
+        centre = grid.positions[:, site]
+        if self.sampling == "node":
+            return self._in_momentum(grid, tuple(centre))
+        offsets = [
+            (-SPACE_POINT * h, SPACE_POINT * h) if n > 1 else (0.0,)
+            for n, h in zip(grid.space_cells, grid.space_spacing, strict=True)
+        ]
+        points = [tuple(centre + np.array(offset)) for offset in product(*offsets)]
+        return np.mean([self._in_momentum(grid, point) for point in points], axis=0)
+
+    def _in_momentum(self, grid: PhaseSpace, where: tuple[float, ...]) -> Array:
+        """f of all nodes at a place, or anywhere if the function does not ask for one."""
+
+        call = partial(self._call, where)
+        return self._sampled(call, grid.momenta, grid, FUNCTION_POINTS)
+
+    def _call(self, where: tuple[float, ...], px: Array, py: Array, pz: Array) -> Array:
+        places = [np.full_like(px, x) for x in where]
+        try:
+            f = self.function(*places, px.copy(), py.copy(), pz.copy())
+            f = np.asarray(f, dtype=np.float64)
+        except Exception as error:
+            raise InputError(
+                f"shape = {self.label!r}: the function failed with {type(error).__name__}: {error}"
+            ) from error
+        if f.shape not in ((), px.shape):
+            raise InputError(
+                f"shape = {self.label!r}: the function returned an array of shape {f.shape} for "
+                f"momenta of shape {px.shape}; return one number for each momentum"
+            )
+        f = np.broadcast_to(f, px.shape)
+        bad = ~np.isfinite(f)
+        if bad.any():
+            first = int(bad.argmax())
+            there = " and (" + ", ".join(f"{x:.6g}" for x in where) + ") fm" if where else ""
+            raise InputError(
+                f"shape = {self.label!r}: the function returned {f[first]} at "
+                f"{place(np.array([px, py, pz])[:, first])}{there}; return finite numbers"
+            )
+        return f
+
+    def extent(self) -> float:
+        return 2.0
+
+
+@dataclass(frozen=True)
+class NodeValues(Shape):
+    """An array of f at all nodes of a grid, taken as it is."""
+
+    array: Array = field(repr=False, compare=False)
+
+    def is_local(self, grid: PhaseSpace) -> bool:
+        return grid.sites > 1 and self.array.size == grid.sites * grid.size
+
+    def values(self, grid: PhaseSpace, species: Species, m2: float, site: int = 0) -> Array:
+        homogeneous = ((grid.size,), grid.momentum_cells)
+        in_space = ((grid.sites, grid.size), (*grid.space_cells, *grid.momentum_cells))
+        if self.array.shape in in_space:
+            return np.array(self.array.reshape(grid.sites, grid.size)[site], dtype=float)
+        if self.array.shape not in homogeneous:
+            also = f" or (x, y, z, px, py, pz) = {in_space[1]}" if grid.sites > 1 else ""
+            raise InputError(
+                f"array of shape {self.array.shape} does not fit {describe(grid)}: use (px, py, "
+                f"pz) = {grid.momentum_cells}{also}"
+            )
+        return np.array(self.array, dtype=float).reshape(grid.size)
+
+    def extent(self) -> float:
+        raise InputError("array: needs a PhaseSpace, an automatic box does not know its nodes")
+
+
+def load_function(text: str, key: str) -> Callable[..., Any]:
+    """The function named by "file.py:function"; errors begin with the key."""
+    where, _, name = text.rpartition(":")
+    path = Path(where)
+    if path.suffix != ".py" or not name.isidentifier():
+        raise InputError(f"{key} = {text!r}: write file.py:function")
+    if not path.is_file():
+        raise InputError(f"{key} = {text!r}: there is no file {path}")
+    path = path.resolve()
+    module_name = f"relboltz_user_{path.stem}_{zlib.crc32(str(path).encode()):08x}"
+    spec = importlib.util.spec_from_file_location(module_name, path)
+    module = importlib.util.module_from_spec(spec)  # type: ignore[arg-type]
+    sys.modules[module_name] = module
+    try:
+        spec.loader.exec_module(module)  # type: ignore[union-attr]
+    except Exception as error:
+        raise InputError(
+            f"{key} = {text!r}: {path.name} failed with {type(error).__name__}: {error}"
+        ) from error
+    function = getattr(module, name, None)
+    if not callable(function):
+        known = [k for k, v in vars(module).items() if callable(v) and not k.startswith("_")]
+        raise InputError(
+            f"{key} = {text!r}: {path.name} has no function {name!r}; {suggest(name, known)}"
+        )
+    return function
+
+
+def _arguments(function: Callable[..., Any], label: str) -> int:
+    """Whether a function wants three momenta, or six coordinates of phase space."""
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):  # some built-in functions do not tell
+        return 3
+    fits = [count for count in (3, 6) if _takes(signature, count)]
+    if len(fits) == 2:  # defaults for the rest: the first name tells
+        fits = [6 if next(iter(signature.parameters)) == "x" else 3]
+        if any(p.kind is p.VAR_POSITIONAL for p in signature.parameters.values()):
+            fits = []
+    if not fits:
+        raise InputError(
+            f"shape = {label!r}: write the function as f(px, py, pz) or "
+            "f(x, y, z, px, py, pz); other arguments need defaults"
+        )
+    return fits[0]
+
+
+def _takes(signature: inspect.Signature, count: int) -> bool:
+    """Whether a function can be called with so many arguments."""
+    try:
+        signature.bind(*range(count))
+    except TypeError:
+        return False
+    return True

@@ -1,0 +1,360 @@
+"""Settings: one frozen class per table, validated once, complaining in the user's words.
+
+The keys are those of a TOML file and the options of solve(). The description of a field is the
+remedy in its error message, so it is phrased as advice.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, cast
+
+import numpy as np
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    model_validator,
+)
+
+from . import grid
+from .errors import InputError
+from .events.collisions import SETS
+from .grid import MAX_CELLS, PhaseSpace, half_widths, numbers_of_cells
+from .model import suggest
+
+if TYPE_CHECKING:
+    from .events.collisions import Channel
+
+MOST_RECORDS = 100_000
+REQUIRED = {
+    "model": 'add a table [model] with name = "qcd" and alpha_s = 0.3',
+    "model.name": 'add name = "qcd" to [model]',
+    "initial": 'add a table such as [initial.g] with shape = "step", height = 0.5, edge = 1.5',
+    "time": "add a table [time] with end = 5.0 (fm)",
+    "time.end": "add end = 5.0 (fm) to [time]",
+}
+"""What to do about keys that are missing."""
+
+
+# --- the tables ---------------------------------------------------------------------------------
+
+
+def _per_axis(value: Any) -> Any:
+    """One number for all axes as three."""
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    return (value,) * 3 if number else value
+
+
+DIRECTIONS = ("x", "y", "z", "px", "py", "pz")
+
+
+def _in_order(value: Any) -> Any:
+    """Marginals with their directions in the order of the output, each once."""
+    if not isinstance(value, list | tuple):
+        return value
+    result = []
+    for text in value:
+        words = text.split() if isinstance(text, str) else []
+        known = bool(words) and set(words) <= set(DIRECTIONS)
+        result.append(" ".join(sorted(set(words), key=DIRECTIONS.index)) if known else text)
+    return tuple(dict.fromkeys(result))
+
+
+LIST = Field(strict=False)
+"""A tuple that may be written as a list; nothing else is converted."""
+Cells = Annotated[
+    tuple[int, int, int], LIST, BeforeValidator(_per_axis), AfterValidator(numbers_of_cells)
+]
+Widths = Annotated[
+    tuple[float, float, float], LIST, BeforeValidator(_per_axis), AfterValidator(half_widths)
+]
+Boundaries = Annotated[tuple[grid.Boundary, grid.Boundary, grid.Boundary], LIST]
+Marginal = Annotated[str, Field(pattern=r"^(x|y|z|px|py|pz)( (x|y|z|px|py|pz))*$")]
+Marginals = Annotated[tuple[Marginal, ...], BeforeValidator(_in_order)]
+Times = Annotated[tuple[Annotated[float, Field(ge=0)], ...], LIST]
+
+
+def key(default: Any = ..., advice: str = "", **limits: Any) -> Any:
+    """A field whose description tells what to write."""
+    return Field(default, description=advice, **limits)
+
+
+class Table(BaseModel):
+    """What all tables share: frozen, no conversions, no unknown keys."""
+
+    model_config = ConfigDict(frozen=True, strict=True, extra="forbid", allow_inf_nan=False)
+
+
+class Grid(Table):
+    """[grid]: what PhaseSpace is given, which may be left to be chosen."""
+
+    momentum_cells: Cells = key(
+        (31, 31, 31), f"use one whole number or three, from 1 to {MAX_CELLS}"
+    )
+    momentum_max: Literal["auto"] | Widths = key(
+        "auto", "use 'auto', or one number of GeV above 0 or three"
+    )
+    momentum_boundary: grid.MomentumBoundary = key(
+        PhaseSpace.momentum_boundary, grid.MOMENTUM_BOUNDARY_ADVICE
+    )
+    space_cells: Cells = key(
+        PhaseSpace.space_cells, f"use one whole number or three, from 1 to {MAX_CELLS}"
+    )
+    space_max: Widths = key(PhaseSpace.space_max, "use one number of fm above 0 or three")
+    boundary: grid.Boundary | Boundaries = key(PhaseSpace.boundary[0], grid.BOUNDARY_ADVICE)
+
+    def phase_space(self, cells: Any, widths: Any) -> PhaseSpace:
+        """The grid with these momentum cells and half widths [GeV]."""
+        chosen = {"momentum_cells": cells, "momentum_max": widths}
+        return PhaseSpace(**(self.model_dump() | chosen))
+
+    @classmethod
+    def describe(cls, grid: PhaseSpace) -> dict[str, Any]:
+        """A grid as the keys of [grid]; without those of space where it has one cell."""
+        momentum = ("momentum_cells", "momentum_max")
+        names = momentum if grid.sites == 1 else cls.model_fields
+        return plain({name: getattr(grid, name) for name in names})
+
+
+class Sampling(Table):
+    """[collisions]: how events are drawn and where they land."""
+
+    projection: Literal["conserving", "nearest"] = key(
+        "conserving", "use 'conserving' or 'nearest'"
+    )
+    sampling: Literal["cm", "k2", "k3"] = key("cm", "use 'cm', 'k2' or 'k3'")
+    symmetrical: bool = key(True, "use true or false")
+    pairs: Literal["importance", "uniform"] = key("importance", "use 'importance' or 'uniform'")
+    samples: int = key(16, "use a whole number, 1 or more", ge=1)
+    seed: int = key(1, "use a whole number from 0 to 2^63 - 1", ge=0, lt=2**63)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _uniform_in_the_paper(cls, data: Any) -> Any:
+        """The paper's samplings draw uniform pairs."""
+        papers = isinstance(data, dict) and data.get("sampling") in ("k2", "k3")
+        return {"pairs": "uniform", **data} if papers else data
+
+    def samples_of(self, channel: Channel, nodes: int) -> int:
+        """Samples of a channel in one set of a step."""
+        return max(1, round(self.samples * nodes * channel.share / SETS))
+
+
+class Time(Table):
+    """[time]: times in fm."""
+
+    end: float = key(advice="use a number of fm above 0", gt=0)
+    step: Literal["auto"] | Annotated[float, Field(gt=0)] = key(
+        "auto", "use 'auto' or a number of fm above 0"
+    )
+    tolerance: float = key(1e-3, "use a number between 0 and 1", gt=0, lt=1)
+
+
+class Run(Table):
+    """[run]: where the work is done."""
+
+    backend: Literal["auto", "cpu", "cuda"] = key("auto", "use 'auto', 'cpu' or 'cuda'")
+    precision: Literal["auto", "float32", "float64"] = key(
+        "auto", "use 'auto', 'float32' or 'float64'"
+    )
+    threads: int = key(0, "use a whole number; 0 = all cores", ge=0)
+    workers: int = key(0, "use a whole number; 0 = this process alone", ge=0)
+    address: str = key("", "use the address of a cluster; '' = none")
+    gpus_per_worker: float = key(0.0, "use a number, 0 or more", ge=0)
+
+
+class Output(Table):
+    """[output]: the file and the times [fm] of what is written into it."""
+
+    file: str = key("run.nc", "use the name of a file", min_length=1)
+    every: float = key(0.1, "use a number of fm above 0", gt=0)
+    snapshots: Times = key(None, "use a list of times in fm, 0 or more")
+    marginals: Marginals = key(
+        (), "use a list of directions to keep, such as ['x', 'x px'], of x, y, z, px, py, pz"
+    )
+    checkpoint_every: float = key(600.0, "use a number of seconds above 0", gt=0)
+
+
+class Settings(Table):
+    """How to solve: everything but the physics."""
+
+    collisions: Sampling = Sampling()
+    time: Time
+    run: Run = Run()
+    output: Output = Output()
+
+    @model_validator(mode="after")
+    def _default_snapshots(self) -> Settings:
+        """The start and the end; in space f is large, and kept on request only."""
+        if self.output.snapshots is None:
+            times = () if self._in_space() else (0.0, self.time.end)
+            output = self.output.model_copy(update={"snapshots": times})
+            object.__setattr__(self, "output", output)
+        return self
+
+    def _in_space(self) -> bool:
+        """Whether the grid has more than one space cell, as far as the settings know."""
+        return False
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything, defaults included, as nested dictionaries of TOML values."""
+        return plain(self.model_dump())
+
+    @classmethod
+    def from_options(cls, **options: Any) -> Settings:
+        """Settings from keyword arguments: the keys of [collisions], [time], [run], [output]."""
+        tables = {name: cls._keys_of(name) for name in cls.model_fields}
+        data: dict[str, dict[str, Any]] = {name: {} for name in tables}
+        for option, value in options.items():
+            table = next((name for name, keys in tables.items() if option in keys), None)
+            if table is None and option in Grid.model_fields:
+                raise InputError(
+                    f"option {option} belongs to the grid: give solve() a "
+                    "PhaseSpace(momentum_cells, momentum_max, space_cells, ...)"
+                )
+            if table is None:
+                known = [key for keys in tables.values() for key in keys]
+                raise InputError(f"unknown option {option}: {suggest(option, known)}")
+            of_numpy = isinstance(value, np.generic | np.ndarray)
+            data[table][option] = value.tolist() if of_numpy else value
+        return cls.checked(data)
+
+    @classmethod
+    def checked(cls, data: Mapping[str, Any], others: Iterable[str] = ()) -> Self:
+        """The settings of nested dictionaries; all that is wrong, and others found, at once."""
+        problems: list[str] = []
+        settings = None
+        try:
+            settings = cls.model_validate(data)
+        except ValidationError as error:
+            problems += cls._messages(error, data)
+        problems += others
+        if settings is not None:
+            problems += settings.problems()
+        refuse(problems)
+        return cast(Self, settings)
+
+    def problems(self) -> Iterator[str]:
+        """Keys that are legal alone but not together, or that need a later version."""
+        collisions, time, output, run = self.collisions, self.time, self.output, self.run
+        sampling = collisions.sampling
+        nearest = "only with projection = 'nearest'"
+        if collisions.projection == "conserving":
+            if sampling != "cm":
+                yield f"collisions.sampling = {sampling!r}: {nearest}; use 'cm'"
+            if not collisions.symmetrical:
+                yield f"collisions.symmetrical = False: {nearest}; use true"
+        if sampling != "cm" and collisions.pairs == "importance":
+            yield (
+                f"collisions.pairs = 'importance': sampling = {sampling!r} draws uniform pairs; "
+                "use 'uniform' or leave it out"
+            )
+        end = f"time.end = {time.end!r}"
+        if time.step != "auto" and time.step > time.end:
+            yield f"time.step = {time.step!r}: longer than the run; use at most {end}"
+        late = [t for t in output.snapshots if t > time.end * (1 + 1e-9)]
+        if late:
+            yield (
+                f"output.snapshots = {list(output.snapshots)}: {late[0]!r} is after {end}; use "
+                "times within the run"
+            )
+        records = time.end / output.every
+        if records > MOST_RECORDS:
+            yield (
+                f"output.every = {output.every!r}: would give {records:.1e} records; use at least "
+                f"{time.end / MOST_RECORDS:.1e} fm"
+            )
+        for key, value, usual, feature, instead in (
+            ("run.workers", run.workers, 0, "a cluster", "0"),
+            ("run.address", run.address, "", "a cluster", "''"),
+            ("run.gpus_per_worker", run.gpus_per_worker, 0, "a cluster", "0"),
+            ("output.checkpoint_every", output.checkpoint_every, 600, "checkpoints",
+             "600 or leave it out"),
+        ):  # fmt: skip
+            if value != usual:
+                yield (
+                    f"{key} = {value!r}: needs {feature}, which this version does not have yet; "
+                    f"use {instead}"
+                )
+
+    @classmethod
+    def _keys_of(cls, table: str) -> Mapping[str, Any]:
+        """The fields of a table, or the tables themselves for ''."""
+        if not table:
+            return cls.model_fields
+        kind = cls.model_fields[table].annotation
+        return kind.model_fields if isinstance(kind, type) and issubclass(kind, Table) else {}
+
+    @classmethod
+    def unknown(cls, table: str, key: str, known: Sequence[str]) -> str:
+        """unknown key grid.momentum_cell: did you mean momentum_cells?"""
+        path = f"{table}.{key}" if table else key
+        near = difflib.get_close_matches(key, known, n=1)
+        if near:
+            return f"unknown key {path}: did you mean {near[0]}?"
+        for other in cls.model_fields:
+            if key in cls._keys_of(other):
+                return f"unknown key {path}: {key} belongs to [{other}]"
+        return f"unknown key {path}: known are {', '.join(known)}"
+
+    @classmethod
+    def _messages(cls, error: ValidationError, data: Any) -> list[str]:
+        """Each faulty key once, with its value and the remedy."""
+        found: dict[str, str] = {}
+        for item in error.errors(include_url=False):
+            place = [str(part) for part in item["loc"][:2]]
+            path = ".".join(place)
+            table, key = ("", "", *place)[-2:]
+            value: Any = data
+            for part in place:
+                value = value.get(part) if isinstance(value, Mapping) else None
+            field = cls._keys_of(table).get(key)
+            if item["type"] == "extra_forbidden":
+                text = cls.unknown(table, key, list(cls._keys_of(table)))
+            elif path in REQUIRED and (value is None or value == {}):
+                text = f"missing key {path}: {REQUIRED[path]}"
+            else:
+                advice = (field.description if field else None) or f"write it as a table [{path}]"
+                text = f"{path} = {value!r}: {advice}"
+            found.setdefault(path, text)
+        return list(found.values())
+
+
+def plain(value: Any) -> Any:
+    """Tuples as lists, all the way down."""
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    return [plain(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+def refuse(problems: Iterable[str]) -> None:
+    """Raise what is wrong, if anything, each line once."""
+    lines = dict.fromkeys(problems)
+    if lines:
+        raise InputError("\n".join(lines))
+
+
+def short_axes(cells: Sequence[int], projection: str) -> list[str]:
+    """Axes that are too short to conserve energy on."""
+    if projection != "conserving" or min(cells) >= 3:
+        return []
+    return [
+        f"grid.momentum_cells = {list(cells)}: use at least 3 on each axis: along a "
+        "shorter one a scattered pair has no nodes to be split between, so its energy cannot be "
+        "matched; or set collisions.projection = 'nearest'"
+    ]
+
+
+def no_marginals(kept: Sequence[str]) -> list[str]:
+    """Marginals of a homogeneous system."""
+    if not kept:
+        return []
+    return [
+        f"output.marginals = {list(kept)}: needs more than one space cell; set "
+        "grid.space_cells, or use output.snapshots for f"
+    ]
