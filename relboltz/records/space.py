@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import xarray as xr
 from numpy.typing import NDArray
 
 from ..equilibrium.fits import Fits
@@ -278,29 +277,3 @@ def node_planes(grid: PhaseSpace, number: NDArray) -> tuple[NDArray, NDArray, ND
     """(sides, species, nodes) summed on the planes of each axis: (sides, nodes of the axis)."""
     cube = number.sum(axis=1).reshape(len(number), *grid.momentum_cells)
     return cube.sum(axis=(2, 3)), cube.sum(axis=(1, 3)), cube.sum(axis=(1, 2))
-
-
-# --- of a result -------------------------------------------------------------------------------
-
-
-def is_in_space(ds: xr.Dataset) -> bool:
-    """Whether quantities have values in space cells."""
-    return "x" in ds.number.dims
-
-
-def box(ds: xr.Dataset, left: bool = False) -> xr.Dataset:
-    """Averages over the box under their plain names; ``left``: E and P include what left."""
-    if not is_in_space(ds):
-        return ds
-    mean = ds.drop_dims(("x", "y", "z"))
-    totals = [str(name) for name in mean if str(name).startswith("total_")]
-    mean = mean.rename({name: name.removeprefix("total_") for name in totals})
-    for name in totals:
-        of = mean[name.removeprefix("total_")].attrs
-        of["long_name"] = of["long_name"].removesuffix(", average over the box")
-    words = f"{ds.attrs.get('title', '')}, average over the box"
-    if left and mean.left_energy.any():
-        words += "; the total energy includes what left"
-        for name, gone in ("energy_total", mean.left_energy), ("momentum", mean.left_momentum):
-            mean[name] = (mean[name] + gone.sum("wall")).assign_attrs(mean[name].attrs)
-    return mean.assign_attrs(title=words)

@@ -1,0 +1,28 @@
+"""A result as a Dataset: what its pictures and tables ask of it."""
+
+from __future__ import annotations
+
+from xarray import Dataset
+
+
+def is_in_space(ds: Dataset) -> bool:
+    """Whether quantities have values in space cells."""
+    return "x" in ds.number.dims
+
+
+def box(ds: Dataset, left: bool = False) -> Dataset:
+    """Averages over the box under their plain names; ``left``: E and P include what left."""
+    if not is_in_space(ds):
+        return ds
+    mean = ds.drop_dims(("x", "y", "z"))
+    totals = [str(name) for name in mean if str(name).startswith("total_")]
+    mean = mean.rename({name: name.removeprefix("total_") for name in totals})
+    for name in totals:
+        of = mean[name.removeprefix("total_")].attrs
+        of["long_name"] = of["long_name"].removesuffix(", average over the box")
+    words = f"{ds.attrs.get('title', '')}, average over the box"
+    if left and mean.left_energy.any():
+        words += "; the total energy includes what left"
+        for name, gone in ("energy_total", mean.left_energy), ("momentum", mean.left_momentum):
+            mean[name] = (mean[name] + gone.sum("wall")).assign_attrs(mean[name].attrs)
+    return mean.assign_attrs(title=words)
