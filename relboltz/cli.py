@@ -118,19 +118,14 @@ def plot(
     species: Annotated[str | None, typer.Option(help="Of which species, e.g. u,ubar.")] = None,
 ) -> None:
     """Draw a result: spectra, numbers, energies, masses, temperature; profiles and maps."""
-    from .plots import homogeneous as plots
-    from .plots import space as space_plots
+    from . import plots
     from .records import output
-    from .records.space import is_in_space
 
     ds = output.load(file)
-    in_space = is_in_space(ds)
     if animate is not None:
-        if not in_space:
-            raise InputError(f"--animate: {file} has one space cell, nothing moves in space")
         output.check_writable(animate, "--animate")
         names = species.split(",") if species else None
-        space_plots.animation(ds, animate, quantity or "number", names)
+        plots.animation(ds, animate, quantity or "number", names)
         console.print(f"written: {animate}", soft_wrap=True)
         return
     for key, value in (("--quantity", quantity), ("--species", species)):
@@ -141,7 +136,7 @@ def plot(
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(f"--out {folder}: cannot be created: {error.strerror}") from None
-    for path in (space_plots if in_space else plots).save_all(ds, folder):
+    for path in plots.save_all(ds, folder):
         console.print(f"written: {path}", soft_wrap=True)
 
 
@@ -300,7 +295,7 @@ def _rows(table: Table, ds: xr.Dataset) -> None:
     table.add_row(r"entropy \[fm^-3]", _number(ds.entropy[-1]), _number(ds.equilibrium_entropy))
     table.add_row("temperature [GeV]", _number(ds.temperature[-1]),
                   _number(ds.equilibrium_temperature))  # fmt: skip
-    for rows in _alike(ds):
+    for rows in _sharing_rows(ds):
         name = " ".join(str(n) for n in ds.species.values[rows])
         first = rows[0]
         table.add_row(f"mu of {name} [GeV]", _number(ds.chemical_potential[-1, first]),
@@ -341,7 +336,7 @@ def _distance(table: Table, ds: xr.Dataset) -> None:
 
 def _space_rows(table: Table, ds: xr.Dataset) -> None:
     """A result in space: averages over the box, what left, and how even the density is."""
-    from .records.space import box
+    from .records.result import box
 
     walls, mean = _walls(ds), box(ds, left=True)
     steady = np.ptp(ds.mass_squared.values, axis=(0, 2, 3, 4)).max() == 0
@@ -381,7 +376,7 @@ def _number(value: object) -> str:
     return "none" if math.isnan(number) else f"{round(number, 4) + 0.0:.4f}"
 
 
-def _alike(ds: xr.Dataset) -> list[list[int]]:
+def _sharing_rows(ds: xr.Dataset) -> list[list[int]]:
     """Species that end with the same mu and mass, to three digits, share a row."""
     groups: dict[tuple, list[int]] = {}
     for i in range(ds.sizes["species"]):

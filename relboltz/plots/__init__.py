@@ -1,1 +1,33 @@
-"""Pictures of a result: Dataset in, Axes out."""
+"""Pictures of a result, homogeneous or in space: Dataset in, Axes out.
+
+>>> from relboltz import plots
+>>> plots.overview(relboltz.load("run.nc")).savefig("run.png")
+
+Species with the same curves share one line, their mean; a species has one colour in all
+pictures; dashed lines are the predicted equilibrium. Matplotlib's global state stays as it is.
+"""
+
+from .films import animation
+from .histories import (
+    anisotropy,
+    conservation,
+    energies,
+    entropy,
+    ledger,
+    masses,
+    numbers,
+    predicted_densities,
+    rates,
+    temperature,
+)
+from .momenta import prediction, spectra, thermalisation
+from .pages import overview, save_all
+from .space import directions, field_map, phase_space, profile
+from .style import chosen_times, groups, label
+
+__all__ = [
+    "animation", "anisotropy", "chosen_times", "conservation", "directions", "energies", "entropy",
+    "field_map", "groups", "label", "ledger", "masses", "numbers", "overview", "phase_space",
+    "predicted_densities", "prediction", "profile", "rates", "save_all", "spectra", "temperature",
+    "thermalisation",
+]  # fmt: skip

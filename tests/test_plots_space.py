@@ -8,12 +8,10 @@ import pytest
 from PIL import Image
 
 import relboltz as rb
-from relboltz import cli
+from relboltz import cli, plots
 from relboltz.errors import InputError
-from relboltz.plots import homogeneous as plots
-from relboltz.plots import space as space_plots
-from relboltz.records import output
-from relboltz.records.space import is_in_space
+from relboltz.plots import films, pages
+from relboltz.records import output, result
 
 
 def solve(cells, boundary, **options):
@@ -61,14 +59,14 @@ def ydata(ax):
 
 
 def test_results_in_space_are_recognised(plane, line):
-    assert is_in_space(plane)
-    assert not is_in_space(space_plots.box(plane))
-    assert space_plots.directions(plane) == ["x", "y"]
-    assert space_plots.directions(line) == ["x"]
+    assert result.is_in_space(plane)
+    assert not result.is_in_space(result.box(plane))
+    assert plots.directions(plane) == ["x", "y"]
+    assert plots.directions(line) == ["x"]
 
 
 def test_box_holds_the_averages_and_feeds_the_other_pictures(plane):
-    box = space_plots.box(plane)
+    box = result.box(plane)
     np.testing.assert_allclose(box.number, plane.number.mean(["x", "y", "z"]))
     np.testing.assert_array_equal(box.energy_total, plane.total_energy_total)
     assert not {"x", "y", "z"} & set(box.dims)
@@ -80,7 +78,7 @@ def test_box_holds_the_averages_and_feeds_the_other_pictures(plane):
 def test_what_left_counts_as_energy_on_request(line):
     gone = line.left_energy.sum("wall")
     assert float(gone[-1]) > 0
-    inside, both = space_plots.box(line), space_plots.box(line, left=True)
+    inside, both = result.box(line), result.box(line, left=True)
     np.testing.assert_allclose(both.energy_total - inside.energy_total, gone, rtol=1e-9, atol=1e-12)
     moved = line.left_momentum.sum("wall")
     np.testing.assert_allclose(both.momentum - inside.momentum, moved, atol=1e-12)
@@ -88,8 +86,8 @@ def test_what_left_counts_as_energy_on_request(line):
 
 
 def test_a_homogeneous_result_is_its_own_box(plane):
-    box = space_plots.box(plane)
-    assert space_plots.box(box) is box
+    box = result.box(plane)
+    assert result.box(box) is box
 
 
 # --- profiles -----------------------------------------------------------------------------------
@@ -98,7 +96,7 @@ def test_a_homogeneous_result_is_its_own_box(plane):
 @pytest.mark.parametrize("axis", ["x", "y"])
 @pytest.mark.parametrize("name", ["number", "mass_squared", "energy_total", "temperature"])
 def test_profiles_show_averages_over_the_other_directions(plane, name, axis):
-    ax = space_plots.profile(plane, name, axis=axis)
+    ax = plots.profile(plane, name, axis=axis)
     values = plane[name].isel(species=0) if "species" in plane[name].dims else plane[name]
     over = [d for d in "xyz" if d != axis]
     np.testing.assert_allclose(ydata(ax), values.mean(over).values, rtol=1e-12)
@@ -109,7 +107,7 @@ def test_profiles_show_averages_over_the_other_directions(plane, name, axis):
 
 
 def test_profiles_reach_from_wall_to_wall_and_hold_all_values(plane):
-    ax = space_plots.profile(plane)
+    ax = plots.profile(plane)
     np.testing.assert_allclose(ax.get_xlim(), (-3, 3))
     low, high = ax.get_ylim()
     assert low < ydata(ax).min() and ydata(ax).max() < high
@@ -117,7 +115,7 @@ def test_profiles_reach_from_wall_to_wall_and_hold_all_values(plane):
 
 def test_rounding_does_not_fill_a_profile(plane):
     flat = plane.assign(entropy=plane.entropy * 0 + 5.0 + 1e-15 * plane.x)
-    low, high = space_plots.profile(flat, "entropy").get_ylim()
+    low, high = plots.profile(flat, "entropy").get_ylim()
     assert high - low > 0.05
 
 
@@ -125,47 +123,47 @@ def test_profiles_of_vectors_show_the_component_along_the_axis_or_a_far_larger_o
     """Along y nothing flows: the flow along x is what is to be seen there, as in a shear."""
     for name in ("velocity", "momentum"):
         for axis in ("x", "y"):
-            ax = space_plots.profile(plane, name, axis=axis, times=0.2)
+            ax = plots.profile(plane, name, axis=axis, times=0.2)
             wanted = plane[name].sel(time=0.2, axis="x").mean({"x", "y", "z"} - {axis})
             np.testing.assert_allclose(ydata(ax)[0], wanted, rtol=1e-12)
             assert "along x" in ax.get_ylabel()
 
 
 def test_profiles_of_marginals_average_over_momenta(plane):
-    one = ydata(space_plots.profile(plane, "f_x"))
+    one = ydata(plots.profile(plane, "f_x"))
     np.testing.assert_allclose(one, plane.f_x.sel(species="g"), rtol=1e-12)
-    np.testing.assert_allclose(ydata(space_plots.profile(plane, "f_x_px")), one, rtol=1e-9)
+    np.testing.assert_allclose(ydata(plots.profile(plane, "f_x_px")), one, rtol=1e-9)
     with pytest.raises(InputError, match="'f_x' does not depend on y"):
-        space_plots.profile(plane, "f_x", axis="y")
+        plots.profile(plane, "f_x", axis="y")
 
 
 def test_profiles_take_species_and_means_of_several(mixture):
-    ax = space_plots.profile(mixture, species=["u", "d"], times=[0])
-    g = ydata(space_plots.profile(mixture, species="g", times=[0]))
+    ax = plots.profile(mixture, species=["u", "d"], times=[0])
+    g = ydata(plots.profile(mixture, species="g", times=[0]))
     np.testing.assert_allclose(ydata(ax), 0.2 * g)
     assert ax.get_legend().get_title().get_text() == "u, d (each)"
-    np.testing.assert_allclose(ydata(space_plots.profile(mixture, times=[0])), g)
+    np.testing.assert_allclose(ydata(plots.profile(mixture, times=[0])), g)
     with pytest.raises(InputError, match="no species 'q'"):
-        space_plots.profile(mixture, species="q")
+        plots.profile(mixture, species="q")
 
 
 def test_times_are_the_nearest_records(plane):
-    ax = space_plots.profile(plane, times=[0.04, 0.17])
+    ax = plots.profile(plane, times=[0.04, 0.17])
     assert [curve.get_label() for curve in ax.lines] == ["0 fm", "0.2 fm"]
 
 
 def test_wrong_quantities_and_axes_are_named(plane):
     with pytest.raises(InputError, match="no quantity 'nomber'.*did you mean 'number'"):
-        space_plots.profile(plane, "nomber")
+        plots.profile(plane, "nomber")
     for name in ("energy_momentum", "total_number", "left_number"):
         with pytest.raises(InputError, match=f"no quantity '{name}'"):
-            space_plots.profile(plane, name)
+            plots.profile(plane, name)
     with pytest.raises(InputError, match="one space cell along z; axes with more: x, y"):
-        space_plots.profile(plane, axis="z")
+        plots.profile(plane, axis="z")
     with pytest.raises(InputError, match="'velocity' has no value anywhere"):
-        space_plots.profile(plane.assign(velocity=plane.velocity * np.nan), "velocity")
+        plots.profile(plane.assign(velocity=plane.velocity * np.nan), "velocity")
     with pytest.raises(InputError, match="use x, y or z"):
-        space_plots.profile(plane, axis="px")
+        plots.profile(plane, axis="px")
 
 
 # --- maps ---------------------------------------------------------------------------------------
@@ -178,23 +176,23 @@ def colours(ax):
 def test_maps_show_averages_over_the_third_direction(plane):
     deep = plane.isel(z=[0, 0]).assign_coords(z=[-1.0, 1.0])
     deep["number"] = deep.number * (1 + 0.5 * deep.z)
-    ax = space_plots.field_map(deep, "number", 0.1)
+    ax = plots.field_map(deep, "number", 0.1)
     wanted = deep.number.sel(time=0.1, species="g").mean("z").values
     np.testing.assert_allclose(colours(ax), wanted.T, rtol=1e-12)
     assert title(ax) == "g, $t$ = 0.1 fm"
     assert ax.get_aspect() == 1
-    side = space_plots.field_map(deep, "number", 0.1, plane="xz")
+    side = plots.field_map(deep, "number", 0.1, plane="xz")
     assert colours(side).shape == (2, 4)
 
 
 def test_colours_mean_the_same_at_all_times(plane):
-    first, last = (space_plots.field_map(plane, time=t).collections[0] for t in (0, 0.2))
+    first, last = (plots.field_map(plane, time=t).collections[0] for t in (0, 0.2))
     assert first.get_clim() == last.get_clim()
     np.testing.assert_allclose(first.get_clim(), (plane.number.min(), plane.number.max()))
 
 
 def test_maps_carry_units(plane):
-    ax = space_plots.field_map(plane, "energy_total")
+    ax = plots.field_map(plane, "energy_total")
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("$x$ [fm]", "$y$ [fm]")
     assert ax.child_axes[0].get_ylabel() == "total energy density [GeV fm$^{-3}$]"
     assert title(ax) == "$t$ = 0.2 fm"
@@ -202,15 +200,15 @@ def test_maps_carry_units(plane):
 
 def test_maps_of_vectors_show_lengths(plane):
     wanted = np.sqrt((plane.momentum.isel(time=-1).mean("z") ** 2).sum("axis"))
-    np.testing.assert_allclose(colours(space_plots.field_map(plane, "momentum")), wanted.T)
+    np.testing.assert_allclose(colours(plots.field_map(plane, "momentum")), wanted.T)
 
 
 def test_arrows_show_the_flow_where_there_is_one(plane):
     ds = plane.copy()
     ds["velocity"] = 0 * plane.velocity
-    assert len(space_plots.field_map(ds).collections) == 1
+    assert len(plots.field_map(ds).collections) == 1
     ds["velocity"] = 0 * plane.velocity + np.reshape([0.3, 0.1, 0.2], (3, 1, 1, 1))
-    arrows = space_plots.field_map(ds).collections[1]
+    arrows = plots.field_map(ds).collections[1]
     np.testing.assert_allclose(arrows.U, 0.3)
     np.testing.assert_allclose(arrows.V, 0.1)
     assert arrows.N == 12
@@ -218,22 +216,22 @@ def test_arrows_show_the_flow_where_there_is_one(plane):
 
 def test_maps_need_a_plane(line, plane):
     with pytest.raises(InputError, match="two directions"):
-        space_plots.field_map(line)
+        plots.field_map(line)
     with pytest.raises(InputError, match="use two axes"):
-        space_plots.field_map(plane, plane="xx")
+        plots.field_map(plane, plane="xx")
     with pytest.raises(InputError, match="one space cell along z"):
-        space_plots.field_map(plane, plane="xz")
+        plots.field_map(plane, plane="xz")
 
 
 def test_phase_space_shows_the_marginal(plane, line):
-    ax = space_plots.phase_space(plane, time=0)
+    ax = plots.phase_space(plane, time=0)
     np.testing.assert_array_equal(colours(ax), plane.f_x_px.isel(time=0, species=0).T)
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("$x$ [fm]", "$p_x$ [GeV]")
     np.testing.assert_allclose(ax.get_ylim(), (-2, 2))
     with pytest.raises(InputError, match="did you mean 'f_x_px'"):
-        space_plots.phase_space(plane, "f_x_py")
+        plots.phase_space(plane, "f_x_py")
     with pytest.raises(InputError, match="keeps no f of two directions"):
-        space_plots.phase_space(line)
+        plots.phase_space(line)
 
 
 # --- the walls ----------------------------------------------------------------------------------
@@ -242,22 +240,22 @@ def test_phase_space_shows_the_marginal(plane, line):
 def test_the_ledger_shows_what_is_not_zero(line):
     refused = line.refused_number * 0
     refused[-1, 0] = 0.5
-    ax = space_plots.ledger(line.assign(refused_number=refused))
+    ax = plots.ledger(line.assign(refused_number=refused))
     drawn = {curve.get_label(): curve.get_ydata() for curve in ax.lines}
     assert list(drawn) == ["left through x-", "left through x+", r"refused at $\pm p_x$"]
     np.testing.assert_array_equal(drawn["left through x+"], line.left_number.sel(wall="x+")[:, 0])
     np.testing.assert_array_equal(drawn[r"refused at $\pm p_x$"], [0, 0, 0.5])
     assert ax.get_ylabel() == "particles per volume [fm$^{-3}$]"
-    ax = space_plots.ledger(line, "energy")
+    ax = plots.ledger(line, "energy")
     np.testing.assert_array_equal(ydata(ax)[0], line.left_energy.sel(wall="x-"))
     assert ax.get_ylabel() == "energy per volume [GeV fm$^{-3}$]"
 
 
 def test_a_closed_box_says_that_nothing_left(plane):
-    ax = space_plots.ledger(plane.assign(refused_number=0 * plane.refused_number))
+    ax = plots.ledger(plane.assign(refused_number=0 * plane.refused_number))
     assert ax.texts[0].get_text() == "nothing left"
     with pytest.raises(InputError, match="use 'number' or 'energy'"):
-        space_plots.ledger(plane, "charge")
+        plots.ledger(plane, "charge")
 
 
 # --- films --------------------------------------------------------------------------------------
@@ -266,7 +264,7 @@ def test_a_closed_box_says_that_nothing_left(plane):
 @pytest.mark.parametrize("case", ["line", "plane"])
 def test_a_film_has_a_frame_for_every_record(request, case, tmp_path):
     ds = request.getfixturevalue(case)
-    path = space_plots.animation(ds, tmp_path / "film.gif", "energy_total", fps=10)
+    path = plots.animation(ds, tmp_path / "film.gif", "energy_total", fps=10)
     with Image.open(path) as film:
         assert film.n_frames == ds.time.size == 3
         assert film.info["duration"] == 100
@@ -274,14 +272,14 @@ def test_a_film_has_a_frame_for_every_record(request, case, tmp_path):
 
 def test_films_need_a_suffix_that_can_be_written(plane, tmp_path, monkeypatch):
     with pytest.raises(InputError, match="films end in .gif or .mp4"):
-        space_plots.animation(plane, tmp_path / "film.avi")
-    monkeypatch.setattr(space_plots.films.FFMpegWriter, "isAvailable", lambda: False)
+        plots.animation(plane, tmp_path / "film.avi")
+    monkeypatch.setattr(films.FFMpegWriter, "isAvailable", lambda: False)
     with pytest.raises(InputError, match="ffmpeg, which is not installed; use .gif"):
-        space_plots.animation(plane, tmp_path / "film.mp4")
+        plots.animation(plane, tmp_path / "film.mp4")
     with pytest.raises(InputError, match="cannot be written"):
-        space_plots.animation(plane, tmp_path / "none" / "film.gif")
+        plots.animation(plane, tmp_path / "none" / "film.gif")
     with pytest.raises(InputError, match="more than one space cell"):
-        space_plots.animation(space_plots.box(plane), tmp_path / "film.gif")
+        plots.animation(result.box(plane), tmp_path / "film.gif")
 
 
 # --- pages --------------------------------------------------------------------------------------
@@ -293,18 +291,18 @@ def axes(figure):
 
 
 def test_the_overview_of_a_line_shows_profiles(line):
-    labels = [ax.get_ylabel() for ax in axes(space_plots.overview(line))]
+    labels = [ax.get_ylabel() for ax in axes(plots.overview(line))]
     wanted = ("density", "$m^2$", "total energy", "temperature", "flow velocity", "entropy")
     assert len(labels) == 6
     assert all(text.startswith(word) for text, word in zip(labels, wanted, strict=True))
 
 
 def test_the_overview_of_a_plane_shows_profiles_and_maps(plane, mixture):
-    drawn = axes(space_plots.overview(plane))
+    drawn = axes(plots.overview(plane))
     lines, maps = [ax for ax in drawn if ax.lines], [ax for ax in drawn if ax.collections]
     assert [ax.get_xlabel()[1] for ax in lines] == ["x", "y"] * 2
     assert len(maps) == 3 * plane.time.size
-    assert len([ax for ax in axes(space_plots.overview(mixture)) if ax.lines]) == 8
+    assert len([ax for ax in axes(plots.overview(mixture)) if ax.lines]) == 8
 
 
 @pytest.mark.filterwarnings("error")
@@ -312,16 +310,19 @@ def test_odd_results_are_drawn(plane, line):
     unknown = {k: line[k] * np.nan for k in ("temperature", "velocity", "chemical_potential")}
     still = {k: line[k] * 0 for k in ("mass_squared", "total_mass_squared")}
     for ds in (plane.isel(time=[0]), line.assign(unknown), line.assign(still)):
-        space_plots.overview(ds).draw_without_rendering()
+        plots.overview(ds).draw_without_rendering()
     assert "temperature" not in [
-        ax.get_ylabel()[:11] for ax in axes(space_plots.overview(line.assign(unknown)))
+        ax.get_ylabel()[:11] for ax in axes(plots.overview(line.assign(unknown)))
     ]
 
 
 def test_all_pictures_are_written_and_settings_kept(line, tmp_path, monkeypatch):
-    monkeypatch.setattr(plots, "_sheet", lambda *_: mpl.figure.Figure((1, 1)))
+    draw, small = pages.page, mpl.figure.Figure((1, 1))
+    monkeypatch.setattr(
+        pages, "page", lambda *panels, aligned=False: small if aligned else draw(*panels)
+    )
     before = dict(mpl.rcParams)
-    paths = space_plots.save_all(line, tmp_path / "here", kinds=["png"])
+    paths = plots.save_all(line, tmp_path / "here", kinds=["png"])
     assert dict(mpl.rcParams) == before
     assert sorted(paths) == sorted((tmp_path / "here").iterdir())
     assert {"overview", "profiles_x", "masses", "ledger", "box_overview", "box_conservation"} <= {
@@ -332,9 +333,8 @@ def test_all_pictures_are_written_and_settings_kept(line, tmp_path, monkeypatch)
 
 def test_pictures_fit_the_result(plane, tmp_path, monkeypatch):
     small = mpl.figure.Figure(figsize=(1, 1))
-    monkeypatch.setattr(space_plots, "_page", lambda *_: small)
-    monkeypatch.setattr(plots, "_sheet", lambda *_: small)
-    names = {path.name for path in space_plots.save_all(plane, tmp_path)}
+    monkeypatch.setattr(pages, "page", lambda *_, **__: small)
+    names = {path.name for path in plots.save_all(plane, tmp_path)}
     assert names == {path.name for path in tmp_path.iterdir()}
     pictures = ("overview", "profiles_x", "profiles_y", "masses", "maps", "phase_space_x_px")
     assert {f"{name}.{kind}" for name in pictures for kind in ("png", "pdf")} <= names
@@ -365,8 +365,7 @@ def call(tmp_path, monkeypatch, capsys, plane, line):
 
 
 def test_plot_draws_results_in_space(call, tmp_path, monkeypatch):
-    monkeypatch.setattr(space_plots, "_figures", lambda ds: {"maps": mpl.figure.Figure((1, 1))})
-    monkeypatch.setattr(plots, "_sheet", lambda *_: mpl.figure.Figure((1, 1)))
+    monkeypatch.setattr(pages, "page", lambda *_, **__: mpl.figure.Figure((1, 1)))
     code, out, _ = call("plot", "plane.nc", "--out", "here")
     assert code == 0
     assert "written: here/maps.png" in out and "written: here/box_overview.pdf" in out

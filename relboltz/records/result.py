@@ -1,16 +1,16 @@
-"""What can be asked of a result."""
+"""A result as a Dataset: what its pictures and tables ask of it."""
 
 from __future__ import annotations
 
-import xarray as xr
+from xarray import Dataset
 
 
-def is_in_space(ds: xr.Dataset) -> bool:
+def is_in_space(ds: Dataset) -> bool:
     """Whether quantities have values in space cells."""
     return "x" in ds.number.dims
 
 
-def box(ds: xr.Dataset, left: bool = False) -> xr.Dataset:
+def box(ds: Dataset, left: bool = False) -> Dataset:
     """Averages over the box under their plain names; ``left``: E and P include what left."""
     if not is_in_space(ds):
         return ds

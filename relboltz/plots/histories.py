@@ -1,0 +1,201 @@
+"""Pictures against time; in space, of averages over the box that include what left."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from xarray import DataArray, Dataset, full_like
+
+from ..errors import InputError
+from ..records.result import box
+from . import style
+from .style import COLORS, Array, Ax, groups, label, labelled, mean, new_axes, styled
+
+
+def predicted_densities(ds: Dataset) -> tuple[DataArray, float]:
+    """Number densities and entropy density on the nodes [fm^-3]; NaN if unknown or condensed."""
+    if not (np.isfinite(ds.equilibrium_temperature) and ds.condensate_fraction == 0):
+        return full_like(ds.degeneracy, np.nan, float), np.nan
+    return ds.equilibrium_number, float(ds.equilibrium_entropy)
+
+
+def _history(ds: Dataset, ax: Axes, y: Any, **look: Any) -> None:
+    """One line against time; few points are shown as points."""
+    y = np.asarray(y, float)
+    if (known := np.isfinite(y).sum()) > 0:
+        ax.plot(ds.time.values, y, marker="o" if known < 3 else None, **look)
+
+
+def _predicted(ax: Axes, value: Any, **look: Any) -> None:
+    """A dashed horizontal line, if there is a prediction."""
+    if np.isfinite(value):
+        ax.axhline(float(value), **{**look, "linestyle": "--", "linewidth": 1.2, "zorder": 1})
+
+
+def _by_group(ds: Dataset, ax: Axes, values: DataArray, final: DataArray, of: str) -> None:
+    """A line for each group of species, and its prediction; ``of`` frames the group's name."""
+    for group in groups(ds):
+        look, each = style.look(ds, group[0]), " (each)" * (len(group) > 1)
+        _history(ds, ax, mean(values, group), label=of.format(label(group), each), **look)
+        _predicted(ax, mean(final, group), **look)
+
+
+def _finish(ds: Dataset, ax: Axes, ylabel: str, missing: str = "no data") -> Axes:
+    """Labels, and a legend above (a long one: beside) the axes, where it covers nothing."""
+    ax.set(xlabel=labelled(ds.time), ylabel=ylabel)
+    if ds.time.size > 1:
+        ax.set_xlim(ds.time[0], ds.time[-1])
+    if any(line.get_linestyle() == "--" for line in ax.lines):
+        ax.plot([], [], color="0.4", linestyle="--", linewidth=1.2, label="predicted")
+    count = len(ax.get_legend_handles_labels()[1])
+    if count > 8:
+        ax.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), ncols=1 + count // 16)
+    elif count:
+        ax.legend(ncols=2, **style.ABOVE)
+    else:
+        ax.text(0.5, 0.5, missing, transform=ax.transAxes, ha="center", va="center", color="0.4")
+    return ax
+
+
+@styled
+def numbers(ds: Dataset, ax: Ax = None) -> Axes:
+    """Particle densities, of each species of a group, and their sum."""
+    ds, ax = box(ds), ax or new_axes()
+    total = ds.number.sum("species")
+    _by_group(ds, ax, ds.number, predicted_densities(ds)[0], "{}{}")
+    if ds.species.size > 1:
+        _history(ds, ax, total, color="black", label="all")
+    ax.set_ylim(0, 1.1 * float(total.max()) or 1.0)
+    return _finish(ds, ax, labelled(ds.number))
+
+
+@styled
+def energies(ds: Dataset, ax: Ax = None) -> Axes:
+    """Kinetic and total energy density; inset: relative drift of the total one."""
+    ds, ax = box(ds, left=True), ax or new_axes()
+    kinetic, total = ds.energy_kinetic.values, ds.energy_total.values
+    same = np.allclose(kinetic, total, rtol=1e-9)
+    if not same:
+        _history(ds, ax, kinetic, color=COLORS[5], label="kinetic")
+    _history(ds, ax, total, color=COLORS[1], label="kinetic = total" if same else "total")
+    low, high = np.min((kinetic, total)), np.max((kinetic, total))
+    ax.set_ylim(low - 1.3 * (span := max(high - low, 0.02 * high)), high + 0.2 * span)
+    _finish(ds, ax, labelled(ds.energy_total, "energy density"))
+    inset = ax.inset_axes((0.2, 0.08, 0.77, 0.28), xlim=ax.get_xlim(), xticklabels=[])
+    _history(ds, inset, total / total[0] - 1, color=COLORS[1], linewidth=1.2)
+    inset.set_title(r"drift of the total, $\Delta E/E$", loc="right")
+    inset.ticklabel_format(axis="y", style="sci", scilimits=(0, 0))
+    inset.locator_params(axis="y", nbins=3)
+    return ax
+
+
+@styled
+def masses(ds: Dataset, ax: Ax = None) -> Axes:
+    """Masses, and the screening mass where it is not one of them."""
+    ds, ax = box(ds), ax or new_axes()
+    screening = ds.screening_mass_squared
+    _by_group(ds, ax, np.sqrt(ds.mass_squared), np.sqrt(ds.equilibrium_mass_squared), "{}")
+    if not any(np.allclose(m2, screening) for m2 in ds.mass_squared.values.T):
+        _history(ds, ax, np.sqrt(screening), color="black", linestyle=":", label="screening")
+    ax.set_ylim(0, 1.1 * max(ax.get_ylim()[1], 1e-3))
+    return _finish(ds, ax, "mass [GeV]")
+
+
+@styled
+def temperature(ds: Dataset, ax: Ax = None) -> Axes:
+    """T and chemical potentials of the moment."""
+    ds, ax = box(ds), ax or new_axes()
+    _history(ds, ax, ds.temperature, color="black", label="$T$")
+    _predicted(ax, ds.equilibrium_temperature, color="black")
+    final = ds.equilibrium_chemical_potential
+    _by_group(ds, ax, ds.chemical_potential, final, r"$\mu$ of {}")
+    return _finish(ds, ax, r"$T$ and $\mu$ [GeV]", "no equilibrium state")
+
+
+@styled
+def entropy(ds: Dataset, ax: Ax = None) -> Axes:
+    """Entropy density: it never falls, and ends at the largest one."""
+    ds, ax = box(ds), ax or new_axes()
+    _history(ds, ax, ds.entropy, color=COLORS[2], label="entropy")
+    _predicted(ax, predicted_densities(ds)[1], color="black")
+    return _finish(ds, ax, labelled(ds.entropy))
+
+
+@styled
+def anisotropy(ds: Dataset, ax: Ax = None) -> Axes:
+    """Longitudinal over transverse pressure."""
+    ds, ax = box(ds), ax or new_axes()
+    _history(ds, ax, ds.pressure_ratio, color=COLORS[3], label=r"$P_z / P_\perp$")
+    return _finish(ds, ax, labelled(ds.pressure_ratio, "pressure ratio"))
+
+
+@styled
+def rates(ds: Dataset, ax: Ax = None, most: int = 8) -> Axes:
+    """Collision rates, added up over quarks that are alike (q): the ``most`` frequent ones."""
+    ax, letters = (
+        ax or new_axes(),
+        {name: style.letter(name) for name in ds.species.values.tolist()},
+    )
+    kinds: dict[str, Array] = {}
+    quarks = [
+        g for g in groups(ds) if len(g) > 1 and {style.particle(n) for n in g} <= style.QUARKS
+    ]
+    for q in "q", "qbar":
+        same = [g for g in quarks if (g[0] == style.particle(g[0])) == (q == "q")]
+        letters |= dict.fromkeys(same[0], style.letter(q)) if len(same) == 1 else {}
+    for i, process in enumerate(ds.process.values.tolist()):
+        a, b = (side.split() for side in process.split(" -> "))
+        ways = [(a, b, ds.rate)] + [(b, a, ds.rate_reverse)] * (sorted(a) != sorted(b))
+        for *sides, rate in ways:
+            kind = " → ".join(" ".join(letters[n] for n in side) for side in sides)
+            kinds[kind] = kinds.get(kind, 0.0) + rate.values[:, i]
+    peaks = {kind: np.nanmax(rate, initial=0) for kind, rate in kinds.items()}
+    top = max(peaks.values(), default=0)
+    for k, kind in enumerate(sorted(kinds, key=lambda kind: -peaks[kind])[:most]):
+        shown = np.where(kinds[kind] > 1e-9 * top, kinds[kind], np.nan)
+        _history(ds, ax, shown, label=kind, color=COLORS[k % len(COLORS)])
+    ax.set(yscale="log", ylim=(1e-5 * (top or 1), 3 * (top or 1)))
+    _finish(ds, ax, labelled(ds.rate, "collision rate"), "no collisions")
+    if len(quarks) == 1:
+        ax.set_title(f"q: {label(quarks[0])}", loc="right", fontsize=9.5)
+    return ax
+
+
+@styled
+def conservation(ds: Dataset, ax: Ax = None) -> Axes:
+    """Relative drifts since the start; charges and momentum are counted in exact quanta."""
+    ds, ax = box(ds, left=True), ax or new_axes()
+    energy, number = ds.energy_total.values, ds.number.values[0].sum()
+    table = (
+        ("energy", energy[:, None], energy[0], True),
+        ("charges", ds.charge_density.values, number, ds.charge_drift.any()),
+        ("momentum", ds.momentum.values, energy[0], ds.momentum_drift.any()),
+    )
+    for color, (name, values, scale, moved) in zip(COLORS, table, strict=False):
+        drift = abs(values - values[0]).max(axis=1) / scale * bool(moved)
+        words = f"{name}: {drift.max():.1e}" if drift.any() else f"{name}: exactly 0"
+        drift[drift <= 0] = np.nan
+        ax.semilogy(ds.time.values, drift, ".-", color=color, label=words)
+    return _finish(ds, ax, "relative drift [1]")
+
+
+@styled
+def ledger(ds: Dataset, what: str = "number", ax: Ax = None) -> Axes:
+    """What left through each wall and what was refused, if not zero; number or energy."""
+    if what not in ("number", "energy"):
+        raise InputError(f"what = {what!r}: use 'number' or 'energy'")
+    ax, left = ax or new_axes(), ds[f"left_{what}"]
+    for i, wall in enumerate(ds.wall.values.tolist()):
+        gone, look = left.sel(wall=wall), {"color": COLORS[i // 2], "linestyle": ("-", "-.")[i % 2]}
+        if gone.any():
+            gone = gone.sum("species") if "species" in gone.dims else gone
+            _history(ds, ax, gone, label=f"left through {wall}", **look)
+    for color, axis in zip(COLORS, "xyz" if what == "number" else "", strict=False):
+        refused = ds.refused_number.sel(wall=[f"{axis}-", f"{axis}+"]).sum(["wall", "species"])
+        if refused.any():
+            words = rf"refused at $\pm p_{axis}$"
+            _history(ds, ax, refused, label=words, color=color, linestyle=":")
+    noun = "particles" if what == "number" else "energy"
+    return _finish(ds, ax, labelled(left, f"{noun} per volume"), "nothing left")

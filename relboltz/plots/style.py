@@ -1,0 +1,145 @@
+"""How all pictures look: colours, words, axes, and which species share a line."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from numpy.typing import ArrayLike, NDArray
+from xarray import DataArray, Dataset
+
+from ..errors import InputError
+from ..model import suggest
+from ..records.result import box
+
+Array = NDArray[np.float64]
+Ax = Axes | None
+Names = str | Sequence[str] | None
+STYLE: Any = {
+    "font.size": 10.5, "axes.titlesize": "medium", "legend.fontsize": 9.5, "pdf.fonttype": 42,
+    "axes.spines.top": False, "axes.spines.right": False, "axes.formatter.useoffset": False,
+    "legend.frameon": False, "legend.handlelength": 1.6, "lines.linewidth": 1.8,
+}  # fmt: skip
+COLORS = ("#D55E00", "#0072B2", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#8C564B", "#7F7F7F")
+"""Safe for the colour-blind (Okabe and Ito, and two more); the first is kept for gluons."""
+DASHES = ("-", "-.", (0, (1, 1)))
+ABOVE: Any = {"loc": "lower left", "bbox_to_anchor": (0, 1), "alignment": "left"}
+QUARKS = frozenset("udscbt")
+ALIKE = 0.1  # spectra that differ by less, relative to the peak, count as the same
+styled = mpl.rc_context(STYLE)
+
+
+def new_axes() -> Axes:
+    """The axes of a new figure."""
+    return Figure(figsize=(5.6, 4.2), layout="constrained").subplots()
+
+
+# --- species ------------------------------------------------------------------------------------
+
+
+def groups(ds: Dataset) -> list[list[str]]:
+    """Species of equal kind, prediction and, but for noise, spectra; most abundant groups first."""
+    ds, found = box(ds), list[list[str]]()
+    for name in ds.species.values.tolist():
+        home = next((group for group in found if _same_curves(ds, group[0], name)), None)
+        if home is None:
+            found.append(home := [])
+        home.append(name)
+    last = ds.number.isel(time=-1)
+    return sorted(found, key=lambda group: -float(last.sel(species=group).sum()))
+
+
+def _same_curves(ds: Dataset, a: str, b: str) -> bool:
+    """Whether one line can stand for both species."""
+    one, two = ds.sel(species=a), ds.sel(species=b)
+    rough = {"statistics": 0, "degeneracy": 0, "equilibrium_chemical_potential": 1e-3}
+    for name, rtol in {**rough, "mass_squared": 0.05}.items():
+        if not np.allclose(one[name], two[name], rtol=rtol, atol=1e-9, equal_nan=True):
+            return False
+    weight = (ds.p.values + ds.p.values[-1] / ds.p.size) ** 2
+    f, g = one.spectrum.values, two.spectrum.values
+    return bool((abs(f - g) @ weight).max() <= 0.5 * ALIKE * ((f + g) @ weight).max())
+
+
+def members(ds: Dataset, species: Names) -> list[str]:
+    """The species that are asked for; else the most abundant group."""
+    if species is None:
+        return groups(ds)[0]
+    names, known = [species] if isinstance(species, str) else species, ds.species.values.tolist()
+    for name in set(names) - set(known):
+        raise InputError(f"no species {name!r} in this result; {suggest(name, known)}")
+    return list(names)
+
+
+def mean(values: DataArray, group: Sequence[str]) -> Array:
+    """Mean over the species of a group."""
+    return values.sel(species=list(group)).mean("species").values
+
+
+def particle(name: str) -> str:
+    """The name without its bar."""
+    return name[:-3] if name.endswith("bar") and len(name) > 3 else name
+
+
+def look(ds: Dataset, name: str) -> dict[str, Any]:
+    """Colour and line style of a species, the same in every picture."""
+    plain = list(dict.fromkeys(particle(n) for n in ds.species.values.tolist() if n != "g"))
+    place = 0 if name == "g" else 1 + plain.index(particle(name))
+    dashes = place // len(COLORS) + (particle(name) != name)
+    return {"color": COLORS[place % len(COLORS)], "linestyle": DASHES[dashes % len(DASHES)]}
+
+
+# --- words --------------------------------------------------------------------------------------
+
+
+def letter(name: str) -> str:
+    """A bar over what is ...bar; nothing of a user's name is read as mathematics."""
+    if (plain := particle(name)) != name and plain.isascii() and plain.isalnum():
+        return rf"$\bar{{\mathrm{{{plain}}}}}$"
+    return name.replace("$", r"\$")
+
+
+def label(group: Sequence[str]) -> str:
+    """A short name: 'u, d, s and antiquarks'."""
+    plain = [n for n in group if n == particle(n)]
+    both = len(plain) > 1 and sorted(group) == sorted([*plain, *(n + "bar" for n in plain)])
+    words = [letter(n) for n in (plain if both else group)]
+    text = ", ".join(words if len(words) <= 6 else [*words[:4], "…", words[-1]])
+    return f"{text} and anti{'quarks' if set(plain) <= QUARKS else 'particles'}" if both else text
+
+
+def labelled(values: DataArray, words: str = "") -> str:
+    """Words and unit, such as 'particle density [fm^-3]'."""
+    unit = re.sub(r"\^(-?\d+)", r"$^{\1}$", values.attrs.get("units", "1"))
+    return f"{words or values.attrs.get('long_name', values.name)} [{unit}]"
+
+
+# --- times --------------------------------------------------------------------------------------
+
+
+def chosen_times(ds: Dataset, count: int = 6) -> Array:
+    """The first and the last recorded time and some between, closer together early on [fm]."""
+    times = ds.time.values
+    if len(times) <= count:
+        return times
+    since = times - times[0]
+    wanted = np.geomspace(since[1], since[-1], count - 1)
+    return times[np.unique([0, *abs(since[:, None] - wanted).argmin(axis=0)])]
+
+
+def recorded(ds: Dataset, times: ArrayLike | None) -> Array:
+    """The records nearest to these times; None: some from first to last [fm]."""
+    wanted = np.unique(chosen_times(ds) if times is None else np.asarray(times, float))
+    return ds.time.sel(time=wanted, method="nearest").values
+
+
+def shades(times: Array) -> Iterator[tuple[float, dict[str, Any]]]:
+    """Each time and the look of its line: dark is early, light is late."""
+    for place, time in zip(np.linspace(0, 0.88, len(times)), times, strict=True):
+        color, words = mpl.colormaps["viridis"](place), f"{time:.3g} fm"
+        yield time, {"marker": "o", "markersize": 3.5, "color": color, "label": words}
