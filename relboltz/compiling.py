@@ -33,6 +33,7 @@ UNCOMPILED = (
     "checks",
     "initial",
     "cli",
+    "tables",
     "config",
     "simulation",
     "run",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, cast
 
@@ -12,8 +12,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from .backends import choose
-from .checks import accuracy as checks
-from .checks import box
+from .checks import accuracy, box, matter, poles
 from .config import Settings, short_axes
 from .equilibrium import states as equilibrium
 from .errors import Halted, InputError, Interrupted, RunError
@@ -78,12 +77,13 @@ class Run:
         if self.grid.sites > 1:
             start, moments = take_over(cast(Any, self.backend), start, Shells.of(grid))
             self.start = start
-            conserved = checks.totals_in_space(self.grid, model, start, moments)
-            for extreme in checks.extreme_masses(start):
-                checks.check_model(elements, grid, *extreme)
-            squares = checks.typical_masses(start, moments)
+            at_sites = np.column_stack([start.mass_squared, start.screening2])
+            conserved = matter.totals_of_sites(self.grid, model, moments, at_sites, start.unit)
+            for extreme in matter.extreme_masses(model, at_sites):
+                poles.check_model(elements, grid, *extreme)
+            squares = matter.typical_masses(model, moments, at_sites)
             f = f.mean(axis=0)
-            checks.warn_of_parity(self.grid, self.said)
+            self._say(accuracy.of_parity(self.grid))
             longest = courant_limit(self.grid, start.mass_squared)
             if not isinstance(time.step, str) and time.step > longest:
                 raise InputError(
@@ -91,26 +91,30 @@ class Run:
                     f"space cell in half a step; use at most {longest:.4g} fm, or fewer space_cells"
                 )
         else:
-            conserved = checks.totals(grid, model, start.occupation(model))
+            conserved = matter.totals(grid, model, start.occupation(model))
             squares = (start.mass_squared, start.screening2)
-        self._energy, leaks = conserved[2], checks.leaks(self.grid)
+        self._energy, leaks = conserved[2], matter.leaks(self.grid)
         self.predicted = equilibrium.nowhere(grid, model)
         if not leaks:
             self.predicted = equilibrium.predict(grid, model, *conserved)
-        negative = checks.check_model(elements, grid, *squares)
-        self._negative = checks.weigh_negative(grid, model, negative, f, squares, self.said)
+        negative = poles.check_model(elements, grid, *squares)
+        self._negative = poles.weigh_negative(grid, model, negative, f, squares, self.said)
         if self.predicted.found and model.thermal:  # masses move: check where they will end, too
             final, m2 = self.predicted.f, self.predicted.mass_squared
             y = equilibrium.coupling_integrals(grid, model, final, m2)
             last = (m2, model.screening_squared(y))
-            negative = checks.check_model(elements, grid, *last)
-            self._negative = checks.weigh_negative(
+            negative = poles.check_model(elements, grid, *last)
+            self._negative = poles.weigh_negative(
                 grid, model, negative, final, last, self.said, self._negative
             )
-        checks.warn_of_setup(grid, model, squares, self.predicted, self.said, leaks)
+        self._say(accuracy.of_setup(grid, model, squares, self.predicted, leaks))
         reach = None if leaks else box.reach_of(elements, conserved)
         self.lost = (np.nan, np.nan) if reach is None else reach.loss(grid.momentum_max)
-        checks.warn_of_box(grid, model, squares, self.predicted, reach, self.said)
+        self._say(accuracy.of_box(grid, model, squares, self.predicted, reach))
+
+    def _say(self, texts: Iterable[str]) -> None:
+        """Warn of what is said for the first time."""
+        accuracy.warn(texts, self.said)
 
     def _attributes(self, title: str, configuration: str) -> dict[str, Any]:
         energy = self._energy
@@ -174,20 +178,20 @@ class Run:
         """Say what the steps themselves showed of the accuracy."""
         if not self.flight.watch.steps:
             return
-        checks.warn_of_run(self.flight.watch.summary(), self.settings.time.step, self.said)
+        self._say(accuracy.of_steps(self.flight.watch.summary(), self.settings.time.step))
         for record in self.records:
-            checks.warn_of_flow(self.model, np.asarray(record["velocity"]), self.said)
+            self._say(accuracy.of_flow(self.model, np.asarray(record["velocity"])))
         negative = np.nan_to_num([record["negative_weight"] for record in self.records])
-        checks.warn_of_negative(self.model, negative.max(axis=0), self._negative, self.said)
+        self._say(poles.of_negative(self.model, negative.max(axis=0), self._negative))
         first, last = self.records[0], self.records[-1]
         density = self.start.unit * self.grid.measure / self.grid.sites
-        number = int(last["charge_drift"][0]) * density / float(first["charge_density"][0])
+        charges = accuracy.charge_drifts(self.model, first, last, density)
         energy = total_energy(last) / total_energy(first) - 1
         nearest = self.settings.collisions.projection == "nearest"
         in_space = self.grid.sites > 1
-        checks.warn_of_drift(number, energy, self.said, nearest, in_space)
+        self._say(accuracy.of_drift(charges, energy, nearest, in_space))
         if in_space:
-            checks.warn_of_refusals(last, first, self.said)
+            self._say(accuracy.of_refusals(last, first))
 
     def _record(self) -> None:
         """Measure the state if a record is due, keep its f if a snapshot is."""

@@ -11,8 +11,7 @@ import tomli_w
 import xarray as xr
 
 from .backends import resolve
-from .checks import accuracy as checks
-from .checks import box
+from .checks import box, matter
 from .config import Config, Settings, no_marginals
 from .errors import InputError
 from .grid import PhaseSpace
@@ -79,7 +78,7 @@ def solve(
         if any(isinstance(state, NodeValues) for state in states.values()):
             raise InputError("grid: an initial state given as an array needs a PhaseSpace")
         grid = box.automatic_grid(grid, model, states)
-    checks.check_host_memory(grid, model)
+    matter.check_host_memory(grid, model)
     f = evaluate(states, grid, model)
     path = Path(file) if file is not None else None
     run = Run(model, grid, f, settings, path, "", _description(model, grid, states, settings, path))
@@ -159,7 +158,7 @@ def run_config(
         grid = config.grid.phase_space(widths.momentum_cells, widths.momentum_max)
     else:
         grid = config.grid.phase_space(cells, config.grid.momentum_max)
-    checks.check_host_memory(grid, model)
+    matter.check_host_memory(grid, model)
     f = initial.evaluate(shapes, grid, model)
     data = config.to_dict()
     data["grid"] |= grid_dict(grid)  # what "auto" and defaults came to

@@ -10,7 +10,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from .backends import choose
-from .checks import accuracy as checks
+from .checks import poles
 from .config import Settings, short_axes
 from .equilibrium import states as equilibrium
 from .errors import InputError
@@ -64,8 +64,8 @@ def collision_term(
     m2 = np.asarray(m2, dtype=float)
     screening2 = model.screening_squared(equilibrium.coupling_integrals(grid, model, values, m2))
     backend = choose(grid, model, Sampling(**settings.collisions.model_dump()), settings.run)
-    negative = checks.check_model(backend.elements, grid, m2, screening2)
-    checks.weigh_negative(grid, model, negative, values, (m2, screening2), [])
+    negative = poles.check_model(backend.elements, grid, m2, screening2)
+    poles.weigh_negative(grid, model, negative, values, (m2, screening2), [])
     found = [backend.estimate(values, Draw(batch, m2, screening2)) for batch in range(batches)]
     per_state = np.repeat(1.0 / model.degeneracy, grid.size)
     nets, gains, losses = (

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from relboltz.errors import InputError
-from relboltz.model import KINEMATIC, Model, Process, Screening, Species
+from relboltz.model import Model, Process, Screening, Species
+from relboltz.process import KINEMATIC
 from relboltz.qcd import gluons
 
 

@@ -18,7 +18,8 @@ from ..initial import start as initial
 from ..initial.start import FromFile, Shape
 from ..model import Model, Species
 from . import reach
-from .accuracy import ACCEPTED_LOSS, WANTED_RELAXATION, Totals, predict_from, rounded_up, totals
+from .accuracy import ACCEPTED_LOSS, WANTED_RELAXATION, rounded_up
+from .matter import Totals, predict_from, totals
 from .reach import Reach
 
 AUTOMATIC_LOSS = 0.8 * ACCEPTED_LOSS

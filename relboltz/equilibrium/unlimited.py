@@ -9,8 +9,8 @@ import numpy as np
 
 from ..model import Model
 from ..units import HBARC
+from .conserved import MODE_WEIGHT, NO_FLOW, Array, Conserved, reachable, self_consistent
 from .gas import Gas
-from .states import MODE_WEIGHT, NO_FLOW, Array, Conserved, reachable, self_consistent
 
 POINTS = 240
 """Gauss points of a radial integral: they resolve temperatures down to 1 % of the mean energy."""
