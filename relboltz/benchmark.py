@@ -17,7 +17,6 @@ from .config import Settings
 from .events.collisions import SETS, Draw, Sampling
 from .grid import PhaseSpace
 from .initial.start import evaluate, gaussian
-from .model import Model
 from .qcd import gluons, qcd
 from .records.moments import Shells
 from .records.output import versions
@@ -59,36 +58,36 @@ def measure(backend: str, threads: int, say: Callable[[str], None]) -> dict[str,
     }  # fmt: skip
 
 
-def _setup(case: Case) -> tuple[Model, PhaseSpace, np.ndarray]:
-    name, cells, _ = case
+def _setup(backend: str, case: Case, threads: int) -> tuple[Any, np.ndarray, State]:
+    """The backend, f and state of a case."""
+    name, cells, pairs = case
     model = qcd(0.3) if name == "qcd" else gluons(0.3)
     grid = PhaseSpace(cells, 2.0)
     start = {"g": gaussian(0.5, [0.8, 0.8, 0.6])}
     if name == "qcd":
         start["quarks"] = start["antiquarks"] = gaussian(0.3, [0.8, 0.8, 0.6])
-    return model, grid, evaluate(start, grid, model)
+    f = evaluate(start, grid, model)
+    run = Settings.from_options(end=1.0, backend=backend, threads=threads).run
+    worker = choose(grid, model, Sampling(pairs=pairs, samples=SAMPLES[backend][name]), run)
+    return worker, f, initial_state(grid, model, f)
 
 
 def _case(backend: str, case: Case, threads: int) -> dict[str, Any]:
+    """What is measured of a case."""
     name, cells, pairs = case
-    model, grid, f = _setup(case)
-    samples = SAMPLES[backend][name]
-    state = initial_state(grid, model, f)
-    run = Settings.from_options(end=1.0, backend=backend, threads=threads).run
-    worker = choose(grid, model, Sampling(pairs=pairs, samples=samples), run)
+    worker, f, state = _setup(backend, case, threads)
     parts = _on_gpu(worker, state, f) if backend == "cuda" else _on_cpu(worker, state)
-    per_set = sum(worker.sampling.samples_of(channel, grid.size) for channel in worker.channels)
-    events = SETS * per_set
+    sampling, size = worker.sampling, worker.grid.size
+    events = SETS * sum(sampling.samples_of(channel, size) for channel in worker.channels)
     seconds = parts.pop("step")
     split = {part: 1e3 * parts.pop(part) for part in ("draw", "land", "deposit", "update")}
     rate = 2 * events / seconds
-    bound = parts.pop("additions_per_second", None)
-    if bound is not None:
-        per_event = parts["additions_per_event"]
-        parts |= {"additions_per_second": bound, "part_of_bound": rate * per_event / bound}
+    if backend == "cuda":
+        bound = parts["additions_per_second"] / parts["additions_per_event"]
+        parts["part_of_bound"] = rate / bound
     return {
-        "model": name, "cells": cells, "pairs": pairs, "samples": samples,
-        "processes": len(model.processes), "events_per_second": rate,
+        "model": name, "cells": cells, "pairs": pairs, "samples": sampling.samples,
+        "processes": len(worker.model.processes), "events_per_second": rate,
         "ms_per_step": 1e3 * seconds, "ms": split, **parts,
     }  # fmt: skip
 
@@ -179,12 +178,9 @@ def _on_gpu(worker: Any, state: State, f: np.ndarray) -> dict[str, float]:
 
 def _variance(backend: str, pairs: str, threads: int) -> dict[str, float]:
     """Sum Var(C) / Sum f^2 [fm^-2] of one estimate of C[f] of the mixture, and its seconds."""
-    model, grid, f = _setup(("qcd", 30 if backend == "cuda" else 20, pairs))
-    samples = SAMPLES[backend]["qcd"]
-    run = Settings.from_options(end=1.0, backend=backend, threads=threads).run
-    worker = choose(grid, model, Sampling(pairs=pairs, samples=samples), run)
-    state = initial_state(grid, model, f)
-    per_state = np.repeat(1.0 / model.degeneracy, grid.size)
+    cells = 30 if backend == "cuda" else 20
+    worker, f, state = _setup(backend, ("qcd", cells, pairs), threads)
+    per_state = np.repeat(1.0 / worker.model.degeneracy, worker.grid.size)
     nets: list[np.ndarray] = []
 
     def estimate() -> None:

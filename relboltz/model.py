@@ -161,10 +161,7 @@ class Model:
         if len(set(self.names)) != len(self.names):
             raise InputError(f"species names must differ: {', '.join(self.names)}")
         for name in self.screening.exchange:
-            if name not in self.names:
-                raise InputError(
-                    f"unknown species screening.exchange.{name}; {suggest(name, self.names)}"
-                )
+            self._known(name, f"unknown species screening.exchange.{name}")
         for row in self.screenings:
             if row.coupling is not None and len(row.coupling) != len(self.species):
                 raise InputError(
@@ -173,18 +170,11 @@ class Model:
                 )
         for group, members in self.groups.items():
             for member in members:
-                if member not in self.names:
-                    raise InputError(
-                        f"group {group}: unknown species {member!r}; {suggest(member, self.names)}"
-                    )
+                self._known(member, f"group {group}: unknown species {member!r}")
         seen: dict[frozenset, str] = {}
         for process in self.processes:
             for leg in process.legs:
-                if leg not in self.names:
-                    raise InputError(
-                        f"process {process.name}: unknown species {leg!r}; "
-                        f"{suggest(leg, self.names)}"
-                    )
+                self._known(leg, f"process {process.name}: unknown species {leg!r}")
             key = frozenset(tuple(sorted(side)) for side in process.sides)
             if key in seen:
                 raise InputError(
@@ -198,6 +188,10 @@ class Model:
                     f'process {process.name}: peak = "t" needs a screening mass: '
                     "give Model(..., screening=mass in GeV)"
                 )
+
+    def _known(self, name: str, otherwise: str) -> None:
+        if name not in self.names:
+            raise InputError(f"{otherwise}; {suggest(name, self.names)}")
 
     def index(self, name: str) -> int:
         """Position of a species."""

@@ -7,7 +7,7 @@ paper starts with E = |p|), and screening is a setting of its own, with a second
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from itertools import combinations
 
 import numpy as np
@@ -15,7 +15,7 @@ import numpy as np
 from .errors import InputError
 from .model import Model, Process, Species
 from .process import is_number
-from .qcd_settings import check_pole, constant_masses, screening_of
+from .qcd_settings import Masses, Screened, check_pole, constant_masses, screening_of
 
 D_F = 3.0
 D_A = 8.0
@@ -169,10 +169,7 @@ EKT: dict[Row, Row] = {
 
 
 def qcd(
-    alpha_s: float,
-    flavors: int = 3,
-    masses: str | Mapping[str, float] = "thermal",
-    screening: str | float | None = None,
+    alpha_s: float, flavors: int = 3, masses: Masses = "thermal", screening: Screened = None
 ) -> Model:
     """Gluons and ``flavors`` quark flavours with their antiquarks: 34 processes for three.
 
@@ -188,11 +185,7 @@ def qcd(
     return _build("qcd", alpha_s, ("g", *quarks, *(q + "bar" for q in quarks)), masses, screening)
 
 
-def gluons(
-    alpha_s: float,
-    masses: str | Mapping[str, float] = "thermal",
-    screening: str | float | None = None,
-) -> Model:
+def gluons(alpha_s: float, masses: Masses = "thermal", screening: Screened = None) -> Model:
     """Gluons alone: g g -> g g."""
     return _build("gluons", alpha_s, ("g",), masses, screening)
 
@@ -201,8 +194,8 @@ def quarks(
     alpha_s: float,
     flavors: int = 1,
     antiquarks: bool = False,
-    masses: str | Mapping[str, float] = "thermal",
-    screening: str | float | None = None,
+    masses: Masses = "thermal",
+    screening: Screened = None,
 ) -> Model:
     """Quarks without gluons: the paper's pure u quarks, or more flavours and antiquarks."""
     names = FLAVORS[: _flavors(flavors, 1)]
@@ -276,11 +269,7 @@ def mass_coupling(names: tuple[str, ...], g2: float) -> np.ndarray:
 
 
 def _build(
-    name: str,
-    alpha_s: float,
-    names: tuple[str, ...],
-    masses: str | Mapping[str, float],
-    screening: str | float | None,
+    name: str, alpha_s: float, names: tuple[str, ...], masses: Masses, screening: Screened
 ) -> Model:
     if not is_number(alpha_s) or not 0 < alpha_s < math.inf:
         raise InputError(f"model.alpha_s = {alpha_s!r}: the coupling must be a positive number")

@@ -9,6 +9,11 @@ from .errors import InputError
 from .model import Screening
 from .process import is_number, suggest
 
+Masses = str | Mapping[str, float]
+"""A word, or constant masses [GeV] by species or group."""
+Screened = str | float | None
+"""A word, or a mass [GeV]."""
+
 XI_GLUON = math.exp(5 / 6) / 2
 """Screening mass of gluon exchange over the asymptotic gluon mass, the paper's m_g.
 
@@ -28,7 +33,7 @@ EKT_OVER_GLUON = XI_GLUON**2
 
 
 def constant_masses(
-    masses: str | Mapping[str, float], names: tuple[str, ...], groups: Mapping[str, tuple[str, ...]]
+    masses: Masses, names: tuple[str, ...], groups: Mapping[str, tuple[str, ...]]
 ) -> dict[str, float]:
     """Constant masses by species: a species overrides its group, a quark implies its antiquark."""
     if isinstance(masses, str):
@@ -62,7 +67,7 @@ def constant_masses(
     return result
 
 
-def check_pole(masses: Mapping[str, float], screening: str | float | None) -> None:
+def check_pole(masses: Mapping[str, float], screening: Screened) -> None:
     """Refuse constant masses too far apart for the regulator of the u channel of q g -> q g.
 
     u reaches (m_q - m_g)^2 there, at threshold. The pole of s/(u - m^2) lies inside phase space if
@@ -90,8 +95,8 @@ def check_pole(masses: Mapping[str, float], screening: str | float | None) -> No
 
 
 def screening_of(
-    screening: str | float | None,
-    masses: str | Mapping[str, float],
+    screening: Screened,
+    masses: Masses,
     constant: Mapping[str, float],
     names: tuple[str, ...],
     coupling: Mapping[str, Sequence[float]],

@@ -18,6 +18,7 @@ from .equilibrium import states as equilibrium
 from .errors import Halted, InputError, Interrupted, RunError
 from .events.collisions import Flows, Sampling
 from .grid import PhaseSpace
+from .masses import coupling_integrals
 from .model import Model
 from .progress import Moment, Report
 from .records import output
@@ -97,15 +98,13 @@ class Run:
         self.predicted = equilibrium.nowhere(grid, model)
         if not leaks:
             self.predicted = equilibrium.predict(grid, model, *conserved)
-        negative = poles.check_model(elements, grid, *squares)
-        self._negative = poles.weigh_negative(grid, model, negative, f, squares, self.said)
+        self._negative = poles.check_state(elements, grid, f, squares, self.said)
         if self.predicted.found and model.thermal:  # masses move: check where they will end, too
             final, m2 = self.predicted.f, self.predicted.mass_squared
-            y = equilibrium.coupling_integrals(grid, model, final, m2)
+            y = coupling_integrals(grid, model, final, m2)
             last = (m2, model.screening_squared(y))
-            negative = poles.check_model(elements, grid, *last)
-            self._negative = poles.weigh_negative(
-                grid, model, negative, final, last, self.said, self._negative
+            self._negative = poles.check_state(
+                elements, grid, final, last, self.said, self._negative
             )
         self._say(accuracy.of_setup(grid, model, squares, self.predicted, leaks))
         reach = None if leaks else box.reach_of(elements, conserved)

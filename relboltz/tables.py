@@ -79,21 +79,15 @@ def _homogeneous(ds: xr.Dataset) -> Iterator[Row]:
     """Rows of a homogeneous result."""
     yield from _conserved(ds, with_momentum=True)
     yield _distance(ds)
-    yield _row(r"entropy \[fm^-3]", ds.entropy[-1], ds.equilibrium_entropy)
-    yield _row("temperature [GeV]", ds.temperature[-1], ds.equilibrium_temperature)
+    yield _final(r"entropy \[fm^-3]", ds, "entropy")
+    yield _final("temperature [GeV]", ds, "temperature")
     for alike in _alike(ds):
-        name, i = " ".join(str(n) for n in ds.species.values[alike]), alike[0]
-        for words, key in (
-            (f"mu of {name} [GeV]", "chemical_potential"),
-            (
-                f"m^2 of {name} [GeV^2]",
-                "mass_squared",
-            ),
-        ):
-            yield _row(words, ds[key][-1, i], ds[f"equilibrium_{key}"][i])
+        name = " ".join(str(n) for n in ds.species.values[alike])
+        yield _final(f"mu of {name} [GeV]", ds, "chemical_potential", alike[0])
+        yield _final(f"m^2 of {name} [GeV^2]", ds, "mass_squared", alike[0])
     if np.abs(ds.momentum_drift[0]).max() or float(np.abs(ds.velocity[0]).max()) > 1e-9:
         for i, axis in enumerate(ds.axis.values):
-            yield _row(f"velocity {axis}", ds.velocity[-1, i], ds.equilibrium_velocity[i])
+            yield _final(f"velocity {axis}", ds, "velocity", i)
     condensate = float(ds.condensate_fraction)
     if condensate > 0:
         yield "condensate, part of all particles", "", f"{condensate:.3f}"
@@ -141,12 +135,13 @@ def _in_space(ds: xr.Dataset) -> Iterator[Row]:
         yield "particles refused at the edge of p", _percent(refused, ".2g"), ""
     if closed:
         yield _distance(ds)
-    yield _row(r"mean entropy \[fm^-3]", mean.entropy[-1], ds.equilibrium_entropy)
-    yield _row("mean temperature [GeV]", mean.temperature[-1], ds.equilibrium_temperature)
+    yield _final(r"mean entropy \[fm^-3]", mean, "entropy")
+    yield _final("mean temperature [GeV]", mean, "temperature")
 
 
-def _row(words: str, value: Any, predicted: Any) -> Row:
-    return words, _number(value), _number(predicted)
+def _final(words: str, ds: xr.Dataset, key: str, *at: int) -> Row:
+    """A quantity at the end, and as predicted."""
+    return words, _number(ds[key][-1, *at]), _number(ds[f"equilibrium_{key}"][at])
 
 
 def _exact(quanta: Any, change: float) -> str:

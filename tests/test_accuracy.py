@@ -6,10 +6,11 @@ import warnings
 
 import numpy as np
 import pytest
+from test_model import Reaction
 
 import relboltz as rb
+from relboltz import equilibrium
 from relboltz.checks import accuracy, box, matter
-from relboltz.equilibrium import states as equilibrium
 from relboltz.stepping.watch import Seen
 
 GRID = rb.PhaseSpace(7, 2.0)
@@ -249,6 +250,24 @@ def test_what_is_not_conserved_is_said():
     _, texts = said(**options)
     assert one(texts, "total energy changed by")
     assert not [text for text in texts if "particle number changed" in text]
+
+
+def test_the_drift_of_every_charge_is_told_by_name():
+    """Whatever is conserved: the number of particles need not be among it."""
+    species = [rb.Species("a"), rb.Species("b")]
+    record = {"number": np.array([1.5, 0.5]), "charge_drift": np.array([-3])}
+    fused = rb.Model(species, [Reaction("a a -> b")])
+    drifts = accuracy.charge_drifts(fused, record, record, 1e-3)
+    assert drifts == pytest.approx({"a + 2 b": -1.5e-3})
+    (text,) = accuracy.of_drift(drifts, 0.0)
+    assert text.startswith("a + 2 b changed by -0.15 % of all particles: sampling without symmetry")
+    free = rb.Model(species, [Reaction("a a -> a b b"), Reaction("a b -> a b b")])
+    nothing = accuracy.charge_drifts(free, record, {"charge_drift": np.zeros(0, int)}, 1e-3)
+    assert nothing == {} and not [*accuracy.of_drift(nothing, 0.0)]
+    (text,) = accuracy.of_drift({"number": 2e-4, "net u": 0.0}, 0.0)
+    assert text.startswith("particle number changed by 0.02 %: sampling without symmetry")
+    (text,) = accuracy.of_drift({}, 2e-3, in_space=True)
+    assert text.startswith("total energy changed by 0.2 %: use shorter steps")
 
 
 def test_warnings_point_to_the_users_line():

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import relboltz as rb
+from relboltz import equilibrium
 from relboltz.backends.elements import Elements
 from relboltz.checks import box, matter
-from relboltz.equilibrium import states as equilibrium
 
 GLUONS = rb.gluons(0.3)
 STEP = {"g": rb.initial.step(0.5, 1.5)}

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import relboltz as rb
+from relboltz import equilibrium
 from relboltz.backends.cpu.collider import CpuBackend, Sampling
-from relboltz.equilibrium import states as equilibrium
 from relboltz.records.moments import Shells, measure
 from relboltz.records.observables import charges, entropy
 from relboltz.stepping.stepper import Stepper, initial_state

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import relboltz as rb
+from relboltz import equilibrium
 from relboltz.backends.cpu.backend import CpuSpace
 from relboltz.backends.cpu.collider import CpuBackend
-from relboltz.equilibrium import states as equilibrium
 from relboltz.events.collisions import Draw, Flows, Sampling
 from relboltz.stepping import space
 from relboltz.stepping.stepper import StepControl, Stepper, initial_state

@@ -54,11 +54,7 @@ def warn(texts: Iterable[str], said: list[str]) -> None:
 
 
 def of_setup(
-    grid: PhaseSpace,
-    model: Model,
-    squares: Squares,
-    predicted: Equilibrium,
-    leaks: bool = False,
+    grid: PhaseSpace, model: Model, squares: Squares, predicted: Equilibrium, leaks: bool = False
 ) -> Iterator[str]:
     """What can be said before the first step; squares: masses and screening mass.
 
@@ -129,11 +125,7 @@ def _of_final_state(grid: PhaseSpace, needed: float, predicted: Equilibrium) -> 
 
 
 def of_box(
-    grid: PhaseSpace,
-    model: Model,
-    squares: Squares,
-    predicted: Equilibrium,
-    reach: Reach | None,
+    grid: PhaseSpace, model: Model, squares: Squares, predicted: Equilibrium, reach: Reach | None
 ) -> Iterator[str]:
     """A box that collisions of the final state leave; squares as in ``of_setup``.
 

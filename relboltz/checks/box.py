@@ -75,9 +75,8 @@ def automatic_grid(
     cells = default_cells(model) if cells is None else cells
     extent = _grown_extent(model, states)
     scratch, energy = _scratch(extent, model, states)
-    f = initial.evaluate(states, scratch, model)
     elements = Elements(model)
-    found = reach_of(elements, totals(scratch, model, f))
+    found = reach_of(elements, totals(scratch, model, initial.evaluate(states, scratch, model)))
     if found is None:
         return _grid_of_states(cells, model, states, extent)
     held = _bisected(extent / 4, extent, lambda w: _outside(scratch, energy, w) <= ACCEPTED_LOSS)
@@ -118,8 +117,7 @@ def _grid_of_states(
     high = _bisected(low, high, lambda w: _loss(w, extent, model, states) <= AUTOMATIC_LOSS)
     grid = PhaseSpace(cells, rounded_up(high))
     for _ in range(20):  # what the scratch nodes promised must hold on the real ones
-        predicted = predict_from(grid, model, initial.evaluate(states, grid, model))
-        if predicted.found and equilibrium.edge_loss(grid, model, predicted) < ACCEPTED_LOSS:
+        if _cut(grid, model, states) < ACCEPTED_LOSS:
             break
         grid = PhaseSpace(cells, round(grid.momentum_max[0] + 0.05, 2))
     return grid
@@ -157,10 +155,13 @@ def _loss(half_width: float, extent: float, model: Model, states: Mapping[str, S
     lost = _outside(scratch, energy, half_width)
     if lost > ACCEPTED_LOSS:
         return lost
-    trial = PhaseSpace(SCRATCH_CELLS, half_width)
-    f = initial.evaluate(states, trial, model)
-    predicted = predict_from(trial, model, f)
-    return 1.0 if not predicted.found else equilibrium.edge_loss(trial, model, predicted)
+    return _cut(PhaseSpace(SCRATCH_CELLS, half_width), model, states)
+
+
+def _cut(grid: PhaseSpace, model: Model, states: Mapping[str, Shape]) -> float:
+    """Part of the predicted final state that a box cuts off; 1 if there is no such state."""
+    predicted = predict_from(grid, model, initial.evaluate(states, grid, model))
+    return equilibrium.edge_loss(grid, model, predicted) if predicted.found else 1.0
 
 
 def _sampled_in_space(states: Mapping[str, Shape], space: PhaseSpace) -> dict[str, Shape]:

@@ -12,6 +12,7 @@ from ..equilibrium import states as equilibrium
 from ..equilibrium.states import Equilibrium
 from ..errors import InputError
 from ..grid import PhaseSpace
+from ..masses import masses, total_energy
 from ..model import Model
 from ..records.moments import SiteMoments, momentum_total
 
@@ -28,10 +29,10 @@ HOST_COPIES = 4
 
 def totals(grid: PhaseSpace, model: Model, f: Array) -> Totals:
     """What f of one site, shape (species, nodes), conserves."""
-    m2 = equilibrium.masses(grid, model, f)
+    m2 = masses(grid, model, f)
     density = model.degeneracy[:, None] * f * grid.measure
     momentum = np.array([(density * p).sum() for p in grid.momenta])
-    return density.sum(axis=1), momentum, equilibrium.total_energy(grid, model, f, m2)
+    return density.sum(axis=1), momentum, total_energy(grid, model, f, m2)
 
 
 def totals_of_sites(

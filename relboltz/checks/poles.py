@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..backends.cpu.collider import CpuBackend
 from ..backends.elements import Elements
@@ -16,7 +15,7 @@ from ..events.kinematics import breakup_momentum2
 from ..grid import PhaseSpace
 from ..model import Model, Process
 from .accuracy import warn
-from .matter import Squares
+from .matter import Array, Squares
 
 ACCEPTED_NEGATIVE, LARGEST_NEGATIVE = 0.01, 0.5
 """Weight of negative matrix elements, relative to the others of a process: warned of, refused."""
@@ -28,16 +27,13 @@ DRAWN = 20000
 
 
 def check_model(
-    elements: Elements,
-    grid: PhaseSpace,
-    mass_squared: NDArray[np.float64],
-    screening2: NDArray[np.float64],
+    elements: Elements, grid: PhaseSpace, mass_squared: Array, screening2: Array
 ) -> list[int]:
     """Refuse matrix elements with a pole, or that are negative or undefined over a range.
 
     Every process is evaluated on a grid of s (from threshold to the largest the box admits) and
     of the scattering angle, with the masses given. Returns those of this package's own rows that
-    are negative somewhere: whether that matters is for ``weigh_negative`` to say.
+    are negative somewhere: whether that matters is for ``check_state`` to say.
     """
     model = elements.model
     negative = []
@@ -69,11 +65,7 @@ def check_model(
 
 
 def _check_poles(
-    process: Process,
-    t: NDArray[np.float64],
-    u: NDArray[np.float64],
-    masses2: tuple[float, float],
-    ekt: bool,
+    process: Process, t: Array, u: Array, masses2: tuple[float, float], ekt: bool
 ) -> None:
     """A propagator must not vanish inside phase space: t and u stay below the screening mass.
 
@@ -97,13 +89,7 @@ def _check_poles(
             )
 
 
-def _check_values(
-    process: Process,
-    values: NDArray[np.float64],
-    s: NDArray[np.float64],
-    t: NDArray[np.float64],
-    sum_m2: float,
-) -> None:
+def _check_values(process: Process, values: Array, s: Array, t: Array, sum_m2: float) -> None:
     """Refuse what no chunk of events may have; the same rule as while running."""
     flaws, clamps = np.zeros(len(values)), float(process.built_in)
     for i in np.flatnonzero(~((values >= 0) & (values < LARGEST_ELEMENT))):  # the others have none
@@ -117,23 +103,26 @@ def _check_values(
     raise InputError(f"{error} (it fails at {100 * part:.0f} % of the s and t that were tried)")
 
 
-def weigh_negative(
+def check_state(
+    elements: Elements,
     grid: PhaseSpace,
-    model: Model,
-    processes: Sequence[int],
-    f: NDArray[np.float64],
+    f: Array,
     squares: Squares,
     said: list[str],
     known: float = 0.0,
 ) -> float:
-    """Refuse, or warn of, rows of the table that screening makes negative too often in a state.
+    """``check_model``; refuse or warn of rows that screening makes negative too often in a state.
 
-    processes : those to look at; squares : masses and screening mass. By the weight that drawn
-    events have in the collision term; returns the largest, ``known`` from before included.
+    By the weight that drawn events have in the collision term; returns the largest, ``known``
+    from before included.
+
+    squares : masses and screening masses
     """
+    model = elements.model
+    processes = [model.processes[i] for i in check_model(elements, grid, *squares)]
     if not processes:
         return known
-    part = Model(model.species, [model.processes[i] for i in processes], screening=model.screening)
+    part = Model(model.species, processes, screening=model.screening)
     backend = CpuBackend(grid, part, Sampling(samples=max(1, math.ceil(DRAWN / grid.size))), 1)
     weights = backend.negative_weight(Draw(0, *squares), f.ravel())
     worst = int(weights.argmax())
@@ -147,7 +136,7 @@ def weigh_negative(
     return max(known, float(weights[worst]))
 
 
-def of_negative(model: Model, weights: NDArray[np.float64], known: float) -> Iterator[str]:
+def of_negative(model: Model, weights: Array, known: float) -> Iterator[str]:
     """Matrix elements that screening makes negative.
 
     known : what was found before, and told of; half as much again is worth another word

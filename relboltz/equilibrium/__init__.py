@@ -1,16 +1,13 @@
 """Equilibrium: thermal states on the nodes, the predicted final state, fits at many sites."""
 
+from ..masses import coupling_integrals, kinetic_energy, masses, total_energy
 from .states import (
     Equilibrium,
-    coupling_integrals,
     edge_loss,
-    kinetic_energy,
     local,
-    masses,
     predict,
     temperature_without_number,
     thermal,
-    total_energy,
 )
 
 __all__ = [

@@ -10,9 +10,7 @@ from numpy.typing import NDArray
 
 from ..model import Model
 from ..units import HBARC
-from .gas import Gas, cold_start
-
-Array = NDArray[np.float64]
+from .gas import Array, Gas, cold_start
 
 NO_FLOW = 1e-13
 """|P_i| / E below which a component of the momentum counts as exactly 0."""
@@ -56,6 +54,20 @@ class Conserved:
     energy: float  # total [GeV fm^-3]
     number: float  # [fm^-3] of the start: an estimate unless it is among the charges
 
+    @classmethod
+    def of(cls, model: Model, numbers: Array, momentum: Array, energy: float) -> Conserved:
+        """What survives of the numbers of all species, and the rest."""
+        present, charges = reachable(model, numbers)
+        densities = charges @ numbers[present]
+        return cls(present, charges, densities, momentum, float(energy), numbers.sum())
+
+    def first_y(self, model: Model) -> Array:
+        """Y (species) [GeV^2] to start from: all states equally full, twice the mean energy."""
+        y = np.zeros(len(model.species))
+        share = model.degeneracy[self.present] / model.degeneracy[self.present].sum()
+        y[self.present] = 0.5 * share * self.number**2 / self.energy * HBARC**3
+        return y
+
     @property
     def flowing(self) -> NDArray[np.bool_]:
         return abs(self.momentum) > NO_FLOW * abs(self.energy)
@@ -73,15 +85,24 @@ class Conserved:
         energy -= drift @ self.momentum
         sought = self.flowing if len(gas.momenta) else np.zeros(3, dtype=bool)
         target = np.array([energy, *-self.momentum[sought], *-self.densities])
-        theta = None if start is None else gas.newton(m2, target, start)
-        if theta is None:
-            theta = gas.newton(m2, target, cold_start(gas, self.number, self.energy))
+        theta = warm_or_cold(gas, m2, target, start, (self.number, self.energy))
         if theta is None:
             return None
         new = np.zeros_like(y)
         if model.mass_coupling.any():
             new[self.present] = gas.coupling_integrals(m2, theta, at_rest)
         return theta, new
+
+
+def warm_or_cold(
+    gas: Gas, m2: Array, target: Array, start: Array | None, dilute: tuple[float, float]
+) -> Array | None:
+    """The theta of these densities from a start that may be near, else from a dilute gas.
+
+    dilute : its number [fm^-3] and energy [GeV fm^-3]
+    """
+    theta = None if start is None else gas.newton(m2, target, start)
+    return gas.newton(m2, target, cold_start(gas, *dilute)) if theta is None else theta
 
 
 def fixed_point(image: Callable, z: Array, positive: int, tolerance: float):

@@ -12,32 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..grid import PhaseSpace
-from ..masses import coupling_integrals, kinetic_energy, masses, total_energy
+from ..masses import kinetic_energy
 from ..model import Model
 from ..units import HBARC
-from .conserved import (
-    MODE_WEIGHT,
-    NO_FLOW,
-    Array,
-    Conserved,
-    fixed_point,
-    reachable,
-    self_consistent,
-)
-from .gas import cold_start, gas_on, nodes, nodes_by_energy, occupation, refine, resolved
-
-__all__ = [
-    "Equilibrium",
-    "coupling_integrals",
-    "edge_loss",
-    "kinetic_energy",
-    "local",
-    "masses",
-    "predict",
-    "temperature_without_number",
-    "thermal",
-    "total_energy",
-]
+from .conserved import MODE_WEIGHT, NO_FLOW, Conserved, fixed_point, self_consistent, warm_or_cold
+from .gas import Array, gas_on, nodes, nodes_by_energy, occupation, refine, resolved
 
 LEAST_CONDENSATE = 1e-4
 """Condensate fractions below this are set to 0: it is what MODE_WEIGHT leaves undecided."""
@@ -60,12 +39,16 @@ class Equilibrium:
     found: bool
 
 
+def _none(model: Model) -> Equilibrium:
+    """The answer if no state exists, without its f."""
+    nan = np.full(len(model.species), np.nan)
+    f = np.empty((len(nan), 0))
+    return Equilibrium(np.nan, nan, np.full(3, np.nan), nan.copy(), np.nan, f, False)
+
+
 def nowhere(grid: PhaseSpace, model: Model) -> Equilibrium:
     """The answer if no state exists."""
-    n = len(model.species)
-    nan = np.full(n, np.nan)
-    f = np.full((n, grid.size), np.nan)
-    return Equilibrium(np.nan, nan, np.full(3, np.nan), nan.copy(), np.nan, f, False)
+    return _on_nodes(grid, model, _none(model))
 
 
 def thermal(
@@ -117,32 +100,34 @@ def _soft_cells(
 
 
 def _state(
-    grid: PhaseSpace,
     model: Model,
     beta: float,
     potentials: tuple[NDArray[np.intp], Array],
     velocity: Array,
     mass_squared: Array,
 ) -> Equilibrium:
-    """The state with these parameters; potentials: species present and their mu/T.
+    """The state with these parameters, without its f; potentials: species present and their mu/T.
 
     beta is what multiplies E in the frame of the grid: gamma/T.
     """
     if not beta > 0 or not velocity @ velocity < 1:
-        return nowhere(grid, model)  # hotter than any T, as only a box allows: not a gas
-    temperature, mu = _parameters(model, beta, potentials, velocity)
-    f = thermal(grid, model, temperature, mu, velocity, mass_squared)
-    return Equilibrium(temperature, mu, velocity, np.array(mass_squared), 0.0, f, True)
-
-
-def _parameters(
-    model: Model, beta: float, potentials: tuple[NDArray[np.intp], Array], velocity: Array
-) -> tuple[float, Array]:
-    """T and mu [GeV]; NaN for species that are not present."""
+        return _none(model)  # hotter than any T, as only a box allows: not a gas
     temperature = float(1 / (beta * np.sqrt(1 - velocity @ velocity)))
     mu = np.full(len(model.species), np.nan)
     mu[potentials[0]] = temperature * potentials[1]
-    return temperature, mu
+    return replace(
+        _none(model), temperature=temperature, chemical_potential=mu, velocity=velocity,
+        mass_squared=np.array(mass_squared), condensate_fraction=0.0, found=True,
+    )  # fmt: skip
+
+
+def _on_nodes(grid: PhaseSpace, model: Model, state: Equilibrium) -> Equilibrium:
+    """A state with its f."""
+    if not state.found:
+        return replace(state, f=np.full((len(model.species), grid.size), np.nan))
+    mu, velocity = state.chemical_potential, state.velocity
+    f = thermal(grid, model, state.temperature, mu, velocity, state.mass_squared)
+    return replace(state, f=f)
 
 
 def _velocity(theta: Array, flowing: NDArray[np.bool_]) -> Array:
@@ -156,11 +141,7 @@ def _velocity(theta: Array, flowing: NDArray[np.bool_]) -> Array:
 
 
 def local(
-    grid: PhaseSpace,
-    model: Model,
-    f: Array,
-    mass_squared: Array,
-    start: Equilibrium | None = None,
+    grid: PhaseSpace, model: Model, f: Array, mass_squared: Array, start: Equilibrium | None = None
 ) -> Equilibrium:
     """The thermal state with the same number of each species, momentum and kinetic energy as f.
 
@@ -170,12 +151,7 @@ def local(
     energy = kinetic_energy(grid, model, f, mass_squared)
     momentum = grid.momenta @ (model.degeneracy @ f) * grid.measure
     state = matching(grid, model, sums, momentum, energy, mass_squared, start)
-    if not state.found:
-        return nowhere(grid, model)
-    f = thermal(
-        grid, model, state.temperature, state.chemical_potential, state.velocity, mass_squared
-    )
-    return replace(state, f=f)
+    return _on_nodes(grid, model, state)
 
 
 def matching(
@@ -191,31 +167,24 @@ def matching(
 
     numbers [fm^-3] by species, momentum and kinetic energy [GeV fm^-3]; masses are frozen.
     """
-    nothing = np.empty((len(model.species), 0))
-    none = replace(nowhere(grid, model), f=nothing)
     present = np.flatnonzero(numbers > 0)
     if len(present) == 0 or not np.isfinite(numbers).all():
-        return none
+        return _none(model)
     flowing = abs(momentum) > NO_FLOW * energy
     points = nodes(grid) if flowing.any() else nodes_by_energy(grid)
     gas = gas_on(points, model, (present, np.eye(len(present))), flowing)
     m2 = np.asarray(mass_squared, float)[present]
     target = np.array([energy, *-momentum[flowing], *-numbers[present]])
-    theta = None
+    guess = None
     if start is not None and np.isfinite(start.chemical_potential[present]).all():
         beta = 1 / (start.temperature * np.sqrt(1 - start.velocity @ start.velocity))
         alpha = start.chemical_potential[present] / start.temperature
         guess = np.array([beta, *beta * start.velocity[flowing], *alpha])
-        theta = gas.newton(m2, target, guess)
+    theta = warm_or_cold(gas, m2, target, guess, (numbers.sum(), energy))
     if theta is None:
-        theta = gas.newton(m2, target, cold_start(gas, numbers.sum(), energy))
-    if theta is None:
-        return none
-    velocity = _velocity(theta, flowing)
-    if not theta[0] > 0 or not velocity @ velocity < 1:
-        return none  # hotter than any T, as only a box allows: not a gas
-    temperature, mu = _parameters(model, theta[0], (present, gas.potentials(theta)), velocity)
-    return Equilibrium(temperature, mu, velocity, np.array(mass_squared), 0.0, nothing, True)
+        return _none(model)
+    potentials = (present, gas.potentials(theta))
+    return _state(model, theta[0], potentials, _velocity(theta, flowing), mass_squared)
 
 
 def predict(
@@ -230,24 +199,19 @@ def predict(
     energy_total : with the mean field, see ``total_energy`` [GeV fm^-3]
     """
     numbers, momentum = np.asarray(numbers, float), np.asarray(momentum, float)
-    number = numbers.sum()
-    if not (number > 0 and energy_total > 0):
+    if not (numbers.sum() > 0 and energy_total > 0):
         return nowhere(grid, model)
-    present, charges = reachable(model, numbers)
-    densities = charges @ numbers[present]
-    given = Conserved(present, charges, densities, momentum, float(energy_total), number)
-    gas = gas_on(nodes(grid), model, (present, charges), given.flowing)
-    y = np.zeros(len(model.species))
-    share = model.degeneracy[present] / model.degeneracy[present].sum()
-    y[present] = 0.5 * share * number**2 / energy_total * HBARC**3
-    solved = self_consistent(grid.rest_inverse_energy, model, given, gas, y)
+    given = Conserved.of(model, numbers, momentum, energy_total)
+    gas = gas_on(nodes(grid), model, (given.present, given.charges), given.flowing)
+    solved = self_consistent(grid.rest_inverse_energy, model, given, gas, given.first_y(model))
     if solved is None:
         return nowhere(grid, model)
     theta, y = solved
-    velocity, potentials = _velocity(theta, given.flowing), (present, gas.potentials(theta))
-    state = _state(grid, model, theta[0], potentials, velocity, model.mass_squared(y))
+    velocity, potentials = _velocity(theta, given.flowing), (given.present, gas.potentials(theta))
+    state = _state(model, theta[0], potentials, velocity, model.mass_squared(y))
+    state = _on_nodes(grid, model, state)
     boson = _softest_boson(model, given, state)
-    if boson is None or not _crowded(grid, model, state, boson, number):
+    if boson is None or not _crowded(grid, model, state, boson, given.number):
         return state
     return _with_condensate(grid, model, given, state, boson, y) or state
 
@@ -316,8 +280,8 @@ def _with_condensate(
     fraction = condensed.sum() / (condensed.sum() + others)
     if fraction < LEAST_CONDENSATE:
         return None
-    potentials = (present, gas.potentials(theta))
-    state = _state(grid, model, theta[0], potentials, velocity, m2)
+    state = _state(model, theta[0], (present, gas.potentials(theta)), velocity, m2)
+    state = _on_nodes(grid, model, state)
     centre, mu = _soft_point(velocity, m2[boson]), state.chemical_potential
     for a in present:
         cells, average = _soft_cells(

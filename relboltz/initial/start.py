@@ -110,7 +110,7 @@ class _State:
 
     def y(self, mass_squared: Array) -> Array:
         """Y_b = N_b Int d^3p/(2 pi)^3 f_b / E_b [GeV^2]."""
-        from ..equilibrium.states import coupling_integrals
+        from ..masses import coupling_integrals
 
         return coupling_integrals(self.grid, self.model, self.f(mass_squared), mass_squared)
 

@@ -22,10 +22,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..backends.cpu.collider import CpuBackend, Tables
-from ..equilibrium import states as equilibrium
 from ..errors import InputError, RunError
 from ..events.collisions import AHEAD, SETS, Draw, Flows
 from ..grid import PhaseSpace
+from ..masses import coupling_integrals, masses
 from ..model import Model
 from .control import FIRST_STEP, adapted, largest_change, mean_ahead, step_length
 
@@ -175,8 +175,8 @@ def with_masses(grid: PhaseSpace, model: Model, state: State) -> State:
     """The state with its own masses and screening masses."""
     f = state.occupation(model)
     start = state.mass_squared if state.step else None
-    mass_squared = equilibrium.masses(grid, model, f, start)
-    y = equilibrium.coupling_integrals(grid, model, f, mass_squared)
+    mass_squared = masses(grid, model, f, start)
+    y = coupling_integrals(grid, model, f, mass_squared)
     screening2 = model.screening_squared(y)
     if not (np.isfinite(mass_squared).all() and np.isfinite(screening2).all()):
         raise RunError(
