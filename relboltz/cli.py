@@ -138,9 +138,7 @@ def plot(
 
 
 @app.command()
-def info(
-    file: Annotated[Path | None, typer.Argument(help="Result, NetCDF.")] = None,
-) -> None:
+def info(file: Annotated[Path | None, typer.Argument(help="Result, NetCDF.")] = None) -> None:
     """Tell about this installation, or about a result."""
     from .records import output
 

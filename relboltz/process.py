@@ -136,16 +136,13 @@ def _arguments(process: Process) -> tuple[str, ...]:
         ) from error
     known = (*KINEMATIC, *OPTIONAL, *process.parameters)
     usual = list(zip(names, KINEMATIC, strict=False))
-    if (
+    by_position = (  # other names for the usual seven
         len(names) >= 7
         and any(p.name not in known and p.default is p.empty for p, _ in usual)
         and all(p.name not in known or p.name == meant for p, meant in usual)
-    ):  # other names for the usual seven: by position
-        resolved = list(KINEMATIC)
-        names = names[7:]
-    else:
-        resolved = []
-    for parameter in names:
+    )
+    resolved = list(KINEMATIC) if by_position else []
+    for parameter in names[len(resolved) :]:
         if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.POSITIONAL_ONLY):
             raise InputError(
                 f"process {process.name}: the matrix element's argument {parameter.name!r} must "

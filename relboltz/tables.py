@@ -176,20 +176,19 @@ def benchmark(found: dict[str, Any]) -> Iterator[Table]:
     """Events per second, milliseconds per step, variance times time."""
     runs, case = found["runs"], ("model", "nodes", "pairs")
     cases = [(row["model"], f"{row['cells']}^3", row["pairs"]) for row in runs]
-    columns = {
-        "samples": [str(row["samples"]) for row in runs],
-        "M events/s": [f"{row['events_per_second'] / 1e6:.1f}" for row in runs],
-    }
+    columns = {"samples": ("samples", 1, ".0f"), "M events/s": ("events_per_second", 1e6, ".1f")}
     if found["backend"] == "cuda":
-        additions = [row["additions_per_second"] / 1e9 for row in runs]
-        columns["10^9 additions/s"] = [f"{value:.0f}" for value in additions]
-        columns["part of bound"] = [f"{row['part_of_bound']:.2f}" for row in runs]
-        columns["GiB"] = [f"{row['memory_gib']:.2f}" for row in runs]
+        columns["10^9 additions/s"] = ("additions_per_second", 1e9, ".0f")
+        columns["part of bound"] = ("part_of_bound", 1, ".2f")
+        columns["GiB"] = ("memory_gib", 1, ".2f")
     where = found.get("gpu", found["processor"])
     yield _right(
         f"events per second, {found['backend']} ({where}), {found['precision']}",
         (*case, *columns),
-        ((*row, *cells) for row, *cells in zip(cases, *columns.values(), strict=True)),
+        (
+            (*words, *(f"{row[key] / unit:{form}}" for key, unit, form in columns.values()))
+            for words, row in zip(cases, runs, strict=True)
+        ),
         "an event is one drawn sample, counted once for each of the two stages of a step",
     )
     times = [(row["ms_per_step"], *row["ms"].values()) for row in runs]
