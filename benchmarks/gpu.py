@@ -18,8 +18,8 @@ from pathlib import Path
 import numpy as np
 
 import relboltz as rb
+from relboltz import equilibrium
 from relboltz.backends.cuda.driver import trouble
-from relboltz.equilibrium import states as equilibrium
 
 BOX = 2.0
 FIGURES: dict = {}

@@ -16,8 +16,7 @@ import numpy as np
 import xarray as xr
 
 import relboltz as rb
-from relboltz import config, simulation
-from relboltz.equilibrium import states as equilibrium
+from relboltz import config, equilibrium, simulation
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 CASES = {"gluons": "gluons_50fm.toml", "mixture": "mixture.toml"}

@@ -16,11 +16,10 @@ from .backends import choose, resolve
 from .events.collisions import SETS, Draw, channels
 from .grid import PhaseSpace
 from .initial import evaluate, gaussian
-from .model import Model
 from .qcd import gluons, qcd
 from .records.output import versions
 from .settings import Sampling, Settings
-from .stepping.parts import parts
+from .stepping.parts import parts as parts_of
 from .stepping.state import State
 from .stepping.step import Course, begin
 
@@ -61,37 +60,38 @@ def measure(backend: str, threads: int, say: Callable[[str], None]) -> dict[str,
     }  # fmt: skip
 
 
-def _setup(case: Case) -> tuple[Model, PhaseSpace, np.ndarray]:
-    name, cells, _ = case
+def _setup(backend: str, case: Case, threads: int) -> tuple[Any, np.ndarray, State]:
+    """The backend, f and state of a case."""
+    name, cells, pairs = case
     model = qcd(0.3) if name == "qcd" else gluons(0.3)
     grid = PhaseSpace(cells, 2.0)
     start = {"g": gaussian(0.5, [0.8, 0.8, 0.6])}
     if name == "qcd":
         start["quarks"] = start["antiquarks"] = gaussian(0.3, [0.8, 0.8, 0.6])
-    return model, grid, evaluate(start, grid, model)
+    f = evaluate(start, grid, model)
+    run = Settings.from_options(end=1.0, backend=backend, threads=threads).run
+    worker = choose(grid, model, Sampling(pairs=pairs, samples=SAMPLES[backend][name]), run)
+    return worker, f, begin(worker, f[None])
 
 
 def _case(backend: str, case: Case, threads: int) -> dict[str, Any]:
+    """What is measured of a case."""
     name, cells, pairs = case
-    model, grid, f = _setup(case)
-    samples = SAMPLES[backend][name]
-    run = Settings.from_options(end=1.0, backend=backend, threads=threads).run
-    worker = choose(grid, model, Sampling(pairs=pairs, samples=samples), run)
-    state = begin(worker, f[None])
-    found = _on_gpu(worker, state) if backend == "cuda" else _on_cpu(worker, state)
-    drawn = channels(model, worker.sampling.symmetrical)
-    events = SETS * sum(worker.sampling.samples_of(channel, grid.size) for channel in drawn)
-    seconds = found.pop("step")
-    split = {part: 1e3 * found.pop(part) for part in ("draw", "land", "deposit", "update")}
+    worker, _, state = _setup(backend, case, threads)
+    parts = _on_gpu(worker, state) if backend == "cuda" else _on_cpu(worker, state)
+    sampling, size = worker.sampling, worker.grid.size
+    drawn = channels(worker.model, sampling.symmetrical)
+    events = SETS * sum(sampling.samples_of(channel, size) for channel in drawn)
+    seconds = parts.pop("step")
+    split = {part: 1e3 * parts.pop(part) for part in ("draw", "land", "deposit", "update")}
     rate = 2 * events / seconds
-    bound = found.pop("additions_per_second", None)
-    if bound is not None:
-        per_event = found["additions_per_event"]
-        found |= {"additions_per_second": bound, "part_of_bound": rate * per_event / bound}
+    if backend == "cuda":
+        bound = parts["additions_per_second"] / parts["additions_per_event"]
+        parts["part_of_bound"] = rate / bound
     return {
-        "model": name, "cells": cells, "pairs": pairs, "samples": samples,
-        "processes": len(model.processes), "events_per_second": rate,
-        "ms_per_step": 1e3 * seconds, "ms": split, **found,
+        "model": name, "cells": cells, "pairs": pairs, "samples": sampling.samples,
+        "processes": len(worker.model.processes), "events_per_second": rate,
+        "ms_per_step": 1e3 * seconds, "ms": split, **parts,
     }  # fmt: skip
 
 
@@ -136,7 +136,7 @@ def _on_gpu(worker: Any, state: State) -> dict[str, float]:
     from .backends.cuda import layout as k
 
     machine = worker.machine
-    desk = worker.ahead.start(state, Course(1e-6, 1e-3, 0.0, parts(worker.grid)), 1e6)
+    desk = worker.ahead.start(state, Course(1e-6, 1e-3, 0.0, parts_of(worker.grid)), 1e6)
 
     def timed(work: Callable[[], Any], often: int = 8) -> float:
         work()
@@ -177,12 +177,9 @@ def _on_gpu(worker: Any, state: State) -> dict[str, float]:
 
 def _variance(backend: str, pairs: Pairs, threads: int) -> dict[str, float]:
     """Sum Var(C) / Sum f^2 [fm^-2] of one estimate of C[f] of the mixture, and its seconds."""
-    model, grid, f = _setup(("qcd", 30 if backend == "cuda" else 20, pairs))
-    samples = SAMPLES[backend]["qcd"]
-    run = Settings.from_options(end=1.0, backend=backend, threads=threads).run
-    worker = choose(grid, model, Sampling(pairs=pairs, samples=samples), run)
-    state = begin(worker, f[None])
-    per_state = np.repeat(1.0 / model.degeneracy, grid.size)
+    cells = 30 if backend == "cuda" else 20
+    worker, f, state = _setup(backend, ("qcd", cells, pairs), threads)
+    per_state = np.repeat(1.0 / worker.model.degeneracy, worker.grid.size)
     nets: list[np.ndarray] = []
 
     def estimate() -> None:

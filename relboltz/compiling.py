@@ -34,6 +34,7 @@ UNCOMPILED = (
     "checks",
     "initial",
     "cli",
+    "tables",
     "config",
     "settings",
     "simulation",

@@ -6,9 +6,7 @@ every process. A model is a list of species and a list of reactions, each with a
 
 from __future__ import annotations
 
-import difflib
-import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
@@ -18,25 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .errors import InputError
-
-MASSES = ("ma2", "mb2", "mc2", "md2")
-KINEMATIC = ("s", "t", "u", *MASSES)
-"""What a matrix element gets, in this order, if it does not ask by name."""
-OPTIONAL = (
-    "screening2", "exchange2", "q2", "qu2", "t_screened", "u_screened", "t_exchanged",
-    "u_exchanged", "t_regulated", "u_regulated",
-)  # fmt: skip
-"""What it may also ask for by name: the squared screening mass, and that for the exchange of its
-first leg's species; |k1 - k3|^2 and |k1 - p|^2 in the rest frame of the grid (less the part along
-the total four-momentum, which only unequal masses make); t and u with the model's screening
-applied, with one or the other mass; and t and u minus the squared screening mass."""
-
-
-def suggest(word: str, known: Iterable[str]) -> str:
-    """' Did you mean ...?' or the list of what is known."""
-    known = list(known)
-    near = difflib.get_close_matches(word, known, n=1)
-    return f"did you mean {near[0]!r}?" if near else f"known: {', '.join(known)}"
+from .process import Process, is_number, suggest
 
 
 @dataclass(frozen=True)
@@ -66,138 +46,6 @@ class Species:
             )
         if not 0 < self.degeneracy < np.inf:
             raise InputError(f"species {self.name}: degeneracy = {self.degeneracy!r} must be > 0")
-
-
-class Process:
-    """One reaction a(k1) b(k2) <-> c(k3) d(p) and its matrix element.
-
-    Parameters
-    ----------
-    reaction : such as ``"u g -> u g"``; the reverse reaction is included
-    matrix_element : a plain Python function ``f(s, t, u, ma2, mb2, mc2, md2)`` or one that asks
-        by name for any of these, for ``screening2, exchange2, q2, qu2, t_screened, u_screened,
-        t_exchanged, u_exchanged, t_regulated, u_regulated`` and for its own parameters; |M|^2
-        summed over all spins and colours, invariants in GeV^2
-    peak : ``"t"`` draws scattering angles with the weight 1/(screening2 - t)^2; flat otherwise
-    **parameters : numbers that the function asks for by name
-    """
-
-    def __init__(
-        self,
-        reaction: str,
-        matrix_element: Callable[..., float],
-        *,
-        peak: str | None = None,
-        **parameters: float,
-    ):
-        self.legs: tuple[str, str, str, str] = _parse(reaction)
-        a, b, c, d = self.legs
-        self.name = f"{a} {b} -> {c} {d}"
-        if not callable(matrix_element):
-            raise InputError(f"process {self.name}: the matrix element must be a function")
-        if peak not in (None, "t"):
-            raise InputError(f'process {self.name}: peak = {peak!r}: use "t" or leave it out')
-        self.matrix_element = matrix_element
-        self.peak = peak
-        for key, value in parameters.items():
-            if key in (*KINEMATIC, *OPTIONAL):
-                raise InputError(
-                    f"process {self.name}: {key!r} is the name of a kinematic quantity; give the "
-                    "parameter another name"
-                )
-            if isinstance(value, bool) or not isinstance(value, int | float | np.number):
-                raise InputError(f"process {self.name}: {key} = {value!r} must be a number")
-        self.parameters = {key: float(value) for key, value in parameters.items()}
-        self.arguments = _arguments(self)
-
-    def __repr__(self) -> str:
-        peak = f", peak={self.peak!r}" if self.peak else ""
-        return f"Process({self.name!r}, {getattr(self.matrix_element, '__name__', '?')}{peak})"
-
-    @property
-    def built_in(self) -> bool:
-        """Whether |M|^2 is a row of this package's table.
-
-        Where screening makes such a row negative it counts as 0, and the weight of that is
-        measured; a user's own |M|^2 must not be negative.
-        """
-        return getattr(self.matrix_element, "__module__", None) == "relboltz.qcd"
-
-    @property
-    def elastic(self) -> bool:
-        """Whether the same two species go in and come out."""
-        a, b, c, d = self.legs
-        return sorted((a, b)) == sorted((c, d))
-
-    @property
-    def multiplicity(self) -> float:
-        """w: every pair of particles, every pair of products and every reaction counts once.
-
-        Reproduces the paper's factors in front of N_q C_q and N_g C_g.
-        """
-        a, b, c, d = self.legs
-        return (0.5 if a == b else 1.0) * (0.5 if c == d else 1.0) * (0.5 if self.elastic else 1.0)
-
-    @property
-    def identical(self) -> bool:
-        """Whether exchanging two equal legs maps t to u."""
-        a, b, c, d = self.legs
-        return a == b or c == d
-
-
-def _parse(reaction: str) -> tuple[str, str, str, str]:
-    sides = [side.split() for side in reaction.replace("<->", "->").split("->")]
-    if len(sides) != 2 or any(len(side) != 2 for side in sides):
-        raise InputError(
-            f"process {reaction!r}: write two species, '->', two species: 'u g -> u g'"
-        )
-    (a, b), (c, d) = sides
-    return a, b, c, d
-
-
-def _arguments(process: Process) -> tuple[str, ...]:
-    """Which quantity each argument of the matrix element stands for."""
-    try:
-        names = list(inspect.signature(process.matrix_element).parameters.values())
-    except (TypeError, ValueError) as error:
-        raise InputError(
-            f"process {process.name}: cannot read the arguments of the matrix element; "
-            "use a plain Python function"
-        ) from error
-    known = (*KINEMATIC, *OPTIONAL, *process.parameters)
-    usual = list(zip(names, KINEMATIC, strict=False))
-    if (
-        len(names) >= 7
-        and any(p.name not in known and p.default is p.empty for p, _ in usual)
-        and all(p.name not in known or p.name == meant for p, meant in usual)
-    ):  # other names for the usual seven: by position
-        resolved = list(KINEMATIC)
-        names = names[7:]
-    else:
-        resolved = []
-    for parameter in names:
-        if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.POSITIONAL_ONLY):
-            raise InputError(
-                f"process {process.name}: the matrix element's argument {parameter.name!r} must "
-                "be an ordinary one (no *args, **kwargs or keyword-only arguments)"
-            )
-        if parameter.name in known:
-            resolved.append(parameter.name)
-        elif isinstance(parameter.default, int | float):
-            process.parameters[parameter.name] = float(parameter.default)
-            resolved.append(parameter.name)
-        else:
-            raise InputError(
-                f"process {process.name}: the matrix element asks for {parameter.name!r}, which "
-                f"is not a parameter of this Process; {suggest(parameter.name, known)}"
-            )
-    unused = set(process.parameters) - set(resolved)
-    if unused:
-        raise InputError(
-            f"process {process.name}: parameter {sorted(unused)[0]!r} is not an argument of the "
-            "matrix element"
-        )
-    return tuple(resolved)
 
 
 @dataclass(frozen=True)
@@ -273,9 +121,8 @@ class Model:
         self.processes = tuple(processes)
         self.name = name
         self.groups = {key: tuple(value) for key, value in (groups or {}).items()}
-        if masses == "massless":
-            masses = None
-        if masses is not None and not isinstance(masses, Mapping):
+        masses = {} if masses in (None, "massless") else masses
+        if not isinstance(masses, Mapping):
             raise InputError(
                 f"masses = {masses!r}: use a dictionary of masses in GeV by species, or leave it "
                 "out for massless species"
@@ -284,15 +131,14 @@ class Model:
         self.degeneracy = np.array([s.degeneracy for s in self.species], dtype=float)
         self.statistics = np.array([s.statistics for s in self.species], dtype=np.int64)
         if not isinstance(screening, Screening):
-            number = isinstance(screening, int | float) and not isinstance(screening, bool)
-            if not number or not 0 <= screening < np.inf:
+            if not is_number(screening) or not 0 <= screening < np.inf:
                 raise InputError(f"screening = {screening!r}: a mass in GeV is 0 or positive")
             screening = Screening(float(screening) ** 2)
         self.screening = screening
         self.screenings = (screening, *dict.fromkeys(screening.exchange.values()))
         self._check_lists()
         self.constant_mass_squared = np.zeros(len(self.species))
-        for key, mass in sorted((masses or {}).items(), key=lambda item: item[0] in self.names):
+        for key, mass in sorted(masses.items(), key=lambda item: item[0] in self.names):
             for index in self.indices(key, "masses"):
                 if not isinstance(mass, int | float) or not 0 <= mass < np.inf:
                     raise InputError(f"masses: {key} = {mass!r}: a mass in GeV is 0 or positive")
@@ -315,10 +161,7 @@ class Model:
         if len(set(self.names)) != len(self.names):
             raise InputError(f"species names must differ: {', '.join(self.names)}")
         for name in self.screening.exchange:
-            if name not in self.names:
-                raise InputError(
-                    f"unknown species screening.exchange.{name}; {suggest(name, self.names)}"
-                )
+            self._known(name, f"unknown species screening.exchange.{name}")
         for row in self.screenings:
             if row.coupling is not None and len(row.coupling) != len(self.species):
                 raise InputError(
@@ -327,20 +170,12 @@ class Model:
                 )
         for group, members in self.groups.items():
             for member in members:
-                if member not in self.names:
-                    raise InputError(
-                        f"group {group}: unknown species {member!r}; {suggest(member, self.names)}"
-                    )
+                self._known(member, f"group {group}: unknown species {member!r}")
         seen: dict[frozenset, str] = {}
         for process in self.processes:
             for leg in process.legs:
-                if leg not in self.names:
-                    raise InputError(
-                        f"process {process.name}: unknown species {leg!r}; "
-                        f"{suggest(leg, self.names)}"
-                    )
-            a, b, c, d = process.legs
-            key = frozenset((tuple(sorted((a, b))), tuple(sorted((c, d)))))
+                self._known(leg, f"process {process.name}: unknown species {leg!r}")
+            key = frozenset(tuple(sorted(side)) for side in process.sides)
             if key in seen:
                 raise InputError(
                     f"process {process.name} is the same as {seen[key]}: list each physical "
@@ -353,6 +188,10 @@ class Model:
                     f'process {process.name}: peak = "t" needs a screening mass: '
                     "give Model(..., screening=mass in GeV)"
                 )
+
+    def _known(self, name: str, otherwise: str) -> None:
+        if name not in self.names:
+            raise InputError(f"{otherwise}; {suggest(name, self.names)}")
 
     def index(self, name: str) -> int:
         """Position of a species."""
@@ -416,19 +255,19 @@ class Model:
         """Change of each species' number by one reaction, one row a process."""
         table = np.zeros((len(self.processes), len(self.species)), dtype=np.int64)
         for row, process in zip(table, self.processes, strict=True):
-            for leg, sign in zip(process.legs, (-1, -1, 1, 1), strict=True):
-                row[self.index(leg)] += sign
+            for side, sign in zip(process.sides, (-1, 1), strict=True):
+                for leg in side:
+                    row[self.index(leg)] += sign
         return table
 
     @cached_property
     def conserved(self) -> dict[str, tuple[int, ...]]:
         """Conserved charges: an integer basis of the null space of the stoichiometry.
 
-        The particle number comes first (every 2 <-> 2 process keeps it), then named integer
-        charges of the species, then what remains of the null space.
+        The particle number comes first if every process keeps it, as 2 <-> 2 does; then named
+        integer charges of the species, then what remains of the null space.
         """
-        n = len(self.species)
-        candidates: list[tuple[str, tuple[int, ...]]] = [("number", (1,) * n)]
+        candidates: list[tuple[str, tuple[int, ...]]] = [("number", (1,) * len(self.species))]
         for key in dict.fromkeys(k for s in self.species for k in s.charges):
             values = [Fraction(s.charges.get(key, 0)).limit_denominator(1000) for s in self.species]
             if all(v.denominator == 1 for v in values):
@@ -439,9 +278,8 @@ class Model:
         basis: dict[str, tuple[int, ...]] = {}
         for name, vector in candidates:
             rows = np.array([*basis.values(), vector], dtype=float)
-            if not (self.stoichiometry @ np.array(vector)).any() and (
-                np.linalg.matrix_rank(rows) == len(rows)
-            ):
+            kept = not (self.stoichiometry @ np.array(vector)).any()
+            if kept and np.linalg.matrix_rank(rows) == len(rows):
                 basis[name] = vector
         return basis
 

@@ -7,13 +7,15 @@ paper starts with E = |p|), and screening is a setting of its own, with a second
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from itertools import combinations
 
 import numpy as np
 
 from .errors import InputError
-from .model import Model, Process, Screening, Species, suggest
+from .model import Model, Process, Species
+from .process import is_number
+from .qcd_settings import Masses, Screened, check_pole, constant_masses, screening_of
 
 D_F = 3.0
 D_A = 8.0
@@ -26,23 +28,6 @@ N_Q = 6
 
 FLAVORS = ("u", "d", "s")
 ELECTRIC = {"u": 2 / 3, "d": -1 / 3, "s": -1 / 3}
-
-XI_GLUON = math.exp(5 / 6) / 2
-"""Screening mass of gluon exchange over the asymptotic gluon mass, the paper's m_g.
-
-With it t -> t (q^2 + xi^2 m_g^2)/q^2 reproduces the soft drag of hard thermal loops at leading
-order in the coupling; the same as xi = e^(5/6)/sqrt(8) with the Debye mass, m_D^2 = 2 m_g^2.
-"""
-XI_QUARK = math.e / 2
-"""Screening mass of quark exchange over the asymptotic quark mass, the paper's m_q.
-
-With it u/t -> (u/t) q^2/(q^2 + xi^2 m_q^2) reproduces the soft conversion of quarks and gluons into
-each other: hard thermal loops make its rate Int d^2q_perp/(q_perp^2 + m_q^2), and unscreened it is
-Int d^3q/(2 q^3). The two ways to cut off large q agree for q_perp < 2 Lambda/e and q < Lambda. The
-same as xi = e/sqrt(2) with the mass of a quark at rest, whose square is half as large.
-"""
-EKT_OVER_GLUON = XI_GLUON**2
-"""Squared screening mass of gluon exchange over m_g^2."""
 
 
 # --- |M|^2 of a(k1) b(k2) -> c(k3) d(p), summed over colours and helicities [dimensionless] -----
@@ -98,18 +83,13 @@ def q1g_q1g(s, u, t_regulated, u_regulated, g4):
 
 def gg_gg(s, t, u, t_regulated, u_regulated, g4):
     """g g -> g g."""
-    return (
-        16
-        * g4
-        * D_A
-        * C_A**2
-        * (
-            3
-            - s * u / (t_regulated * t_regulated)
-            - s * t / (u_regulated * u_regulated)
-            - t * u / (s * s)
-        )
+    sum_of_channels = (
+        3
+        - s * u / (t_regulated * t_regulated)
+        - s * t / (u_regulated * u_regulated)
+        - t * u / (s * s)
     )
+    return 16 * g4 * D_A * C_A**2 * sum_of_channels
 
 
 # --- the same rows with the screening of effective kinetic theory --------------------------------
@@ -189,10 +169,7 @@ EKT: dict[Row, Row] = {
 
 
 def qcd(
-    alpha_s: float,
-    flavors: int = 3,
-    masses: str | Mapping[str, float] = "thermal",
-    screening: str | float | None = None,
+    alpha_s: float, flavors: int = 3, masses: Masses = "thermal", screening: Screened = None
 ) -> Model:
     """Gluons and ``flavors`` quark flavours with their antiquarks: 34 processes for three.
 
@@ -208,11 +185,7 @@ def qcd(
     return _build("qcd", alpha_s, ("g", *quarks, *(q + "bar" for q in quarks)), masses, screening)
 
 
-def gluons(
-    alpha_s: float,
-    masses: str | Mapping[str, float] = "thermal",
-    screening: str | float | None = None,
-) -> Model:
+def gluons(alpha_s: float, masses: Masses = "thermal", screening: Screened = None) -> Model:
     """Gluons alone: g g -> g g."""
     return _build("gluons", alpha_s, ("g",), masses, screening)
 
@@ -221,8 +194,8 @@ def quarks(
     alpha_s: float,
     flavors: int = 1,
     antiquarks: bool = False,
-    masses: str | Mapping[str, float] = "thermal",
-    screening: str | float | None = None,
+    masses: Masses = "thermal",
+    screening: Screened = None,
 ) -> Model:
     """Quarks without gluons: the paper's pure u quarks, or more flavours and antiquarks."""
     names = FLAVORS[: _flavors(flavors, 1)]
@@ -296,14 +269,9 @@ def mass_coupling(names: tuple[str, ...], g2: float) -> np.ndarray:
 
 
 def _build(
-    name: str,
-    alpha_s: float,
-    names: tuple[str, ...],
-    masses: str | Mapping[str, float],
-    screening: str | float | None,
+    name: str, alpha_s: float, names: tuple[str, ...], masses: Masses, screening: Screened
 ) -> Model:
-    number = isinstance(alpha_s, int | float) and not isinstance(alpha_s, bool)
-    if not number or not 0 < alpha_s < math.inf:
+    if not is_number(alpha_s) or not 0 < alpha_s < math.inf:
         raise InputError(f"model.alpha_s = {alpha_s!r}: the coupling must be a positive number")
     g2 = 4 * math.pi * alpha_s
     groups = {
@@ -311,121 +279,15 @@ def _build(
         "antiquarks": tuple(n for n in names if n.endswith("bar")),
     }
     groups = {key: members for key, members in groups.items() if members}
-    constant = _constant_masses(masses, names, groups)
-    _check_pole(constant, screening)
+    constant = constant_masses(masses, names, groups)
+    check_pole(constant, screening)
+    rows = dict(zip(("g", *names), mass_coupling(("g", *names), g2)[:, 1:], strict=True))
     return Model(
         [species(n) for n in names],
         processes(names, g2 * g2, ekt=screening == "ekt"),
         masses=constant,
         mass_coupling=mass_coupling(names, g2) if masses == "thermal" else None,
-        screening=_screening(screening, masses, constant, names, g2),
+        screening=screening_of(screening, masses, constant, names, rows),
         groups=groups,
         name=name,
     )
-
-
-def _constant_masses(
-    masses: str | Mapping[str, float], names: tuple[str, ...], groups: Mapping[str, tuple[str, ...]]
-) -> dict[str, float]:
-    """Constant masses by species: a species overrides its group, a quark implies its antiquark."""
-    if isinstance(masses, str):
-        if masses not in ("thermal", "massless"):
-            raise InputError(
-                f"model.masses = {masses!r}: use 'thermal', 'massless' or a table of masses in "
-                "GeV such as { g = 0.7, quarks = 0.4 }"
-            )
-        return {}
-    known = (*names, *groups)
-    for key, value in masses.items():
-        if key not in known:
-            raise InputError(f"unknown key model.masses.{key}: {suggest(key, known)}")
-        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e3:
-            raise InputError(f"model.masses.{key} = {value!r}: a mass in GeV is 0 or positive")
-    result: dict[str, float] = {}
-    for n in names:
-        particle = n.removesuffix("bar")
-        own = (
-            () if n == "g" else ("antiquarks", particle, "quarks") if n != particle else ("quarks",)
-        )
-        given = [key for key in (n, *own) if key in masses]
-        if given:
-            result[n] = float(masses[given[0]])
-    missing = [n for n in names if n not in result]
-    if missing:
-        raise InputError(
-            f"model.masses has no entry for {', '.join(missing)}: give each species or its group "
-            "a mass in GeV (0 if massless)"
-        )
-    return result
-
-
-def _check_pole(masses: Mapping[str, float], screening: str | float | None) -> None:
-    """Refuse constant masses too far apart for the regulator of the u channel of q g -> q g.
-
-    u reaches (m_q - m_g)^2 there, at threshold. The pole of s/(u - m^2) lies inside phase space if
-    that exceeds m^2; with the gluon mass as the regulator, if m_q > 2 m_g. At its edge, as for
-    m_q = 2 m_g and for m_q = 0, it is harmless: phase space closes as fast as it rises.
-    """
-    gluon = masses.get("g", 0.0)
-    others = {name: mass for name, mass in masses.items() if name != "g"}
-    if "g" not in masses or not others:
-        return
-    heaviest = max(others, key=lambda name: others[name])
-    heavy, advice = others[heaviest], f"lower {heaviest}, raise g, or raise model.screening"
-    where = "the u channel of q g -> q g runs into the pole of its regulator"
-    if screening in (None, "thermal") and heavy > 2 * gluon * (1 + 1e-12) > 0:
-        raise InputError(
-            f"model.masses: {heaviest} = {heavy:.4g} GeV exceeds 2 m_g = {2 * gluon:.4g} GeV: "
-            f"{where}; {advice}"
-        )
-    apart = max(abs(mass - gluon) for mass in others.values())
-    if isinstance(screening, int | float) and apart > screening * (1 + 1e-12):
-        raise InputError(
-            f"model.screening = {screening!r}: |m_q - m_g| = {apart:.4g} GeV exceeds it: {where}; "
-            f"{advice}"
-        )
-
-
-def _screening(
-    screening: str | float | None,
-    masses: str | Mapping[str, float],
-    constant: Mapping[str, float],
-    names: tuple[str, ...],
-    g2: float,
-) -> Screening:
-    """The screening of t and u.
-
-    "thermal" is the gluon mass in force; where the model fixes none (massless gluons, or quarks
-    alone), it is the m_g^2 of Eq. (mg) that the state would give. "ekt" takes it times xi^2, and
-    for the exchange of a quark the mass of its flavour, in force or of Eq. (mq), likewise.
-    """
-    if screening is None:
-        if masses == "massless" or constant.get("g", 1.0) == 0:
-            raise InputError(
-                "model.screening is required with massless gluons: 'thermal' (m_g^2 of the state), "
-                "'ekt', or a mass in GeV"
-            )
-        screening = "thermal"
-    if not isinstance(screening, str):
-        number = isinstance(screening, int | float) and not isinstance(screening, bool)
-        if not number or not 0 < screening < math.inf:
-            raise InputError(f"model.screening = {screening!r}: a mass in GeV must be positive")
-        return Screening(float(screening) ** 2)
-    if screening not in ("thermal", "ekt"):
-        raise InputError(f"model.screening = {screening!r}: use 'thermal', 'ekt' or a mass in GeV")
-    if screening == "thermal":
-        return _mass_in_force("g", 1.0, constant, names, g2)
-    gluon = _mass_in_force("g", XI_GLUON, constant, names, g2)
-    quarks = [n for n in names if n != "g" and "g" in names]
-    exchange = {n: _mass_in_force(n, XI_QUARK, constant, names, g2) for n in quarks}
-    return Screening(gluon.constant, gluon.coupling, ekt=True, exchange=exchange)
-
-
-def _mass_in_force(
-    name: str, xi: float, constant: Mapping[str, float], names: tuple[str, ...], g2: float
-) -> Screening:
-    """xi times the mass of a species: its constant one, else that of Eqs. (mg) and (mq)."""
-    if constant.get(name, 0.0) > 0:
-        return Screening((xi * constant[name]) ** 2)
-    row = mass_coupling((name, *names), g2)[0, 1:]
-    return Screening(coupling=tuple(float(xi**2 * k) for k in row))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +12,8 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from .backends import choose
-from .checks import accuracy as checks
-from .checks import box
+from .backends.cpu.masses import coupling_integrals
+from .checks import accuracy, box, matter, poles
 from .equilibrium import states as equilibrium
 from .errors import Halted, InputError, Interrupted, RunError
 from .events.collisions import Flows
@@ -65,33 +65,34 @@ class Run:
 
     def _check_physics(self, f: Array) -> None:
         """Predict the final state, and check matrix elements and accuracy before the first step."""
-        grid, model, state, said = self.grid.at_a_site, self.model, self.state, self.said
-        elements, leaks = self.backend.elements, checks.leaks(self.grid)
+        grid, model, state = self.grid.at_a_site, self.model, self.state
+        elements, leaks = self.backend.elements, matter.leaks(self.grid)
         moments = self.backend.moments(state.squares, np.zeros((len(model.species), grid.size)))
-        conserved = checks.totals_in_space(self.grid, model, state, moments)
-        squares = checks.typical_masses(state, moments)
+        conserved = matter.totals_of_sites(self.grid, model, moments, state.squares, state.unit)
+        squares = matter.typical_masses(model, moments, state.squares)
         self._energy = conserved[2]
         self._check_step()
-        checks.warn_of_parity(self.grid, said)
+        self._say(accuracy.of_parity(self.grid))
         self.predicted = equilibrium.nowhere(grid, model)
         if not leaks:
             self.predicted = equilibrium.predict(grid, model, *conserved)
-        for extreme in checks.extreme_masses(state)[self.grid.sites == 1 :]:
-            checks.check_model(elements, grid, *extreme)
-        negative = checks.check_model(elements, grid, *squares)
-        self._negative = checks.weigh_negative(grid, model, negative, f.mean(axis=0), squares, said)
+        for extreme in matter.extreme_masses(model, state.squares)[self.grid.sites == 1 :]:
+            poles.check_model(elements, grid, *extreme)
+        self._negative = poles.check_state(elements, grid, f.mean(axis=0), squares, self.said)
         if self.predicted.found and model.thermal:  # masses move: check where they will end, too
             final, m2 = self.predicted.f, self.predicted.mass_squared
-            y = equilibrium.coupling_integrals(grid, model, final, m2)
-            last = (m2, model.screening_squared(y))
-            negative = checks.check_model(elements, grid, *last)
-            self._negative = checks.weigh_negative(
-                grid, model, negative, final, last, said, self._negative
+            last = (m2, model.screening_squared(coupling_integrals(grid, model, final, m2)))
+            self._negative = poles.check_state(
+                elements, grid, final, last, self.said, self._negative
             )
-        checks.warn_of_setup(grid, model, squares, self.predicted, said, leaks)
+        self._say(accuracy.of_setup(grid, model, squares, self.predicted, leaks))
         reach = None if leaks else box.reach_of(elements, conserved)
         self.lost = (np.nan, np.nan) if reach is None else reach.loss(grid.momentum_max)
-        checks.warn_of_box(grid, model, squares, self.predicted, reach, said)
+        self._say(accuracy.of_box(grid, model, squares, self.predicted, reach))
+
+    def _say(self, texts: Iterable[str]) -> None:
+        """Warn of what is said for the first time."""
+        accuracy.warn(texts, self.said)
 
     def _check_step(self) -> None:
         """Refuse a given step that is too long for the space cells."""
@@ -235,19 +236,18 @@ class Run:
 
     def _warn(self) -> None:
         """Say what the steps themselves showed of the accuracy."""
-        watch, said = self.state.watch, self.said
+        watch, first, last = self.state.watch, self._first, self._latest
         if not watch.steps:
             return
-        checks.warn_of_run(watch.summary(), self.settings.time.step, said)
-        checks.warn_of_flow(self.model, np.array([watch.fastest]), said)
-        checks.warn_of_negative(self.model, np.array(watch.negative), self._negative, said)
-        first, last = self._first, self._latest
+        self._say(accuracy.of_steps(watch.summary(), self.settings.time.step))
+        self._say(accuracy.of_flow(self.model, np.array([watch.fastest])))
+        self._say(poles.of_negative(self.model, np.array(watch.negative), self._negative))
         density = self.state.unit * self.grid.measure / self.grid.sites
-        number = int(last["charge_drift"][0]) * density / float(first["charge_density"][0])
+        charges = accuracy.charge_drifts(self.model, first, last, density)
         energy = total_energy(last) / total_energy(first) - 1
         nearest = self.settings.collisions.projection == "nearest"
-        checks.warn_of_drift(number, energy, said, nearest, bool(self.grid.moving_axes))
-        checks.warn_of_refusals(last, first, said)
+        self._say(accuracy.of_drift(charges, energy, nearest, bool(self.grid.moving_axes)))
+        self._say(accuracy.of_refusals(last, first))
 
     def _dataset(self, status: str) -> xr.Dataset:
         attributes = {**self.attributes, "status": status, "warnings": "\n".join(self.said)}

@@ -11,8 +11,7 @@ import tomli_w
 import xarray as xr
 
 from .backends import resolve
-from .checks import accuracy as checks
-from .checks import box
+from .checks import box, matter
 from .config import Config
 from .errors import InputError
 from .grid import PhaseSpace
@@ -110,7 +109,7 @@ def prepare(
     if file is not None:
         output.check_writable(file)
     grid = _grid(request, model, states)
-    checks.check_host_memory(grid, model)
+    matter.check_host_memory(grid, model)
     f = evaluate(states, grid, model)
     known = {
         "model": model.describe(),

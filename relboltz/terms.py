@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from . import initial
 from .backends import choose
-from .checks import accuracy as checks
-from .equilibrium import states as equilibrium
+from .backends.cpu.masses import coupling_integrals, masses
+from .checks import poles
 from .errors import InputError
-from .events.collisions import Draw
+from .events.collisions import Draw, Estimate
 from .grid import PhaseSpace
 from .model import Model
 from .records import output
@@ -24,6 +24,7 @@ from .settings import Settings, refuse, short_axes
 
 BATCHES = 8
 """Independent estimates from which the error is taken."""
+COLLISIONS = "collisions per volume and time"
 
 
 def collision_term(
@@ -59,57 +60,52 @@ def collision_term(
     settings = Settings.from_options(end=1.0, **options)
     refuse(short_axes(grid.momentum_cells, settings.collisions.projection))
     values = initial.evaluate(initial.starting_states(f, model), grid, model)
-    m2 = equilibrium.masses(grid, model, values) if mass_squared is None else mass_squared
+    m2 = masses(grid, model, values) if mass_squared is None else mass_squared
     m2 = np.asarray(m2, dtype=float)
-    screening2 = model.screening_squared(equilibrium.coupling_integrals(grid, model, values, m2))
+    screening2 = model.screening_squared(coupling_integrals(grid, model, values, m2))
     backend = choose(grid, model, settings.collisions, settings.run)
-    negative = checks.check_model(backend.elements, grid, m2, screening2)
-    checks.weigh_negative(grid, model, negative, values, (m2, screening2), [])
+    poles.check_state(backend.elements, grid, values, (m2, screening2), [])
     found = [backend.estimate(values, Draw(batch, m2, screening2)) for batch in range(batches)]
+    return _dataset(model, grid, found)
+
+
+def _dataset(model: Model, grid: PhaseSpace, found: list[Estimate]) -> xr.Dataset:
+    """Means of the estimates and their standard errors."""
     per_state = np.repeat(1.0 / model.degeneracy, grid.size)
-    nets, gains, losses = (
-        [getattr(estimate, name) * per_state for estimate in found]
+    net, gain, loss = (
+        np.stack([getattr(estimate, name) * per_state for estimate in found])
         for name in ("net", "gain", "loss")
     )
-    rates = [collision_rates(grid, model, e.flows) for e in found]
-    null = float(np.mean([e.null_weight for e in found]))
-    ds = _dataset(model, grid, (nets, gains, losses), rates, null)
-    below = np.mean([e.flows.negative_weight for e in found], axis=0)
-    dims, units, words = QUANTITIES["negative_weight"]
-    ds["negative_weight"] = (dims, below, {"units": units, "long_name": words})
-    return ds
-
-
-def _dataset(
-    model: Model,
-    grid: PhaseSpace,
-    parts: tuple[list, list, list],
-    rates: list[tuple[NDArray, NDArray]],
-    null: float,
-) -> xr.Dataset:
-    nets, gains, losses = (np.stack(part) for part in parts)
-    n = len(nets)
-    dims = ("species", "px", "py", "pz")
-    shape = (len(model.species), *grid.momentum_cells)
-    ds = xr.Dataset(attrs={**output.versions(), "batches": n})
+    rates = zip(*(collision_rates(grid, model, e.flows) for e in found), strict=True)
+    ahead, back = (np.stack(rate) for rate in rates)
+    nodes = ("species", "px", "py", "pz")
+    rows: dict[str, tuple[Any, NDArray[np.float64], str, str]] = {
+        "collision_term": (nodes, net.mean(axis=0), "fm^-1", "df/dt by collisions"),
+        "gain": (nodes, gain.mean(axis=0), "fm^-1", "gain of f"),
+        "loss": (nodes, loss.mean(axis=0), "fm^-1", "loss of f"),
+        "error": (nodes, _error(net), "fm^-1", "standard error of collision_term"),
+        "rate": ("process", ahead.mean(axis=0), "fm^-4", f"{COLLISIONS}, as written"),
+        "rate_reverse": ("process", back.mean(axis=0), "fm^-4", f"{COLLISIONS}, reversed"),
+        "rate_error": ("process", _error(ahead), "fm^-4", "standard error of rate"),
+    }
+    for name, parts in (
+        ("null_weight", [e.null_weight for e in found]),
+        ("negative_weight", [e.flows.negative_weight for e in found]),
+    ):
+        dims, unit, words = QUANTITIES[name]
+        rows[name] = (dims, np.mean(parts, axis=0), unit, words)
+    ds = xr.Dataset(attrs={**output.versions(), "batches": len(found)})
     ds["species"] = ("species", list(model.names))
     ds["process"] = ("process", [q.name for q in model.processes])
     for i, name in enumerate(("px", "py", "pz")):
         ds[name] = (name, grid.axis(i), {"units": "GeV", "long_name": f"momentum along {name[1]}"})
-    for name, values, words in (
-        ("collision_term", nets.mean(axis=0), "df/dt by collisions"),
-        ("gain", gains.mean(axis=0), "gain of f"),
-        ("loss", losses.mean(axis=0), "loss of f"),
-        ("error", nets.std(axis=0, ddof=1) / math.sqrt(n), "standard error of collision_term"),
-    ):
-        ds[name] = (dims, values.reshape(shape), {"units": "fm^-1", "long_name": words})
-    ahead, back = (np.stack(part) for part in zip(*rates, strict=True))
-    for name, values, words in (
-        ("rate", ahead.mean(axis=0), "collisions per volume and time, as written"),
-        ("rate_reverse", back.mean(axis=0), "collisions per volume and time, reversed"),
-        ("rate_error", ahead.std(axis=0, ddof=1) / math.sqrt(n), "standard error of rate"),
-    ):
-        ds[name] = ("process", values, {"units": "fm^-4", "long_name": words})
-    words = QUANTITIES["null_weight"][2]
-    ds["null_weight"] = ((), null, {"units": "1", "long_name": words})
+    shape = (len(model.species), *grid.momentum_cells)
+    for name, (dims, values, unit, words) in rows.items():
+        values = values.reshape(shape) if dims is nodes else values
+        ds[name] = (dims, values, {"units": unit, "long_name": words})
     return ds
+
+
+def _error(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The standard error of the mean of independent estimates."""
+    return values.std(axis=0, ddof=1) / math.sqrt(len(values))

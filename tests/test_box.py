@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 
 import relboltz as rb
+from relboltz import equilibrium
 from relboltz.backends.elements import Elements
-from relboltz.checks import accuracy as checks
-from relboltz.checks import box
-from relboltz.equilibrium import states as equilibrium
+from relboltz.checks import box, matter
 
 GLUONS = rb.gluons(0.3)
 STEP = {"g": rb.initial.step(0.5, 1.5)}
@@ -19,7 +18,7 @@ MIXED = {"g": rb.initial.step(0.3, 1.0), "u": rb.initial.step(0.5, 0.7)}
 def relaxation_loss(model, start, grid):
     """Part of what relaxes the spectrum that a box loses."""
     f = rb.initial.evaluate(start, grid, model)
-    return box.reach_of(Elements(model), checks.totals(grid, model, f)).loss(grid.momentum_max)[1]
+    return box.reach_of(Elements(model), matter.totals(grid, model, f)).loss(grid.momentum_max)[1]
 
 
 @pytest.mark.parametrize(
@@ -36,7 +35,7 @@ def test_an_automatic_box_loses_less_than_two_percent_and_no_smaller_one_does(
     smaller = rb.PhaseSpace(21, [0.95 * w for w in grid.momentum_max])
     assert relaxation_loss(model, start, smaller) > 0.02
     f = rb.initial.evaluate(start, grid, model)
-    assert equilibrium.edge_loss(grid, model, checks.predict_from(grid, model, f)) < 0.01
+    assert equilibrium.edge_loss(grid, model, matter.predict_from(grid, model, f)) < 0.01
     assert round(20 * grid.momentum_max[0], 6) % 1 == 0
 
 
@@ -68,7 +67,7 @@ def test_without_collisions_the_states_alone_decide():
     for factor, lost in ((1.0, False), (0.8, True)):
         trial = rb.PhaseSpace(21, [factor * w for w in grid.momentum_max])
         f = rb.initial.evaluate(start, trial, free)
-        loss = equilibrium.edge_loss(trial, free, checks.predict_from(trial, free, f))
+        loss = equilibrium.edge_loss(trial, free, matter.predict_from(trial, free, f))
         assert (loss > 0.01) == lost
 
 

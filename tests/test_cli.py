@@ -17,7 +17,8 @@ import numpy as np
 import pytest
 
 import relboltz as rb
-from relboltz import cli, simulation
+from relboltz import cli
+from relboltz import run as running
 from relboltz.backends.cuda import driver as cuda_engine
 from relboltz.records import output
 
@@ -78,7 +79,7 @@ def lazy(monkeypatch):
         raise AssertionError("work began")
 
     for name in ("choose", "launch", "initial_state"):
-        monkeypatch.setattr(simulation, name, too_late)
+        monkeypatch.setattr(running, name, too_late)
 
 
 # --- run ----------------------------------------------------------------------------------------
@@ -230,7 +231,7 @@ def test_version_and_unknown_commands(call):
     ],
 )
 def test_bad_input_gets_one_message_and_code_2(call, monkeypatch, change, message):
-    monkeypatch.setattr(simulation, "choose", None)  # any work would be a TypeError
+    monkeypatch.setattr(running, "choose", None)  # any work would be a TypeError
     code, out, err = call("run", "small.toml", "--set", change)
     assert code == 2 and out == ""
     assert message in err
@@ -287,7 +288,7 @@ def test_the_configuration_is_never_overwritten_by_the_result(call, lazy):
 
 def test_a_vast_number_of_records_is_refused(call, lazy, monkeypatch):
     """0.02 fm in steps of 1e-12 would be 2e10 records: no memory holds their times."""
-    monkeypatch.setattr(simulation, "Stops", None)
+    monkeypatch.setattr(running, "Stops", None)
     code, _, err = call("run", "small.toml", "--set", "output.every=1e-12")
     assert code == 2 and "output.every" in err
 

@@ -7,9 +7,12 @@ import pytest
 from scipy.integrate import quad
 from scipy.optimize import brentq, fsolve
 from scipy.special import zeta
+from test_model import Reaction
 
+from relboltz import equilibrium as eq
 from relboltz import gluons, qcd, quarks
-from relboltz.equilibrium import states as eq
+from relboltz.equilibrium import unlimited
+from relboltz.equilibrium.conserved import reachable
 from relboltz.grid import PhaseSpace
 from relboltz.model import Model, Process, Species
 from relboltz.units import HBARC
@@ -207,6 +210,62 @@ def test_species_that_cannot_be_produced_stay_empty():
     assert mu[0] == pytest.approx(mu[2]) and abs(mu[3] - mu[0]) > 0.01
     numbers = totals(grid, model, state.f, state.mass_squared)[0]
     assert numbers[0] + numbers[2] == pytest.approx(1.0) and numbers[3] == pytest.approx(0.4)
+
+
+GLUE = [
+    Species("g", 16, 1),
+    Species("q", 6, -1, {"net q": 1}),
+    Species("qbar", 6, -1, {"net q": -1}),
+]
+
+
+@pytest.mark.parametrize("mass", [0.5, 0.0])
+def test_particles_that_reactions_create_end_with_mu_of_zero(mass):
+    """g g -> g g g: mu_g = 0, also of massless ones, which then cannot condense."""
+    grid = PhaseSpace(24, 4.0)
+    reactions = [Reaction("g g -> g g g"), Reaction("q qbar -> g g"), Reaction("q g -> q g")]
+    model = Model(GLUE, reactions, masses=dict.fromkeys(("g", "q", "qbar"), mass))
+    assert model.conserved == {"net q": (0, 1, -1)}
+    m2 = np.full(3, mass**2)
+    f = eq.thermal(grid, model, 0.3, np.array([-0.4, 0.1, -0.3]), np.zeros(3), m2)
+    numbers, momentum, energy = totals(grid, model, f)
+    state = eq.predict(grid, model, numbers, momentum, energy)
+    assert state.found and state.condensate_fraction == 0
+    after = totals(grid, model, state.f, m2)
+    assert after[0][1] - after[0][2] == pytest.approx(numbers[1] - numbers[2], rel=1e-10)
+    assert after[2] == pytest.approx(energy, rel=1e-10)
+    assert abs(after[0].sum() / numbers.sum() - 1) > 0.1
+    states = [state, unlimited.predict(model, numbers, momentum, energy)] if mass else [state]
+    for mu in (state.chemical_potential for state in states):
+        assert mu[0] == pytest.approx(0, abs=1e-10)
+        assert mu[1] == pytest.approx(-mu[2]) and mu[1] > 0.01
+
+
+def test_nothing_but_energy_is_conserved_by_a_gas_of_its_own_quanta():
+    """No charge at all: T is that of the same energy without a number."""
+    grid = PhaseSpace(40, 5.0)
+    model = Model(GLUE[:1], [Reaction("g g -> g g g")], masses={"g": 0.5})
+    assert model.conserved == {}
+    present, charges = reachable(model, np.ones(1))
+    assert present.tolist() == [0] and charges.shape == (0, 1)
+    state = eq.predict(grid, model, [2.0], np.zeros(3), 1.5)
+    assert state.chemical_potential[0] == 0
+    wanted = eq.temperature_without_number(model, 1.5)
+    assert state.temperature == pytest.approx(wanted, rel=1e-3)
+
+
+def test_a_reaction_runs_once_all_species_of_a_side_are_there():
+    """a a -> b needs a alone, b c -> a a a both; what is reached shares the charges."""
+    species = [Species(name) for name in "abcd"]
+    model = Model(species, [Reaction("a a -> b"), Reaction("b c -> a a a"), Reaction("d d -> d c")])
+    present, charges = reachable(model, np.array([1.0, 0, 0, 0]))
+    assert present.tolist() == [0, 1, 2]
+    np.testing.assert_allclose(charges / charges[0, 0], [[1, 2, 1]], atol=1e-12)
+    grid = PhaseSpace(12, 2.0)
+    state = eq.predict(grid, model, [1.0, 0, 0, 0], np.zeros(3), 1.2)
+    mu, numbers = state.chemical_potential, totals(grid, model, state.f)[0]
+    assert mu[1] == pytest.approx(2 * mu[0]) and np.isnan(mu[3])
+    assert numbers @ [1, 2, 1, 0] == pytest.approx(1.0, rel=1e-10)
 
 
 @pytest.mark.parametrize("momentum", [np.zeros(3), np.array([0.1, 0, 0])])

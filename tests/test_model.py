@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from relboltz.errors import InputError
-from relboltz.model import KINEMATIC, Model, Process, Screening, Species
+from relboltz.model import Model, Process, Screening, Species
+from relboltz.process import KINEMATIC
 from relboltz.qcd import gluons
 
 
@@ -62,6 +63,36 @@ def test_named_integer_charges_come_before_derived_ones():
 def test_a_model_without_processes_conserves_everything():
     """Free streaming keeps every species."""
     assert len(Model((A, B, C), []).conserved) == 3
+
+
+class Reaction(Process):
+    """A process with any number of legs: what charges and predictions look at, no more."""
+
+    def __init__(self, reaction):
+        self.name, self.peak = reaction, None
+        self.sides = tuple(tuple(side.split()) for side in reaction.split(" -> "))
+
+
+@pytest.mark.parametrize(
+    ("reactions", "table", "conserved"),
+    [
+        (["a a -> a a a"], [[1, 0]], {"b": (0, 1)}),
+        (["a a -> a a a", "b b -> a b b"], [[1, 0], [1, 0]], {"b": (0, 1)}),
+        (["a a -> b"], [[-2, 1]], {"a + 2 b": (1, 2)}),
+        (["a a -> a a a", "a a -> b"], [[1, 0], [-2, 1]], {}),
+        (["a a -> b b a", "a b -> a b"], [[-1, 2], [0, 0]], {"2 a + b": (2, 1)}),
+    ],
+)
+def test_a_number_that_reactions_change_is_no_charge(reactions, table, conserved):
+    """Sides of unequal length: the number of particles is then not conserved."""
+    m = Model((A, B), [Reaction(r) for r in reactions])
+    assert m.stoichiometry.tolist() == table and m.conserved == conserved
+
+
+def test_a_process_has_sides_and_legs():
+    process = Process("a b <-> c d", one)
+    assert process.sides == (("a", "b"), ("c", "d")) and process.legs == ("a", "b", "c", "d")
+    assert process.name == "a b -> c d"
 
 
 @pytest.mark.parametrize(

@@ -4,10 +4,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from relboltz.stepping.stepper import exact_sum, initial_state
 
 import relboltz as rb
+from relboltz import equilibrium
 from relboltz.backends.cpu.collider import CpuBackend
-from relboltz.equilibrium import states as equilibrium
 from relboltz.records.moments import Shells, measure
 from relboltz.records.observables import (
     charges,
@@ -16,7 +17,6 @@ from relboltz.records.observables import (
     entropy,
     momentum_flux,
 )
-from relboltz.stepping.stepper import exact_sum, initial_state
 from relboltz.units import HBARC
 
 GRID = rb.PhaseSpace(24, 4.0)

@@ -11,7 +11,8 @@ from relboltz.backends.cpu import events as kernels
 from relboltz.backends.elements import Elements, evaluator
 from relboltz.errors import InputError
 from relboltz.events.kinematics import energy_part, screened
-from relboltz.qcd import XI_GLUON, XI_QUARK, gluons, qcd, quarks
+from relboltz.qcd import gluons, qcd, quarks
+from relboltz.qcd_settings import XI_GLUON, XI_QUARK
 
 NAMES = ("g", "u", "d", "s", "ubar", "dbar", "sbar")
 ALPHA = 0.3

@@ -5,7 +5,7 @@ import pytest
 import quadrature
 
 import relboltz as rb
-from relboltz.equilibrium import states as equilibrium
+from relboltz import equilibrium
 
 T, MG2, MQ2, ALPHA = 0.2, 0.25, 0.12, 0.3
 MODEL = rb.qcd(ALPHA, masses={"g": MG2**0.5, "quarks": MQ2**0.5})

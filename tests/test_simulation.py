@@ -13,9 +13,8 @@ import pytest
 import xarray as xr
 
 import relboltz as rb
-from relboltz import config, simulation
+from relboltz import config, equilibrium, simulation
 from relboltz.backends.cpu.collider import CpuBackend
-from relboltz.equilibrium import states as equilibrium
 from relboltz.records import output
 from relboltz.stepping.watch import Stops
 

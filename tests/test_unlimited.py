@@ -7,8 +7,8 @@ import pytest
 from scipy.integrate import quad
 from test_equilibrium import condensed_exactly, constant, exact_step, step, totals
 
+from relboltz import equilibrium as eq
 from relboltz import gluons, qcd, quarks
-from relboltz.equilibrium import states as eq
 from relboltz.equilibrium import unlimited
 from relboltz.grid import PhaseSpace
 from relboltz.model import Model, Process, Species

@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .. import initial
 from ..backends.elements import Elements
@@ -18,9 +17,11 @@ from ..grid import PhaseSpace
 from ..initial import FromFile, Shape
 from ..model import Model, Species
 from . import reach
-from .accuracy import ACCEPTED_LOSS, WANTED_RELAXATION, Totals, predict_from, rounded_up, totals
+from .accuracy import ACCEPTED_LOSS, WANTED_RELAXATION, rounded_up
+from .matter import Array, Totals, predict_from, totals
 from .reach import Reach
 
+States = Mapping[str, Shape]
 AUTOMATIC_LOSS = 0.8 * ACCEPTED_LOSS
 """What is aimed at without collisions: below the warning also on nodes other than scratch ones."""
 DEFAULT_CELLS, MASSLESS_CELLS = 31, 32
@@ -48,10 +49,7 @@ def default_cells(model: Model) -> int:
 
 
 def automatic_grid(
-    cells: int | Sequence[int] | None,
-    model: Model,
-    states: Mapping[str, Shape],
-    space: PhaseSpace | None = None,
+    cells: int | Sequence[int] | None, model: Model, states: States, space: PhaseSpace | None = None
 ) -> PhaseSpace:
     """A cubic box for the initial state and for the collisions of the predicted final one.
 
@@ -74,9 +72,8 @@ def automatic_grid(
     cells = default_cells(model) if cells is None else cells
     extent = _grown_extent(model, states)
     scratch, energy = _scratch(extent, model, states)
-    f = initial.evaluate(states, scratch, model)
     elements = Elements(model)
-    found = reach_of(elements, totals(scratch, model, f))
+    found = reach_of(elements, totals(scratch, model, initial.evaluate(states, scratch, model)))
     if found is None:
         return _grid_of_states(cells, model, states, extent)
     held = _bisected(extent / 4, extent, lambda w: _outside(scratch, energy, w) <= ACCEPTED_LOSS)
@@ -103,7 +100,7 @@ def _bisected(low: float, high: float, fits: Callable[[float], bool]) -> float:
 
 
 def _grid_of_states(
-    cells: int | Sequence[int], model: Model, states: Mapping[str, Shape], extent: float
+    cells: int | Sequence[int], model: Model, states: States, extent: float
 ) -> PhaseSpace:
     """A box that holds all but 1 % of the initial and of the predicted final state."""
     low, high = extent / 4, extent
@@ -117,14 +114,13 @@ def _grid_of_states(
     high = _bisected(low, high, lambda w: _loss(w, extent, model, states) <= AUTOMATIC_LOSS)
     grid = PhaseSpace(cells, rounded_up(high))
     for _ in range(20):  # what the scratch nodes promised must hold on the real ones
-        predicted = predict_from(grid, model, initial.evaluate(states, grid, model))
-        if predicted.found and equilibrium.edge_loss(grid, model, predicted) < ACCEPTED_LOSS:
+        if _cut(grid, model, states) < ACCEPTED_LOSS:
             break
         grid = PhaseSpace(cells, round(grid.momentum_max[0] + 0.05, 2))
     return grid
 
 
-def _grown_extent(model: Model, states: Mapping[str, Shape]) -> float:
+def _grown_extent(model: Model, states: States) -> float:
     """The extent that the shapes state, grown until the outer tenth of the box is empty."""
     extent = initial.extent(states, model)
     for _ in range(8):
@@ -135,34 +131,35 @@ def _grown_extent(model: Model, states: Mapping[str, Shape]) -> float:
     return extent
 
 
-def _scratch(
-    half_width: float, model: Model, states: Mapping[str, Shape]
-) -> tuple[PhaseSpace, NDArray[np.float64]]:
+def _scratch(half_width: float, model: Model, states: States) -> tuple[PhaseSpace, Array]:
     """A coarse grid and the energy of the initial state at its nodes."""
     scratch = PhaseSpace(SCRATCH_CELLS, half_width)
     f = initial.evaluate(states, scratch, model)
     return scratch, (model.degeneracy[:, None] * f).sum(axis=0) * scratch.energies(0.0)
 
 
-def _outside(grid: PhaseSpace, energy: NDArray[np.float64], half_width: float) -> float:
+def _outside(grid: PhaseSpace, energy: Array, half_width: float) -> float:
     """Part of the energy at nodes beyond a smaller box."""
     beyond = (np.abs(grid.momenta) > half_width).any(axis=0)
     return float(energy[beyond].sum() / energy.sum())
 
 
-def _loss(half_width: float, extent: float, model: Model, states: Mapping[str, Shape]) -> float:
+def _loss(half_width: float, extent: float, model: Model, states: States) -> float:
     """The larger of what a box loses of the initial and of the predicted final state."""
     scratch, energy = _scratch(extent, model, states)
     lost = _outside(scratch, energy, half_width)
     if lost > ACCEPTED_LOSS:
         return lost
-    trial = PhaseSpace(SCRATCH_CELLS, half_width)
-    f = initial.evaluate(states, trial, model)
-    predicted = predict_from(trial, model, f)
-    return 1.0 if not predicted.found else equilibrium.edge_loss(trial, model, predicted)
+    return _cut(PhaseSpace(SCRATCH_CELLS, half_width), model, states)
 
 
-def _sampled_in_space(states: Mapping[str, Shape], space: PhaseSpace) -> dict[str, Shape]:
+def _cut(grid: PhaseSpace, model: Model, states: States) -> float:
+    """Part of the predicted final state that a box cuts off; 1 if there is no such state."""
+    predicted = predict_from(grid, model, initial.evaluate(states, grid, model))
+    return equilibrium.edge_loss(grid, model, predicted) if predicted.found else 1.0
+
+
+def _sampled_in_space(states: States, space: PhaseSpace) -> States:
     """The states with their mean over a few places in place of what depends on the place."""
     cells = tuple(min(n, 4) for n in space.space_cells)
     return {
@@ -179,7 +176,7 @@ class _MeanOverPlaces(Shape):
     cells: tuple[int, ...]
     space: PhaseSpace
 
-    def values(self, grid: PhaseSpace, species: Species, m2: float, site: int = 0) -> NDArray:
+    def values(self, grid: PhaseSpace, species: Species, m2: float, site: int = 0) -> Array:
         local = PhaseSpace(grid.momentum_cells, grid.momentum_max, self.cells, self.space.space_max)
         if not self.state.is_local(local):
             return self.state.values(grid, species, m2)

@@ -1,16 +1,14 @@
 """Equilibrium: thermal states on the nodes, the predicted final state, fits at many sites."""
 
+from ..backends.cpu.masses import coupling_integrals, masses, total_energy
+from ..masses import kinetic_energy
 from .states import (
     Equilibrium,
-    coupling_integrals,
     edge_loss,
-    kinetic_energy,
     local,
-    masses,
     predict,
     temperature_without_number,
     thermal,
-    total_energy,
 )
 
 __all__ = [

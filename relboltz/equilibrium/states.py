@@ -6,38 +6,18 @@ dual is a convex function of (1/T, v/T, mu/T), so one damped Newton iteration se
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..backends.cpu.masses import coupling_integrals, masses, total_energy
 from ..grid import PhaseSpace
 from ..masses import kinetic_energy
 from ..model import Model
 from ..units import HBARC
-from .gas import Gas, cold_start, gas_on, nodes, nodes_by_energy, occupation, refine, resolved
+from .conserved import MODE_WEIGHT, NO_FLOW, Conserved, fixed_point, self_consistent, warm_or_cold
+from .gas import Array, gas_on, nodes, nodes_by_energy, occupation, refine, resolved
 
-__all__ = [
-    "Equilibrium",
-    "coupling_integrals",
-    "edge_loss",
-    "kinetic_energy",
-    "local",
-    "masses",
-    "predict",
-    "temperature_without_number",
-    "thermal",
-    "total_energy",
-]
-
-Array = NDArray[np.float64]
-
-NO_FLOW = 1e-13
-"""|P_i| / E below which a component of the momentum counts as exactly 0."""
-MODE_WEIGHT = 1e-8
-"""States of a condensate's mode, in units of the number of particles: mu stays that close to m."""
 LEAST_CONDENSATE = 1e-4
 """Condensate fractions below this are set to 0: it is what MODE_WEIGHT leaves undecided."""
 
@@ -59,12 +39,16 @@ class Equilibrium:
     found: bool
 
 
+def _none(model: Model) -> Equilibrium:
+    """The answer if no state exists, without its f."""
+    nan = np.full(len(model.species), np.nan)
+    f = np.empty((len(nan), 0))
+    return Equilibrium(np.nan, nan, np.full(3, np.nan), nan.copy(), np.nan, f, False)
+
+
 def nowhere(grid: PhaseSpace, model: Model) -> Equilibrium:
     """The answer if no state exists."""
-    n = len(model.species)
-    nan = np.full(n, np.nan)
-    f = np.full((n, grid.size), np.nan)
-    return Equilibrium(np.nan, nan, np.full(3, np.nan), nan.copy(), np.nan, f, False)
+    return _on_nodes(grid, model, _none(model))
 
 
 def thermal(
@@ -116,32 +100,34 @@ def _soft_cells(
 
 
 def _state(
-    grid: PhaseSpace,
     model: Model,
     beta: float,
     potentials: tuple[NDArray[np.intp], Array],
     velocity: Array,
     mass_squared: Array,
 ) -> Equilibrium:
-    """The state with these parameters; potentials: species present and their mu/T.
+    """The state with these parameters, without its f; potentials: species present and their mu/T.
 
     beta is what multiplies E in the frame of the grid: gamma/T.
     """
     if not beta > 0 or not velocity @ velocity < 1:
-        return nowhere(grid, model)  # hotter than any T, as only a box allows: not a gas
-    temperature, mu = _parameters(model, beta, potentials, velocity)
-    f = thermal(grid, model, temperature, mu, velocity, mass_squared)
-    return Equilibrium(temperature, mu, velocity, np.array(mass_squared), 0.0, f, True)
-
-
-def _parameters(
-    model: Model, beta: float, potentials: tuple[NDArray[np.intp], Array], velocity: Array
-) -> tuple[float, Array]:
-    """T and mu [GeV]; NaN for species that are not present."""
+        return _none(model)  # hotter than any T, as only a box allows: not a gas
     temperature = float(1 / (beta * np.sqrt(1 - velocity @ velocity)))
     mu = np.full(len(model.species), np.nan)
     mu[potentials[0]] = temperature * potentials[1]
-    return temperature, mu
+    return replace(
+        _none(model), temperature=temperature, chemical_potential=mu, velocity=velocity,
+        mass_squared=np.array(mass_squared), condensate_fraction=0.0, found=True,
+    )  # fmt: skip
+
+
+def _on_nodes(grid: PhaseSpace, model: Model, state: Equilibrium) -> Equilibrium:
+    """A state with its f."""
+    if not state.found:
+        return replace(state, f=np.full((len(model.species), grid.size), np.nan))
+    mu, velocity = state.chemical_potential, state.velocity
+    f = thermal(grid, model, state.temperature, mu, velocity, state.mass_squared)
+    return replace(state, f=f)
 
 
 def _velocity(theta: Array, flowing: NDArray[np.bool_]) -> Array:
@@ -155,11 +141,7 @@ def _velocity(theta: Array, flowing: NDArray[np.bool_]) -> Array:
 
 
 def local(
-    grid: PhaseSpace,
-    model: Model,
-    f: Array,
-    mass_squared: Array,
-    start: Equilibrium | None = None,
+    grid: PhaseSpace, model: Model, f: Array, mass_squared: Array, start: Equilibrium | None = None
 ) -> Equilibrium:
     """The thermal state with the same number of each species, momentum and kinetic energy as f.
 
@@ -169,12 +151,7 @@ def local(
     energy = kinetic_energy(grid, model, f, mass_squared)
     momentum = grid.momenta @ (model.degeneracy @ f) * grid.measure
     state = matching(grid, model, sums, momentum, energy, mass_squared, start)
-    if not state.found:
-        return nowhere(grid, model)
-    f = thermal(
-        grid, model, state.temperature, state.chemical_potential, state.velocity, mass_squared
-    )
-    return replace(state, f=f)
+    return _on_nodes(grid, model, state)
 
 
 def matching(
@@ -190,150 +167,24 @@ def matching(
 
     numbers [fm^-3] by species, momentum and kinetic energy [GeV fm^-3]; masses are frozen.
     """
-    nothing = np.empty((len(model.species), 0))
-    none = replace(nowhere(grid, model), f=nothing)
     present = np.flatnonzero(numbers > 0)
     if len(present) == 0 or not np.isfinite(numbers).all():
-        return none
+        return _none(model)
     flowing = abs(momentum) > NO_FLOW * energy
     points = nodes(grid) if flowing.any() else nodes_by_energy(grid)
     gas = gas_on(points, model, (present, np.eye(len(present))), flowing)
     m2 = np.asarray(mass_squared, float)[present]
     target = np.array([energy, *-momentum[flowing], *-numbers[present]])
-    theta = None
+    guess = None
     if start is not None and np.isfinite(start.chemical_potential[present]).all():
         beta = 1 / (start.temperature * np.sqrt(1 - start.velocity @ start.velocity))
         alpha = start.chemical_potential[present] / start.temperature
         guess = np.array([beta, *beta * start.velocity[flowing], *alpha])
-        theta = gas.newton(m2, target, guess)
+    theta = warm_or_cold(gas, m2, target, guess, (numbers.sum(), energy))
     if theta is None:
-        theta = gas.newton(m2, target, cold_start(gas, numbers.sum(), energy))
-    if theta is None:
-        return none
-    velocity = _velocity(theta, flowing)
-    if not theta[0] > 0 or not velocity @ velocity < 1:
-        return none  # hotter than any T, as only a box allows: not a gas
-    temperature, mu = _parameters(model, theta[0], (present, gas.potentials(theta)), velocity)
-    return Equilibrium(temperature, mu, velocity, np.array(mass_squared), 0.0, nothing, True)
-
-
-def reachable(model: Model, numbers: Array) -> tuple[NDArray[np.intp], Array]:
-    """Species that are there or can be produced, and a basis of the charges they conserve.
-
-    A process runs once both species of one side are there; processes that never run conserve
-    more than the model's charges, so the null space of the others completes the basis.
-    """
-    there = np.asarray(numbers) > 0
-    sides = [[model.index(leg) for leg in p.legs] for p in model.processes]
-    for _ in model.species:
-        for a, b, c, d in sides:
-            if (there[a] and there[b]) or (there[c] and there[d]):
-                there[[a, b, c, d]] = True
-    present = np.flatnonzero(there)
-    running = np.array([there[legs].all() for legs in sides], dtype=bool)
-    table = model.stoichiometry[running][:, present].astype(float)
-    _, values, rows = np.linalg.svd(np.vstack([table, np.zeros((1, len(present)))]))
-    rank = int((values > 1e-9 * max(1.0, values.max(initial=0))).sum())
-    named = np.array(list(model.conserved.values()), dtype=float)[:, present]
-    basis = np.zeros((0, len(present)))
-    for vector in np.vstack([named, rows[rank:]]):
-        if np.linalg.matrix_rank(np.vstack([basis, vector]), tol=1e-6) > len(basis):
-            basis = np.vstack([basis, vector])
-    return present, basis
-
-
-@dataclass(frozen=True)
-class Conserved:
-    """What the final state must have, for the species present."""
-
-    present: NDArray[np.intp]
-    charges: Array  # (charges, present)
-    densities: Array  # (charges) [fm^-3]
-    momentum: Array  # (3) [GeV fm^-3]
-    energy: float  # total [GeV fm^-3]
-    number: float  # [fm^-3], an estimate if not conserved
-
-    @property
-    def flowing(self) -> NDArray[np.bool_]:
-        return abs(self.momentum) > NO_FLOW * abs(self.energy)
-
-    def solve(self, at_rest: float, model: Model, gas: Gas, y: Array, drift: Array, start):
-        """theta and Y (species) of the gas with the masses that y [GeV^2] gives, or None.
-
-        Total energy at fixed f is stationary in the masses, so E_total + y.K.y/4 is the energy
-        of the particles also while y is a little off.
-        """
-        m2 = model.mass_squared(y)[self.present]
-        if (m2 < 0).any():
-            return None
-        energy = self.energy + 0.25 * y @ model.mass_coupling @ y / HBARC**3
-        energy -= drift @ self.momentum
-        sought = self.flowing if len(gas.momenta) else np.zeros(3, dtype=bool)
-        target = np.array([energy, *-self.momentum[sought], *-self.densities])
-        theta = None if start is None else gas.newton(m2, target, start)
-        if theta is None:
-            theta = gas.newton(m2, target, cold_start(gas, self.number, self.energy))
-        if theta is None:
-            return None
-        new = np.zeros_like(y)
-        if model.mass_coupling.any():
-            new[self.present] = gas.coupling_integrals(m2, theta, at_rest)
-        return theta, new
-
-
-def fixed_point(image: Callable, z: Array, positive: int, tolerance: float):
-    """What image(z) -> (z', result) gives where z' = z, or None; Anderson's acceleration.
-
-    image(z) may be None (masses too heavy for the energy): then back towards the last good z.
-    The first ``positive`` entries of z stay positive. Where rounding or the mesh hides the
-    tolerance, the best of several tries that do not improve is taken.
-    """
-    good, failures, best, stale = np.zeros_like(z), 0, (np.inf, None), 0
-    tried: list[Array] = []
-    missed: list[Array] = []
-    while failures <= 12 and stale <= 12:
-        answer = image(z)
-        if answer is None:
-            if (z == good).all():
-                break
-            z, tried, missed, failures = 0.5 * (z + good), [], [], failures + 1
-            continue
-        new, result = answer
-        miss = abs(new - z).max() / max(abs(new).max(), 1e-300)
-        if miss <= tolerance:
-            return result
-        best, stale = ((miss, result), 0) if miss < 0.5 * best[0] else (best, stale + 1)
-        good, tried, missed = z, [*tried[-5:], z], [*missed[-5:], new - z]
-        z = _anderson(tried, missed)
-        z[:positive] = np.maximum(z[:positive], 0.1 * good[:positive])
-    return best[1] if best[0] <= 1e-5 else None
-
-
-def self_consistent(
-    at_rest: float, model: Model, given: Conserved, gas: Gas, y: Array, tolerance: float = 1e-13
-):
-    """theta and Y of the state whose masses are those of its own Y, or None."""
-    theta = None
-
-    def image(y):
-        nonlocal theta
-        solved = given.solve(at_rest, model, gas, y, np.zeros(3), theta)
-        if solved is None:
-            return None
-        theta = solved[0]
-        return solved[1], solved
-
-    return fixed_point(image, y if model.mass_coupling.any() else 0 * y, len(y), tolerance)
-
-
-def _anderson(tried: list[Array], missed: list[Array]) -> Array:
-    """The next point of a fixed-point iteration from its last points and residuals."""
-    x, r = np.array(tried), np.array(missed)
-    dx, dr = np.diff(x, axis=0).T, np.diff(r, axis=0).T
-    if dr.shape[1] == 0:
-        return x[-1] + 0.5 * r[-1]
-    mix = np.linalg.lstsq(dr, r[-1], rcond=1e-10)[0]
-    return x[-1] + r[-1] - (dx + dr) @ mix
+        return _none(model)
+    potentials = (present, gas.potentials(theta))
+    return _state(model, theta[0], potentials, _velocity(theta, flowing), mass_squared)
 
 
 def predict(
@@ -348,34 +199,33 @@ def predict(
     energy_total : with the mean field, see ``total_energy`` [GeV fm^-3]
     """
     numbers, momentum = np.asarray(numbers, float), np.asarray(momentum, float)
-    number = numbers.sum()
-    if not (number > 0 and energy_total > 0):
+    if not (numbers.sum() > 0 and energy_total > 0):
         return nowhere(grid, model)
-    present, charges = reachable(model, numbers)
-    densities = charges @ numbers[present]
-    given = Conserved(present, charges, densities, momentum, float(energy_total), number)
-    gas = gas_on(nodes(grid), model, (present, charges), given.flowing)
-    y = np.zeros(len(model.species))
-    share = model.degeneracy[present] / model.degeneracy[present].sum()
-    y[present] = 0.5 * share * number**2 / energy_total * HBARC**3
-    solved = self_consistent(grid.rest_inverse_energy, model, given, gas, y)
+    given = Conserved.of(model, numbers, momentum, energy_total)
+    gas = gas_on(nodes(grid), model, (given.present, given.charges), given.flowing)
+    solved = self_consistent(grid.rest_inverse_energy, model, given, gas, given.first_y(model))
     if solved is None:
         return nowhere(grid, model)
     theta, y = solved
-    velocity, potentials = _velocity(theta, given.flowing), (present, gas.potentials(theta))
-    state = _state(grid, model, theta[0], potentials, velocity, model.mass_squared(y))
-    boson = _softest_boson(model, state)
-    if boson is None or not _crowded(grid, model, state, boson, number):
+    velocity, potentials = _velocity(theta, given.flowing), (given.present, gas.potentials(theta))
+    state = _state(model, theta[0], potentials, velocity, model.mass_squared(y))
+    state = _on_nodes(grid, model, state)
+    boson = _softest_boson(model, given, state)
+    if boson is None or not _crowded(grid, model, state, boson, given.number):
         return state
     return _with_condensate(grid, model, given, state, boson, y) or state
 
 
-def _softest_boson(model: Model, state: Equilibrium) -> int | None:
-    """The boson whose mu is closest to m, the least energy in the fluid."""
+def _softest_boson(model: Model, given: Conserved, state: Equilibrium) -> int | None:
+    """The boson whose mu is closest to m, the least energy in the fluid.
+
+    One that carries no charge has mu = 0 and never too many particles: it cannot condense.
+    """
     if not state.found:
         return None
     gap = np.sqrt(state.mass_squared) - state.chemical_potential
     gap[(model.statistics != 1) | np.isnan(gap)] = np.inf
+    gap[given.present[~given.charges.any(axis=0)]] = np.inf
     return int(gap.argmin()) if np.isfinite(gap.min()) else None
 
 
@@ -426,11 +276,12 @@ def _with_condensate(
     if found is None:
         return replace(state, condensate_fraction=np.nan)
     gas, theta, m2, velocity, condensed = found
-    fraction = condensed.sum() / given.number
+    others = gas.degeneracy @ gas.occupations(m2[present], theta) @ gas.weight
+    fraction = condensed.sum() / (condensed.sum() + others)
     if fraction < LEAST_CONDENSATE:
         return None
-    potentials = (present, gas.potentials(theta))
-    state = _state(grid, model, theta[0], potentials, velocity, m2)
+    state = _state(model, theta[0], (present, gas.potentials(theta)), velocity, m2)
+    state = _on_nodes(grid, model, state)
     centre, mu = _soft_point(velocity, m2[boson]), state.chemical_potential
     for a in present:
         cells, average = _soft_cells(

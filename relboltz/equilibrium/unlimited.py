@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 import numpy as np
 
 from ..model import Model
 from ..units import HBARC
-from .gas import Gas
-from .states import MODE_WEIGHT, NO_FLOW, Array, Conserved, reachable, self_consistent
+from .conserved import MODE_WEIGHT, NO_FLOW, Conserved, self_consistent
+from .gas import Array, Gas
 
 POINTS = 240
 """Gauss points of a radial integral: they resolve temperatures down to 1 % of the mean energy."""
@@ -41,17 +41,17 @@ def predict(model: Model, numbers: Array, momentum: Array, energy_total: float) 
     number, flow = float(numbers.sum()), float(np.linalg.norm(momentum))
     if not (number > 0 and energy_total > flow):
         return None
-    present, charges = reachable(model, numbers)
     axis, flow = (momentum / flow, flow) if flow > NO_FLOW * energy_total else (momentum, 0.0)
+    there = Conserved.of(model, numbers, np.zeros(3), energy_total)
+    present, charges = there.present, there.charges
     p, weight = _radii(energy_total / number)
-    speed, y = 0.0, np.zeros(len(model.species))
-    share = model.degeneracy[present] / model.degeneracy[present].sum()
-    y[present] = 0.5 * share * number**2 / energy_total * HBARC**3
+    speed, y = 0.0, there.first_y(model)
     for _ in range(200):
         gamma = 1 / np.sqrt(1 - speed**2)
-        densities = charges @ numbers[present] / gamma
-        energy = energy_total - speed * flow
-        given = Conserved(present, charges, densities, np.zeros(3), energy, number / gamma)
+        given = replace(
+            there, densities=there.densities / gamma, energy=energy_total - speed * flow,
+            number=number / gamma,
+        )  # fmt: skip
         gas = Gas(
             np.zeros((0, len(p))), p * p, 0 * p, weight, model.degeneracy[present],
             model.statistics[present], charges, mode=MODE_WEIGHT * number,

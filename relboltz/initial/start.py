@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..equilibrium.states import coupling_integrals
+from ..backends.cpu.masses import coupling_integrals
 from ..errors import InputError
 from ..grid import PhaseSpace
 from ..model import Model

@@ -1,0 +1,99 @@
+"""What a start holds: its conserved totals, its masses, and the memory that it needs."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..backends.cpu.masses import masses, total_energy
+from ..equilibrium import states as equilibrium
+from ..equilibrium.states import Equilibrium
+from ..errors import InputError
+from ..grid import PhaseSpace
+from ..model import Model
+from ..records.moments import SiteMoments, momentum_total
+
+Array = NDArray[np.float64]
+Squares = tuple[Array, Array]
+"""Squared masses of the species, and squared screening masses [GeV^2]."""
+Totals = tuple[Array, Array, float]
+"""What is conserved: numbers by species [fm^-3], momentum (3) and total energy [GeV fm^-3].
+
+Of the numbers only the model's charges are conserved."""
+HOST_COPIES = 4
+"""Copies of a state in space that the host needs while it begins."""
+
+
+def totals(grid: PhaseSpace, model: Model, f: Array) -> Totals:
+    """What f of one site, shape (species, nodes), conserves."""
+    m2 = masses(grid, model, f)
+    density = model.degeneracy[:, None] * f * grid.measure
+    momentum = np.array([(density * p).sum() for p in grid.momenta])
+    return density.sum(axis=1), momentum, total_energy(grid, model, f, m2)
+
+
+def totals_of_sites(
+    grid: PhaseSpace, model: Model, moments: SiteMoments, squares: Array, unit: float
+) -> Totals:
+    """Averages over the sites of what the moments hold; walls that reflect take up momentum.
+
+    squares : (sites, species + screenings) [GeV^2]; unit : one quantum of N_a f
+    """
+    density = unit * grid.measure / grid.sites
+    numbers = moments.totals.sum(axis=0, dtype=float) * density
+    quanta = zip(grid.spacing, momentum_total(moments.planes), strict=True)
+    momentum = np.array([0.5 * h * density * q for h, q in quanta])
+    for axis in grid.moving_axes:
+        if grid.boundary[axis] != "periodic":
+            momentum[axis] = 0.0
+    thermal = squares[:, : len(model.species)] - model.constant_mass_squared
+    energy = moments.sums[:, :, 0] - 0.25 * thermal * moments.sums[:, :, 1]  # less the mean field's
+    return numbers, momentum, float((energy @ model.degeneracy).mean()) * grid.measure
+
+
+def predict_from(grid: PhaseSpace, model: Model, f: Array) -> Equilibrium:
+    """The final state that the conserved quantities of f prescribe."""
+    return equilibrium.predict(grid, model, *totals(grid, model, f))
+
+
+def leaks(grid: PhaseSpace) -> bool:
+    """Whether particles can leave the box."""
+    return any(grid.boundary[axis] == "open" for axis in grid.moving_axes)
+
+
+def typical_masses(model: Model, moments: SiteMoments, squares: Array) -> Squares:
+    """Squared masses and screening masses as the average particle has them."""
+    weight = moments.totals.sum(axis=1, dtype=float)
+    return _split(model, weight / weight.sum() @ squares)
+
+
+def extreme_masses(model: Model, squares: Array) -> list[Squares]:
+    """Masses and screening masses where the largest of each together are most, and least."""
+    species = len(model.species)
+    scale = squares[:, species] + squares[:, :species].max(axis=1)
+    return [_split(model, squares[i]) for i in (int(scale.argmax()), int(scale.argmin()))]
+
+
+def _split(model: Model, squares: Array) -> Squares:
+    """Of the species, and of the screenings."""
+    return squares[: len(model.species)], squares[len(model.species) :]
+
+
+def check_host_memory(grid: PhaseSpace, model: Model) -> None:
+    """Refuse states in space that this machine cannot hold."""
+    needed = HOST_COPIES * 8 * grid.sites * grid.size * len(model.species)
+    try:
+        there = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        lines = Path("/proc/meminfo").read_text().splitlines()
+        there = max(there, *(1024 * int(v.split()[1]) for v in lines if v.startswith("MemAvail")))
+    except (OSError, ValueError, AttributeError):  # not a Linux machine
+        return
+    if grid.sites > 1 and needed > there:
+        raise InputError(
+            f"grid.space_cells = {list(grid.space_cells)} with momentum_cells = "
+            f"{list(grid.momentum_cells)}: needs {needed / 2**30:.1f} GiB, and this machine has "
+            f"{there / 2**30:.1f} GiB free; use fewer cells"
+        )

@@ -1,0 +1,155 @@
+"""Matrix elements that no run may have: poles inside phase space, negative or undefined values."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+
+from ..backends.cpu.collider import Collider
+from ..backends.elements import Elements
+from ..errors import InputError, negative_element
+from ..events.collisions import LARGEST_ELEMENT, Draw, element_flaw, illegal
+from ..events.kinematics import breakup_momentum2
+from ..grid import PhaseSpace
+from ..model import Model, Process
+from ..settings import Sampling
+from .accuracy import warn
+from .matter import Array, Squares
+
+ACCEPTED_NEGATIVE, LARGEST_NEGATIVE = 0.01, 0.5
+"""Weight of negative matrix elements, relative to the others of a process: warned of, refused."""
+NEGATIVE_REMEDY = (
+    "Lower model.alpha_s, or use thermal masses, or masses of the order of the screening mass"
+)
+DRAWN = 20000
+"""Events of a process that are drawn to weigh negative matrix elements before a run."""
+
+
+def check_model(
+    elements: Elements, grid: PhaseSpace, mass_squared: Array, screening2: Array
+) -> list[int]:
+    """Refuse matrix elements with a pole, or that are negative or undefined over a range.
+
+    Every process is evaluated on a grid of s (from threshold to the largest the box admits) and
+    of the scattering angle, with the masses given. Returns those of this package's own rows that
+    are negative somewhere: whether that matters is for ``check_state`` to say.
+    """
+    model = elements.model
+    negative = []
+    largest = math.sqrt(float(grid.momentum_squared.max()))
+    for index, process in enumerate(model.processes):
+        m2 = tuple(float(mass_squared[model.index(leg)]) for leg in process.legs)
+        roots = [math.sqrt(m) for m in m2]
+        threshold = max(roots[0] + roots[1], roots[2] + roots[3], 1e-3) ** 2
+        highest = (math.hypot(largest, roots[0]) + math.hypot(largest, roots[1])) ** 2
+        s = np.geomspace(threshold * (1 + 1e-6), max(highest, 2 * threshold), 80)[:, None]
+        cosine = (1 - 1e-9) * np.linspace(-1, 1, 61)[None, :]
+        k_in = np.sqrt(np.maximum(breakup_momentum2(s, m2[2], m2[3]), 0))
+        k_out = np.sqrt(np.maximum(breakup_momentum2(s, m2[0], m2[1]), 0))
+        e1 = (s + m2[0] - m2[1]) / (2 * np.sqrt(s))
+        e3 = (s + m2[2] - m2[3]) / (2 * np.sqrt(s))
+        t = m2[0] + m2[2] - 2 * e1 * e3 + 2 * k_in * k_out * cosine
+        u = sum(m2) - s - t
+        row = model.exchange_row(process.legs[0])
+        masses2 = (float(screening2[0]), float(screening2[row]))
+        _check_poles(process, t, u, masses2, model.screening.ekt)
+        q2 = k_in**2 + k_out**2 - 2 * k_in * k_out * cosine
+        qu2 = k_in**2 + k_out**2 + 2 * k_in * k_out * cosine
+        flat = [np.broadcast_to(v, t.shape).ravel() for v in (s, t, q2, qu2)]
+        values = elements.evaluate(index, flat[0], flat[1], m2, screening2, flat[2], flat[3])
+        _check_values(process, values, flat[0], flat[1], sum(m2))
+        if (values < 0).any():
+            negative.append(index)
+    return negative
+
+
+def _check_poles(
+    process: Process, t: Array, u: Array, masses2: tuple[float, float], ekt: bool
+) -> None:
+    """A propagator must not vanish inside phase space: t and u stay below the screening mass.
+
+    At its very edge, where t or u reaches the pole at threshold only, it may.
+
+    masses2 : squared screening mass, and that of the exchanged species
+    """
+    kinds = {"regulated": masses2[0]}
+    if not ekt:
+        kinds |= {"screened": masses2[0], "exchanged": masses2[1]}
+    for name, values in (("t", t), ("u", u)):
+        limits = [mass2 for kind, mass2 in kinds.items() if f"{name}_{kind}" in process.arguments]
+        if name == process.peak:
+            limits.append(masses2[0])
+        highest, limit = float(values.max()), min(limits, default=np.inf)
+        if highest > limit:
+            raise InputError(
+                f"process {process.name} has a pole: with these masses {name} reaches "
+                f"{highest:.4g} GeV^2, beyond the screening mass squared of {limit:.4g} GeV^2; "
+                "bring the masses of its species closer together or raise model.screening"
+            )
+
+
+def _check_values(process: Process, values: Array, s: Array, t: Array, sum_m2: float) -> None:
+    """Refuse what no chunk of events may have; the same rule as while running."""
+    flaws, clamps = np.zeros(len(values)), float(process.built_in)
+    for i in np.flatnonzero(~((values >= 0) & (values < LARGEST_ELEMENT))):  # the others have none
+        flaws[i] = element_flaw(float(values[i]), clamps)
+    if not illegal(flaws.sum(), values[(flaws == 0) & (values > 0)].sum()):
+        return
+    worst = int(np.argmax(flaws))
+    at = (float(s[worst]), float(t[worst]), sum_m2 - float(s[worst]) - float(t[worst]))
+    error = negative_element(process.name, float(values[worst]), *at)
+    part = float(np.mean(flaws > 0))
+    raise InputError(f"{error} (it fails at {100 * part:.0f} % of the s and t that were tried)")
+
+
+def check_state(
+    elements: Elements,
+    grid: PhaseSpace,
+    f: Array,
+    squares: Squares,
+    said: list[str],
+    known: float = 0.0,
+) -> float:
+    """``check_model``; refuse or warn of rows that screening makes negative too often in a state.
+
+    By the weight that drawn events have in the collision term; returns the largest, ``known``
+    from before included.
+
+    squares : masses and screening masses
+    """
+    model = elements.model
+    processes = [model.processes[i] for i in check_model(elements, grid, *squares)]
+    if not processes:
+        return known
+    part = Model(model.species, processes, screening=model.screening)
+    sampling = Sampling(samples=max(1, math.ceil(DRAWN / grid.size)))
+    backend = Collider(grid, Elements(part), sampling)
+    weights = backend.negative_weight(Draw(0, *squares), f.ravel())
+    worst = int(weights.argmax())
+    if weights[worst] > LARGEST_NEGATIVE:
+        raise InputError(
+            f"process {part.processes[worst].name}: screening makes |M|^2 negative where it "
+            f"weighs {100 * weights[worst]:.0f} % of the rest: masses and screening do not fit "
+            f"together. {NEGATIVE_REMEDY}"
+        )
+    warn(of_negative(part, weights, known), said)
+    return max(known, float(weights[worst]))
+
+
+def of_negative(model: Model, weights: Array, known: float) -> Iterator[str]:
+    """Matrix elements that screening makes negative.
+
+    known : what was found before, and told of; half as much again is worth another word
+    """
+    worst = int(np.nan_to_num(weights).argmax()) if len(weights) else 0
+    if len(weights) and weights[worst] > max(ACCEPTED_NEGATIVE, 1.5 * known):
+        course = " in the course of the run" if known > 0 else ""
+        refused = weights[worst] > LARGEST_NEGATIVE
+        refusable = " (a start like that would be refused)" if refused else ""
+        yield (
+            f"process {model.processes[worst].name}: screening makes |M|^2 negative, which counts "
+            f"as 0: {100 * weights[worst]:.1f} % of the rest{course}{refusable}, so that its rate "
+            f"is uncertain by that much. {NEGATIVE_REMEDY}"
+        )

@@ -1,0 +1,167 @@
+"""Process: one reaction and its matrix element."""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+from collections.abc import Callable, Iterable
+
+import numpy as np
+
+from .errors import InputError
+
+MASSES = ("ma2", "mb2", "mc2", "md2")
+KINEMATIC = ("s", "t", "u", *MASSES)
+"""What a matrix element gets, in this order, if it does not ask by name."""
+OPTIONAL = (
+    "screening2", "exchange2", "q2", "qu2", "t_screened", "u_screened", "t_exchanged",
+    "u_exchanged", "t_regulated", "u_regulated",
+)  # fmt: skip
+"""What it may also ask for by name: the squared screening mass, and that for the exchange of its
+first leg's species; |k1 - k3|^2 and |k1 - p|^2 in the rest frame of the grid (less the part along
+the total four-momentum, which only unequal masses make); t and u with the model's screening
+applied, with one or the other mass; and t and u minus the squared screening mass."""
+
+
+def suggest(word: str, known: Iterable[str]) -> str:
+    """' Did you mean ...?' or the list of what is known."""
+    known = list(known)
+    near = difflib.get_close_matches(word, known, n=1)
+    return f"did you mean {near[0]!r}?" if near else f"known: {', '.join(known)}"
+
+
+def is_number(value: object) -> bool:
+    """Whether it is a number that somebody typed: True and False are none."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+class Process:
+    """One reaction a(k1) b(k2) <-> c(k3) d(p) and its matrix element.
+
+    Parameters
+    ----------
+    reaction : such as ``"u g -> u g"``; the reverse reaction is included
+    matrix_element : a plain Python function ``f(s, t, u, ma2, mb2, mc2, md2)`` or one that asks
+        by name for any of these, for ``screening2, exchange2, q2, qu2, t_screened, u_screened,
+        t_exchanged, u_exchanged, t_regulated, u_regulated`` and for its own parameters; |M|^2
+        summed over all spins and colours, invariants in GeV^2
+    peak : ``"t"`` draws scattering angles with the weight 1/(screening2 - t)^2; flat otherwise
+    **parameters : numbers that the function asks for by name
+    """
+
+    def __init__(
+        self,
+        reaction: str,
+        matrix_element: Callable[..., float],
+        *,
+        peak: str | None = None,
+        **parameters: float,
+    ):
+        self.sides = _parse(reaction)
+        self.name = " -> ".join(" ".join(side) for side in self.sides)
+        if not callable(matrix_element):
+            raise InputError(f"process {self.name}: the matrix element must be a function")
+        if peak not in (None, "t"):
+            raise InputError(f'process {self.name}: peak = {peak!r}: use "t" or leave it out')
+        self.matrix_element = matrix_element
+        self.peak = peak
+        for key, value in parameters.items():
+            if key in (*KINEMATIC, *OPTIONAL):
+                raise InputError(
+                    f"process {self.name}: {key!r} is the name of a kinematic quantity; give the "
+                    "parameter another name"
+                )
+            if not is_number(value) and not isinstance(value, np.number):
+                raise InputError(f"process {self.name}: {key} = {value!r} must be a number")
+        self.parameters = {key: float(value) for key, value in parameters.items()}
+        self.arguments = _arguments(self)
+
+    def __repr__(self) -> str:
+        peak = f", peak={self.peak!r}" if self.peak else ""
+        return f"Process({self.name!r}, {getattr(self.matrix_element, '__name__', '?')}{peak})"
+
+    @property
+    def legs(self) -> tuple[str, ...]:
+        """Species of the incoming, then of the outgoing side."""
+        return tuple(leg for side in self.sides for leg in side)
+
+    @property
+    def built_in(self) -> bool:
+        """Whether |M|^2 is a row of this package's table.
+
+        Where screening makes such a row negative it counts as 0, and the weight of that is
+        measured; a user's own |M|^2 must not be negative.
+        """
+        return getattr(self.matrix_element, "__module__", None) == "relboltz.qcd"
+
+    @property
+    def elastic(self) -> bool:
+        """Whether the same species go in and come out."""
+        incoming, outgoing = self.sides
+        return sorted(incoming) == sorted(outgoing)
+
+    @property
+    def multiplicity(self) -> float:
+        """w: every pair of particles, every pair of products and every reaction counts once.
+
+        Reproduces the paper's factors in front of N_q C_q and N_g C_g.
+        """
+        equal = sum(a == b for a, b in self.sides)
+        return 0.5 ** (equal + self.elastic)
+
+    @property
+    def identical(self) -> bool:
+        """Whether exchanging two equal legs maps t to u."""
+        return any(a == b for a, b in self.sides)
+
+
+def _parse(reaction: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Species of the incoming and of the outgoing side."""
+    sides = [tuple(side.split()) for side in reaction.replace("<->", "->").split("->")]
+    if len(sides) != 2 or any(len(side) != 2 for side in sides):
+        raise InputError(
+            f"process {reaction!r}: write two species, '->', two species: 'u g -> u g'"
+        )
+    return sides[0], sides[1]
+
+
+def _arguments(process: Process) -> tuple[str, ...]:
+    """Which quantity each argument of the matrix element stands for."""
+    try:
+        names = list(inspect.signature(process.matrix_element).parameters.values())
+    except (TypeError, ValueError) as error:
+        raise InputError(
+            f"process {process.name}: cannot read the arguments of the matrix element; "
+            "use a plain Python function"
+        ) from error
+    known = (*KINEMATIC, *OPTIONAL, *process.parameters)
+    usual = list(zip(names, KINEMATIC, strict=False))
+    by_position = (  # other names for the usual seven
+        len(names) >= 7
+        and any(p.name not in known and p.default is p.empty for p, _ in usual)
+        and all(p.name not in known or p.name == meant for p, meant in usual)
+    )
+    resolved = list(KINEMATIC) if by_position else []
+    for parameter in names[len(resolved) :]:
+        if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.POSITIONAL_ONLY):
+            raise InputError(
+                f"process {process.name}: the matrix element's argument {parameter.name!r} must "
+                "be an ordinary one (no *args, **kwargs or keyword-only arguments)"
+            )
+        if parameter.name in known:
+            resolved.append(parameter.name)
+        elif isinstance(parameter.default, int | float):
+            process.parameters[parameter.name] = float(parameter.default)
+            resolved.append(parameter.name)
+        else:
+            raise InputError(
+                f"process {process.name}: the matrix element asks for {parameter.name!r}, which "
+                f"is not a parameter of this Process; {suggest(parameter.name, known)}"
+            )
+    unused = set(process.parameters) - set(resolved)
+    if unused:
+        raise InputError(
+            f"process {process.name}: parameter {sorted(unused)[0]!r} is not an argument of the "
+            "matrix element"
+        )
+    return tuple(resolved)

@@ -1,0 +1,250 @@
+"""What the command line prints: what begins, how it ended, how fast it is, what is installed."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import math
+import platform
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from rich.markup import escape
+from rich.table import Table
+
+from . import __version__
+from .grid import PhaseSpace
+
+Row = tuple[str, str, str]
+"""Words, value, and the value that is predicted."""
+
+
+def announcement(run: Any) -> Iterator[str]:
+    """What is about to be solved, and where it should end."""
+    model, grid, predicted = run.model, run.grid, run.predicted
+    cells = " x ".join(str(n) for n in grid.momentum_cells)
+    widths = ", ".join(f"{w:g}" for w in grid.momentum_max)
+    yield (
+        f"{model.name}: {len(model.species)} species, {_count(len(model.processes), 'process')}, "
+        f"{cells} nodes to ({widths}) GeV"
+    )
+    if grid.sites > 1:
+        yield f"space: {space(grid)}"
+    yield f"backend: {run.backend.words}"
+    if predicted.found:
+        potentials = zip(model.names, predicted.chemical_potential, strict=True)
+        mu = ", ".join(f"{value:.4f} ({name})" for name, value in potentials)
+        yield f"predicted final state: T = {predicted.temperature:.4f} GeV, mu = {mu} GeV"
+
+
+def space(grid: PhaseSpace) -> str:
+    """Cells, their widths and boundaries by axis."""
+    axes = zip("xyz", grid.space_cells, grid.space_spacing, grid.boundary, strict=True)
+    return "; ".join(
+        f"{axis}: {n} cells of {width:g} fm, {boundary}" if n > 1 else f"{axis}: homogeneous"
+        for axis, n, width, boundary in axes
+    )
+
+
+def _count(number: int, word: str) -> str:
+    """1 process, 34 processes, 2 threads."""
+    plural = word + ("es" if word.endswith("s") else "s")
+    return f"{number} {word if number == 1 else plural}"
+
+
+# --- a result -----------------------------------------------------------------------------------
+
+
+def summary(ds: xr.Dataset) -> Table:
+    """The short table at the end of a run: drifts, and the final state against the predicted."""
+    words = f"t = {float(ds.time[-1]):g} fm"
+    if "steps" in ds.attrs:  # not while it runs
+        words += f", {_count(ds.attrs['steps'], 'step')}, {ds.attrs['wall_seconds']:.1f} s"
+    table = Table("", title=words)
+    for name in ("value", "predicted"):
+        table.add_column(name, justify="right")
+    for row in _in_space(ds) if "x" in ds.number.dims else _homogeneous(ds):
+        table.add_row(*row)
+    losses = {"collisions without a place in the box": ds.null_weight[-1]}
+    if "box_loss" in ds:  # not in older files
+        losses["equilibrium collisions beyond the box"] = ds.box_loss
+        losses["relaxation beyond the box"] = ds.box_loss_relaxation
+    for words, part in losses.items():
+        table.add_row(words, _percent(part, ".1f"), "")
+    return table
+
+
+def _homogeneous(ds: xr.Dataset) -> Iterator[Row]:
+    """Rows of a homogeneous result."""
+    yield from _conserved(ds, with_momentum=True)
+    yield _distance(ds)
+    yield _final(r"entropy \[fm^-3]", ds, "entropy")
+    yield _final("temperature [GeV]", ds, "temperature")
+    for alike in _alike(ds):
+        name = " ".join(str(n) for n in ds.species.values[alike])
+        yield _final(f"mu of {name} [GeV]", ds, "chemical_potential", alike[0])
+        yield _final(f"m^2 of {name} [GeV^2]", ds, "mass_squared", alike[0])
+    if np.abs(ds.momentum_drift[0]).max() or float(np.abs(ds.velocity[0]).max()) > 1e-9:
+        for i, axis in enumerate(ds.axis.values):
+            yield _final(f"velocity {axis}", ds, "velocity", i)
+    condensate = float(ds.condensate_fraction)
+    if condensate > 0:
+        yield "condensate, part of all particles", "", f"{condensate:.3f}"
+    without = ds.attrs["temperature_at_zero_chemical_potential"]
+    yield "T of the same energy at mu = 0 [GeV]", "", _number(without)
+
+
+def _conserved(ds: xr.Dataset, with_momentum: bool) -> Iterator[Row]:
+    """Changes of charges, momentum and total energy."""
+    total = float(ds.number[0].sum())
+    for i, name in enumerate(ds.charge.values):
+        change = float(ds.charge_density[-1, i] - ds.charge_density[0, i]) / total
+        yield f"change of {name}", _exact(ds.charge_drift[-1, i], change), "0"
+    if with_momentum:
+        change = float(np.abs(ds.momentum[-1] - ds.momentum[0]).max() / ds.energy_kinetic[0])
+        yield "change of momentum", _exact(np.abs(ds.momentum_drift[-1]).max(), change), "0"
+    energy = ds.energy_total.values
+    yield "change of total energy, relative", f"{energy[-1] / energy[0] - 1:.1e}", "0"
+
+
+def _distance(ds: xr.Dataset) -> Row:
+    """How far equilibrium is."""
+    return "particles not yet in equilibrium", _percent(ds.equilibrium_distance[-1], ".2g"), "0"
+
+
+def _in_space(ds: xr.Dataset) -> Iterator[Row]:
+    """Rows of a result in space: averages over the box, what left, how even the density is."""
+    from .records.space import box
+
+    kinds = zip(ds.attrs["boundary"], "xyz", strict=True)
+    walls = {str(kind) for kind, axis in kinds if ds.sizes[axis] > 1}
+    mean, closed = box(ds, left=True), "open" not in walls
+    steady = np.ptp(ds.mass_squared.values, axis=(0, 2, 3, 4)).max() == 0
+    yield from _conserved(mean, with_momentum=walls <= {"periodic"} and bool(steady))
+    density = ds.number.sum("species")
+    for i, when in (0, "start"), (-1, "end"):
+        spread = float(density[i].std() / density[i].mean())
+        name = f"spread of the density over the box, relative, {when}"
+        yield name, f"{spread:.2g}", "0" if i and closed else ""
+    total = mean.number[0].sum()
+    left, refused = (ds[name][-1].sum() / total for name in ("left_number", "refused_number"))
+    if not closed:
+        yield "particles that left the box", _percent(left, ".2g"), ""
+    if refused > 0:
+        yield "particles refused at the edge of p", _percent(refused, ".2g"), ""
+    if closed:
+        yield _distance(ds)
+    yield _final(r"mean entropy \[fm^-3]", mean, "entropy")
+    yield _final("mean temperature [GeV]", mean, "temperature")
+
+
+def _final(words: str, ds: xr.Dataset, key: str, *at: int) -> Row:
+    """A quantity at the end, and as predicted."""
+    return words, _number(ds[key][-1, *at]), _number(ds[f"equilibrium_{key}"][at])
+
+
+def _exact(quanta: Any, change: float) -> str:
+    """Exactly 0 in integers, or the relative change."""
+    return "0 (exact)" if float(quanta) == 0 else f"{change:.1e}"
+
+
+def _percent(part: Any, digits: str) -> str:
+    return "unknown" if math.isnan(part) else f"{100 * float(part):{digits}} %"
+
+
+def _number(value: Any) -> str:
+    return "none" if math.isnan(value) else f"{round(float(value), 4) + 0.0:.4f}"
+
+
+def _alike(ds: xr.Dataset) -> list[list[int]]:
+    """Species that end with the same mu and mass, to three digits, share a row."""
+    groups: dict[tuple, list[int]] = {}
+    for i in range(ds.sizes["species"]):
+        values = (
+            ds.chemical_potential[-1, i], ds.mass_squared[-1, i],
+            ds.equilibrium_chemical_potential[i], ds.statistics[i],
+        )  # fmt: skip
+        groups.setdefault(tuple(f"{float(v):.3f}" for v in values), []).append(i)
+    return list(groups.values())
+
+
+# --- a machine ----------------------------------------------------------------------------------
+
+
+def benchmark(found: dict[str, Any]) -> Iterator[Table]:
+    """Events per second, milliseconds per step, variance times time."""
+    runs, case = found["runs"], ("model", "nodes", "pairs")
+    cases = [(row["model"], f"{row['cells']}^3", row["pairs"]) for row in runs]
+    columns = {"samples": ("samples", 1, ".0f"), "M events/s": ("events_per_second", 1e6, ".1f")}
+    if found["backend"] == "cuda":
+        columns["10^9 additions/s"] = ("additions_per_second", 1e9, ".0f")
+        columns["part of bound"] = ("part_of_bound", 1, ".2f")
+        columns["GiB"] = ("memory_gib", 1, ".2f")
+    where = found.get("gpu", found["processor"])
+    yield _right(
+        f"events per second, {found['backend']} ({where}), {found['precision']}",
+        (*case, *columns),
+        (
+            (*words, *(f"{row[key] / unit:{form}}" for key, unit, form in columns.values()))
+            for words, row in zip(cases, runs, strict=True)
+        ),
+        "an event is one drawn sample, counted once for each of the two stages of a step",
+    )
+    times = [(row["ms_per_step"], *row["ms"].values()) for row in runs]
+    yield _right(
+        "milliseconds per step, and its parts",
+        (*case, "step", "draw", "land", "deposit", "update"),
+        ((*row, *(f"{v:.3f}" for v in ms)) for row, ms in zip(cases, times, strict=True)),
+    )
+    yield _right(
+        escape("C[f] of the mixture: Sum Var(C) / Sum f^2 x seconds"),
+        ("pairs", escape("variance [fm^-2]"), "seconds", "variance x time"),
+        (
+            (pairs, f"{row['variance']:.4g}", f"{row['seconds']:.4f}", f"{row['cost']:.4g}")
+            for pairs, row in found["variance"].items()
+        ),
+    )
+
+
+def _right(
+    title: str, columns: Sequence[str], rows: Iterable[Sequence[str]], caption: str | None = None
+) -> Table:
+    """A table that keeps to the right."""
+    table = Table(title=title, caption=caption)
+    for name in columns:
+        table.add_column(name, justify="right")
+    for row in rows:
+        table.add_row(*row)
+    return table
+
+
+def installation() -> Table:
+    """Versions, cores, caches, and what is missing."""
+    from .backends.cpu.threads import available_cores
+    from .backends.cuda import driver as cuda_engine
+    from .compiling import cache_folder
+
+    table = Table(title=f"relboltz {__version__}", show_header=False)
+    table.add_row("Python", platform.python_version())
+    for name in ("numpy", "numba", "xarray", "h5netcdf", "pydantic", "matplotlib"):
+        table.add_row(name, importlib.metadata.version(name))
+    table.add_row("cores", str(available_cores()))
+    for name, version in cuda_engine.parts().items():
+        table.add_row(name, version)
+    if cuda_engine.parts()["numba-cuda"] == "missing":
+        table.add_row("for a GPU", escape(f"pip install 'relboltz[{cuda_engine.extra()}]'"))
+    problem = cuda_engine.trouble()
+    if problem is None:
+        unit = cuda_engine.device()
+        capability = ".".join(str(n) for n in unit["capability"])
+        memory = f"{unit['memory'] / 2**30:.0f} GiB"
+        table.add_row("GPU", f"{unit['name']}, {memory}, compute capability {capability}")
+        driver = cuda_engine.driver()
+        if isinstance(driver, tuple):
+            table.add_row("driver", f"CUDA {driver[0]}.{driver[1]}")
+    else:
+        table.add_row("GPU", f"none in use: {escape(problem)}")
+    table.add_row("backend", "cpu" if problem else "cuda")
+    table.add_row("compiled code", str(cache_folder()))
+    return table

@@ -1,0 +1,278 @@
+"""What is warned of before and after a run, with the numbers."""
+
+import math
+import re
+import warnings
+
+import numpy as np
+import pytest
+from test_model import Reaction
+
+import relboltz as rb
+from relboltz import equilibrium
+from relboltz.checks import accuracy, box, matter
+from relboltz.stepping.watch import Seen
+
+GRID = rb.PhaseSpace(7, 2.0)
+GLUONS = rb.gluons(0.3)
+STEP = rb.initial.step(height=0.5, edge=1.5)
+
+
+def said(model=GLUONS, grid=GRID, start=None, **keys):
+    """The dataset of a tiny run and its warnings."""
+    options = {"end": 0.01, "samples": 2} | keys
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        ds = rb.solve(model, grid, start or {"g": STEP}, **options)
+    texts = [str(w.message) for w in caught if issubclass(w.category, rb.AccuracyWarning)]
+    assert "\n".join(texts) == ds.attrs["warnings"]
+    return ds, texts
+
+
+def one(texts, words):
+    """The only text that contains the words."""
+    (text,) = [text for text in texts if words in text]
+    return text
+
+
+def test_massless_particles_at_rest_warn_of_even_grids():
+    """Constant cross section: the rate of 9^3 nodes is far below that of 10^3, per n^2."""
+    model = rb.Model(
+        [rb.Species("a", 1, 0)],
+        [rb.Process("a a -> a a", lambda s: 1000.0 * s)],
+        masses={"a": 0.0},
+    )
+    start = {"a": rb.initial.thermal(0.3, sampling="node")}
+    rates = []
+    for cells in (9, 10):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            ds = rb.solve(
+                model, rb.PhaseSpace(cells, 2.4), start, end=1e-3, samples=64, backend="cpu",
+                progress=False,
+            )  # fmt: skip
+        said = any("a massless a at rest" in str(w.message) for w in caught)
+        assert said == (cells % 2 == 1)
+        rates.append(float(ds.rate[0, 0] / ds.number[0, 0] ** 2))
+    assert rates[0] < 0.9 * rates[1]
+
+
+def test_a_coarse_grid_warns_with_both_numbers():
+    ds, texts = said()
+    text = one(texts, "the grid is coarse")
+    h, limit = (
+        float(v) for v in re.search(r"spacing (\S+) GeV > m_g/2 = (\S+) GeV", text).groups()
+    )
+    assert h == pytest.approx(4 / 7, rel=2e-3)
+    assert limit == pytest.approx(0.5 * math.sqrt(ds.mass_squared[0, 0]), rel=2e-3)
+    cells = math.ceil(4 / limit) | 1  # odd stays odd
+    assert f"momentum_cells = [{cells}, {cells}, {cells}]" in text
+
+
+def test_the_advice_against_a_coarse_grid_helps():
+    _, texts = said(grid=rb.PhaseSpace(12, 2.0))
+    assert not [text for text in texts if "coarse" in text]
+
+
+@pytest.mark.parametrize(
+    ("mass", "screening", "words"),
+    [
+        (1.2, 1.2, None),
+        (0.7, 1.2, "> m_g/2 = 0.35 GeV"),
+        (1.2, 0.8, "> screening mass/2 = 0.4 GeV"),
+    ],
+)
+def test_the_smaller_of_gluon_and_screening_mass_must_be_resolved(mass, screening, words):
+    """Spacing 0.571 GeV against the halves of both; the text names the one that is too small."""
+    _, texts = said(rb.gluons(0.3, masses={"g": mass}, screening=screening))
+    coarse = [text for text in texts if "soft scattering" in text]
+    assert len(coarse) == (words is not None) and all(words in text for text in coarse)
+
+
+def test_a_box_that_collisions_leave_warns_with_numbers_and_a_remedy():
+    """Both losses, a half width that loses less than 2 %, and cells for it: odd stays odd."""
+    ds, texts = said(grid=rb.PhaseSpace(15, 2.0))
+    text = one(texts, "the box is small")
+    rate, relaxation = (float(v) for v in re.findall(r"([\d.]+) % of", text))
+    assert rate == pytest.approx(100 * float(ds.box_loss), abs=0.051) and rate > 5
+    assert relaxation == pytest.approx(100 * float(ds.box_loss_relaxation), abs=0.51)
+    assert "momentum_max = [2.0, 2.0, 2.0] GeV" in text
+    width, cells = re.search(
+        r"Use momentum_max = \[([\d.]+), .*; momentum_cells = \[(\d+), .* keep the spacing", text
+    ).groups()
+    assert int(cells) % 2 == 1 and 2 * float(width) / int(cells) <= 4 / 15
+    ds, texts = said(grid=rb.PhaseSpace(int(cells), float(width)), samples=1)
+    assert not [text for text in texts if "the box" in text]
+    assert float(ds.box_loss_relaxation) == pytest.approx(0.02, abs=0.003)
+
+
+def test_the_remedy_for_a_small_coarse_box_is_fine_enough():
+    _, texts = said()
+    text = one(texts, "the box is small")
+    width, cells = re.search(
+        r"Use momentum_max = \[([\d.]+), .*_cells = \[(\d+), .* are", text
+    ).groups()
+    _, texts = said(grid=rb.PhaseSpace(int(cells), float(width)), samples=1)
+    assert not [text for text in texts if "the box" in text or "coarse" in text]
+
+
+def test_only_the_narrow_axes_of_a_box_are_widened():
+    _, texts = said(grid=rb.PhaseSpace(9, [2.0, 6.0, 6.0]), samples=1)
+    text = one(texts, "the box is small")
+    assert re.search(r"Use momentum_max = \[[45]\.\d+, 6\.0, 6\.0\]", text)
+
+
+def test_a_box_that_cuts_off_a_state_without_collisions_warns_with_the_number():
+    """Free streaming has no collision rate: the state itself must fit."""
+    free = rb.Model([rb.Species("a", 1, 0)], [], masses={"a": 0.5})
+    start = {"a": rb.initial.thermal(0.4, sampling="node")}
+    ds, texts = said(free, rb.PhaseSpace(12, 2.0), start)
+    text = one(texts, "the box cuts off")
+    percent = float(re.search(r"cuts off ([\d.]+) % of the predicted", text).group(1))
+    grid = rb.PhaseSpace(12, 2.0)
+    f = rb.initial.evaluate(start, grid, free)
+    loss = equilibrium.edge_loss(grid, free, matter.predict_from(grid, free, f))
+    assert percent == pytest.approx(100 * loss, abs=0.051) and percent > 1
+    assert np.isnan(ds.box_loss) and np.isnan(ds.box_loss_relaxation)
+    _, texts = said(free, rb.PhaseSpace(12, 4.5), start)
+    assert not [text for text in texts if "the box" in text]
+
+
+def test_a_box_that_leaks_has_no_equilibrium_to_judge_by():
+    grid = rb.PhaseSpace(8, 2.0, [2, 1, 1], 3.0, "open")
+    ds, texts = said(grid=grid, samples=1, backend="cpu")
+    assert np.isnan(ds.box_loss) and not [text for text in texts if "the box" in text]
+
+
+def test_an_over_populated_start_warns_and_stores_the_condensate():
+    grid = rb.PhaseSpace(11, 5.0)
+    ds, texts = said(rb.gluons(0.1), grid, {"g": rb.initial.step(height=1.0, edge=1.5)})
+    fraction = float(ds.condensate_fraction)
+    assert 0 < fraction < 1
+    text = one(texts, "over-populated")
+    assert f"{100 * fraction:.1f} % of them must condense" in text
+    assert "depends on the grid" in text
+
+
+def test_a_dilute_start_has_no_condensate():
+    ds, texts = said(grid=rb.PhaseSpace(11, 3.0), start={"g": rb.initial.step(0.1, 1.5)})
+    assert float(ds.condensate_fraction) == 0.0
+    assert not [text for text in texts if "over-populated" in text]
+
+
+def test_too_few_samples_warn():
+    _, texts = said(grid=rb.PhaseSpace(9, 2.0), samples=1, end=0.05)
+    assert "raise collisions.samples" in one(texts, "the standard error of C[f]")
+
+
+def test_a_fixed_step_too_long_for_its_samples_warns():
+    """4 samples at 0.2 fm do not relax as they should; with 16, at 0.05 fm or "auto" they do."""
+    grid = rb.PhaseSpace(12, 2.5)
+    for samples, step, long in (
+        (4, 0.2, True),
+        (16, 0.1, False),
+        (4, 0.05, False),
+        (4, "auto", False),
+    ):
+        _, texts = said(grid=grid, samples=samples, step=step, end=2.0, every=1.0)
+        assert bool([text for text in texts if "time.step = " in text]) == long, (samples, step)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (dict(noise=0.6), "the standard error of C[f] in a step is 75 % of C[f]"),
+        (dict(limited=0.02), "limits refused 2.0 %"),
+        (dict(null=0.05), "5.0 % of the collisions between particles in the box found no place"),
+        (dict(change=1.2), "time.step = 0.2: too long: C[f] changes by 120 %"),
+        (dict(change=0.7, noise=0.3), "time.step = 0.2: too long for its samples: C[f] changes by"),
+    ],
+)
+def test_what_a_run_suffers_from_is_told_once(arguments, words):
+    texts = []
+    with pytest.warns(rb.AccuracyWarning, match=re.escape(words)):
+        accuracy.warn(accuracy.of_steps(Seen(**arguments), 0.2), texts)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        accuracy.warn(accuracy.of_steps(Seen(**arguments), 0.2), texts)
+    assert not [*accuracy.of_steps(Seen(change=0.7), 0.2)]
+    assert not [*accuracy.of_steps(Seen(change=1.2), "auto")]
+    assert len(texts) == 1
+
+
+def test_a_start_without_equilibrium_warns_and_runs():
+    full = {"u": rb.initial.step(height=1.0, edge=10.0)}  # every node is full
+    ds, texts = said(rb.quarks(0.3), GRID, full)
+    assert one(texts, "no final equilibrium was found")
+    assert np.isnan(ds.equilibrium_temperature)
+
+
+def test_screening_in_the_frame_of_the_grid_warns_of_flow():
+    """q of "ekt" is that of the grid: matter that flows relaxes too fast."""
+    start = {"g": rb.initial.thermal(0.4, velocity=[0.5, 0.0, 0.0])}
+    for screening, told in (("ekt", 1), ("thermal", 0)):
+        _, texts = said(rb.gluons(0.1, screening=screening), rb.PhaseSpace(9, 3.0), start)
+        assert len([text for text in texts if "in the frame of the grid" in text]) == told
+
+
+def test_massless_particles_get_even_grids():
+    """A node at p = 0 relaxes too slowly for them: the default avoids it, and a choice warns."""
+    assert box.default_cells(rb.gluons(0.3)) == 31
+    assert box.default_cells(rb.gluons(0.3, masses="massless", screening=0.5)) == 32
+    assert box.default_cells(rb.qcd(0.3, flavors=1, masses={"g": 0.5, "u": 0})) == 32
+    light = rb.gluons(0.3, masses="massless", screening=1.0)
+    for cells, told in ((15, 1), ([15, 15, 14], 0), (16, 0)):
+        _, texts = said(light, rb.PhaseSpace(cells, 2.0))
+        assert len([text for text in texts if "relaxes too slowly" in text]) == told
+
+
+def test_a_light_particle_on_odd_nodes_warns():
+    """1/E = 1/m of the node at rest would stand for its whole cell."""
+    light = rb.Model(
+        [rb.Species("g", 1, 1)], [rb.Process("g g -> g g", lambda s: 1.0)], masses={"g": 0.01}
+    )
+    assert one(said(light, start={"g": STEP})[1], "the node at p = 0 stands for a whole cell")
+    even = said(light, grid=rb.PhaseSpace(8, 2.0), start={"g": STEP})[1]
+    assert not [text for text in even if "node at p = 0" in text]
+
+
+def test_units_in_doubt_are_mentioned():
+    """An edge of 1500 is a temperature in MeV, not in GeV."""
+    _, texts = said(start={"g": rb.initial.step(0.5, 1500.0)}, grid=rb.PhaseSpace(7, 2000.0))
+    assert one(texts, "were some given in MeV?")
+
+
+def test_what_is_not_conserved_is_said():
+    """Sampling without symmetry loses number, nearest cells gain energy: with the percentages."""
+    options = {"projection": "nearest", "end": 0.05, "step": 0.01, "samples": 8}
+    _, texts = said(symmetrical=False, **options)
+    assert one(texts, "particle number changed by")
+    _, texts = said(**options)
+    assert one(texts, "total energy changed by")
+    assert not [text for text in texts if "particle number changed" in text]
+
+
+def test_the_drift_of_every_charge_is_told_by_name():
+    """Whatever is conserved: the number of particles need not be among it."""
+    species = [rb.Species("a"), rb.Species("b")]
+    record = {"number": np.array([1.5, 0.5]), "charge_drift": np.array([-3])}
+    fused = rb.Model(species, [Reaction("a a -> b")])
+    drifts = accuracy.charge_drifts(fused, record, record, 1e-3)
+    assert drifts == pytest.approx({"a + 2 b": -1.5e-3})
+    (text,) = accuracy.of_drift(drifts, 0.0)
+    assert text.startswith("a + 2 b changed by -0.15 % of all particles: sampling without symmetry")
+    free = rb.Model(species, [Reaction("a a -> a b b"), Reaction("a b -> a b b")])
+    nothing = accuracy.charge_drifts(free, record, {"charge_drift": np.zeros(0, int)}, 1e-3)
+    assert nothing == {} and not [*accuracy.of_drift(nothing, 0.0)]
+    (text,) = accuracy.of_drift({"number": 2e-4, "net u": 0.0}, 0.0)
+    assert text.startswith("particle number changed by 0.02 %: sampling without symmetry")
+    (text,) = accuracy.of_drift({}, 2e-3, in_space=True)
+    assert text.startswith("total energy changed by 0.2 %: use shorter steps")
+
+
+def test_warnings_point_to_the_users_line():
+    """Not to the inside of the package."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        rb.solve(GLUONS, GRID, {"g": STEP}, end=0.01, samples=2)
+    assert {w.filename for w in caught if w.category is rb.AccuracyWarning} == {__file__}
