@@ -21,9 +21,10 @@ from .events.collisions import Flows, Sampling
 from .grid import PhaseSpace
 from .model import Model
 from .progress import Moment, Report
-from .records import output
+from .records.journal import Journal
 from .records.moments import Shells
 from .records.observables import Observer
+from .records.output import Frame
 from .records.space import SpaceObserver
 from .stepping.flight import Leg, launch
 from .stepping.space import courant_limit, take_over
@@ -58,10 +59,10 @@ class Run:
         time, kept = settings.time, settings.output
         self.stops = Stops(time.end, kept.every, kept.snapshots)
         shells = Shells.of(grid)
-        self.sink = output.Sink(file)
         self.attributes = self._attributes(title, configuration)
         self.records: list[dict[str, Any]] = []
-        self.snapshots: list[tuple[float, NDArray[np.float64]]] = []
+        self.kept = 0
+        self.snapshot_time = -1.0
         self.flight = launch(
             self.backend, self.start, StepControl(time.step, time.tolerance), self.stops.near,
             shells, self.predicted.f,
@@ -70,6 +71,10 @@ class Run:
             self.observer: Any = SpaceObserver(cast(Any, self.flight), kept.marginals)
         else:
             self.observer = Observer(grid, model, self.flight.moments())
+        self.journal = Journal(
+            file,
+            Frame(grid, model, shells.p, self.predicted, self.lost, self.observer.quantities()),
+        )
 
     def _check_physics(self, f: NDArray[np.float64]) -> None:
         """Predict the final state, and check matrix elements and accuracy before the first step."""
@@ -145,8 +150,8 @@ class Run:
             self.backend.interrupt = False  # what is left to do is to save
             status = f"interrupted by {interrupt.name}" if interrupt else "done"
             ds = self._finish(status, began)
-        if self.sink.trouble:
-            raise RunError(self.sink.trouble, ds)
+        if self.journal.trouble:
+            raise RunError(self.journal.trouble, ds)
         if interrupt:
             raise Interrupted(status, ds, interrupt.signal)
         return ds
@@ -196,9 +201,22 @@ class Run:
         if record:
             self._measure()
         if snapshot:
-            self.snapshots.append((now, self.flight.occupation()))
-        if (record or snapshot) and self.sink.due():
-            self.sink.write(self._dataset("running"))
+            self._snapshot()
+        if record or snapshot:
+            if self.flight.state.step > 2:
+                self._keep(len(self.records) - 1)
+            self.journal.update(self._told("running"), self.records[self.kept :])
+
+    def _snapshot(self) -> None:
+        self.snapshot_time = self.flight.state.time
+        f = self.flight.occupation()
+        self.journal.snapshot(self.snapshot_time, f if self.grid.sites > 1 else f[None])
+
+    def _keep(self, number: int) -> None:
+        """Records up to this one are complete."""
+        for record in self.records[self.kept : number]:
+            self.journal.record(record)
+        self.kept = max(self.kept, number)
 
     def _measure(self) -> None:
         state, moments = self.flight.state, self.flight.moments()
@@ -227,27 +245,21 @@ class Run:
         self._warn()
         self.attributes["wall_seconds"] = time.perf_counter() - began
         self.attributes["steps"] = self.flight.watch.steps
-        ds = self._dataset(status)
-        self.sink.write(ds, final=True)
-        return ds
+        self._keep(len(self.records))
+        return self.journal.finish(self._told(status))
 
     def _keep_last_state(self) -> None:
         """A snapshot of the state as it is."""
-        now = self.flight.state.time
-        if not self.snapshots or self.snapshots[-1][0] < now:
-            self.snapshots.append((now, self.flight.occupation()))
+        if self.snapshot_time < self.flight.state.time:
+            self._snapshot()
 
     def _keep_last_record(self) -> None:
         """A record of the state as it is."""
         if not self.records or self.records[-1]["time"] < self.flight.state.time:
             self._measure()
 
-    def _dataset(self, status: str) -> xr.Dataset:
-        attributes = {**self.attributes, "status": status, "warnings": "\n".join(self.said)}
-        return output.dataset(
-            self.grid, self.model, self.observer.shells.p, self.records, self.snapshots,
-            self.predicted, self.lost, attributes, self.observer.quantities(),
-        )  # fmt: skip
+    def _told(self, status: str) -> dict[str, Any]:
+        return {**self.attributes, "status": status, "warnings": "\n".join(self.said)}
 
 
 def total_energy(record: Mapping[str, Any]) -> float:

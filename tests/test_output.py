@@ -17,7 +17,7 @@ import xarray as xr
 import relboltz as rb
 from relboltz import config, simulation
 from relboltz.compiling import cache_folder
-from relboltz.records import output
+from relboltz.records import journal, output
 
 ROOT = Path(__file__).parents[1]
 
@@ -79,7 +79,7 @@ def result(tmp_path_factory):
 @pytest.fixture
 def eager(monkeypatch):
     """Writes the file at every record."""
-    monkeypatch.setattr(output.Sink, "due", lambda self: self.path is not None)
+    monkeypatch.setattr(journal.Journal, "due", lambda self: self.path is not None)
 
 
 # --- content ------------------------------------------------------------------------------------
@@ -268,11 +268,11 @@ def test_a_full_disk_does_not_end_the_run_and_the_result_is_rescued(
 def test_a_disk_that_recovers_leaves_no_trouble(tmp_path, monkeypatch, eager):
     original, tries = output.write, []
 
-    def write(ds, path):
+    def write(ds, path, rows):
         tries.append(path)
         if len(tries) < 3:
             raise OSError(errno.ENOSPC, "No space left on device")
-        original(ds, path)
+        original(ds, path, rows)
 
     monkeypatch.setattr(output, "write", write)
     assert solve(file=tmp_path / "run.nc").attrs["status"] == "done"

@@ -16,7 +16,7 @@ import relboltz as rb
 from relboltz import config, simulation
 from relboltz.backends.cpu.collider import CpuBackend
 from relboltz.equilibrium import states as equilibrium
-from relboltz.records import output
+from relboltz.records import journal
 from relboltz.stepping.watch import Stops
 
 ROOT = Path(__file__).parents[1]
@@ -341,7 +341,7 @@ def test_threads_and_processes_give_the_same_bits(tmp_path):
 
 
 def test_writing_a_file_changes_no_bits(tmp_path, monkeypatch):
-    monkeypatch.setattr(output.Sink, "due", lambda self: self.path is not None)
+    monkeypatch.setattr(journal.Journal, "due", lambda self: self.path is not None)
     xr.testing.assert_identical(solve().drop_attrs(), solve(file=tmp_path / "run.nc").drop_attrs())
 
 
