@@ -317,7 +317,9 @@ def test_a_real_failure_of_the_disk_does_not_crash_the_process(tmp_path):
     assert done.returncode == 0, done.stderr[-500:]
     assert "run.nc could not be written" in done.stdout
     assert "Traceback" not in done.stderr
-    assert list(tmp_path.glob("*part*")) == []
+    assert list(tmp_path.glob("*.part-*")) == []
+    (parts,) = tmp_path.glob("run.parts-*")  # nothing else is left of the run
+    assert f"left in {parts.name}" in done.stdout
 
 
 # --- before the run -----------------------------------------------------------------------------
@@ -337,8 +339,7 @@ def test_output_that_cannot_be_written_is_said_before_the_run(
     def too_late(*args, **keys):
         raise AssertionError("work began")
 
-    for name in ("choose", "initial_state", "launch"):
-        monkeypatch.setattr(simulation, name, too_late)
+    monkeypatch.setattr(simulation, "Run", too_late)
     with pytest.raises(rb.InputError, match=message):
         solve(file=tmp_path / place)
 

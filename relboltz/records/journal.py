@@ -26,6 +26,7 @@ import struct
 import tempfile
 import time
 import zlib
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -179,7 +180,7 @@ class Series:
     def __init__(self, name: str, one_file: bool):
         self.name, self._one_file = name, one_file
         self.layout: dict[str, Column] = {}
-        self._waiting: list[Row] = []
+        self._waiting: deque[Row] = deque()
         self._files: list[Path] = []
         self._saved = self._end = self._row_bytes = 0
 
@@ -194,7 +195,7 @@ class Series:
     def followed_by(self, rows: Iterable[Row]) -> Series:
         """This series and rows that are only shown."""
         shown = copy.copy(self)
-        shown.layout, shown._waiting = dict(self.layout), list(self._waiting)
+        shown.layout, shown._waiting = dict(self.layout), deque(self._waiting)
         for row in rows:
             shown.add(row)
         return shown
@@ -210,7 +211,7 @@ class Series:
             if not end:
                 self._files.append(path)
             self._saved += 1
-            del self._waiting[0]
+            self._waiting.popleft()
 
     def __len__(self) -> int:
         return self._saved + len(self._waiting)
@@ -247,12 +248,12 @@ class Series:
         rows, start = iter(self), 0
         while block := list(itertools.islice(rows, self._block())):
             for name, c in self.layout.items():
-                columns = [row[name] for row in block]
                 if c.chunks is None:
-                    file[name][start : start + len(block)] = [one.values for one in columns]
+                    values = np.stack([row[name].values for row in block])
+                    file[name][start : start + len(block)] = values
                 else:
-                    for i, column in enumerate(columns, start):
-                        column.store(file[name], i)
+                    for i, row in enumerate(block, start):
+                        row[name].store(file[name], i)
             start += len(block)
 
 
@@ -335,9 +336,14 @@ class Journal:
         self._save()
         self._merge(attributes)
         place = self._rescue(attributes) if self.trouble else self.path
-        ds = self._result(place, attributes)
-        if place and self._folder:
+        try:
+            ds = self._result(place, attributes)
+        except OSError:  # the parts cannot be read either
+            ds = self.frame.dataset([self.first, self.last], (), attributes)
+        if place is not None and self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
+        elif self._folder is not None:
+            self.trouble = f"{self.trouble}; what was recorded is left in {self._folder}"
         return ds
 
     def _merge(self, attributes: Mapping[str, Any], tail: Sequence[Mapping[str, Any]] = ()) -> None:

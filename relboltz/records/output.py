@@ -216,11 +216,13 @@ def fill(ds: xr.Dataset, handle: BinaryIO, rows: Sequence[Rows] = ()) -> None:
     handle.write(ds.to_netcdf(engine="h5netcdf", encoding=encoding, unlimited_dims=unlimited))
     if rows:
         disk = _Steady(handle)
-        with h5py.File(disk, "r+") as file:
-            for some in rows:
-                some.store(file)
-        if disk.error is not None:
-            raise disk.error
+        try:
+            with h5py.File(disk, "r+") as file:
+                for some in rows:
+                    some.store(file)
+        finally:
+            if disk.error is not None:
+                raise disk.error
 
 
 class _Steady(io.RawIOBase):
