@@ -20,8 +20,9 @@ from .events.collisions import Flows
 from .grid import PhaseSpace
 from .model import Model
 from .progress import Moment, Report
-from .records import output
+from .records.journal import Journal
 from .records.observables import Observer
+from .records.output import Frame
 from .records.quantities import quantities
 from .settings import Settings, refuse, short_axes
 from .stepping.parts import parts
@@ -58,10 +59,12 @@ class Run:
         self.state = begin(self.backend, f, self.course.first)
         self._check_physics(f)
         self.observer = Observer(self.backend, self.predicted.f, kept.marginals)
-        self.sink = output.Sink(file)
         self.attributes = self._attributes(title, configuration)
-        self.records: list[dict[str, Any]] = []
-        self.snapshots: list[tuple[float, Array]] = []
+        shown = quantities(grid, kept.marginals)
+        self.journal = Journal(
+            file, Frame(grid, model, self.observer.shells.p, self.predicted, self.lost, shown)
+        )
+        self._recorded = self._kept_f = -1.0
 
     def _check_physics(self, f: Array) -> None:
         """Predict the final state, and check matrix elements and accuracy before the first step."""
@@ -137,8 +140,8 @@ class Run:
             self.backend.interrupt = False  # what is left to do is to save
             status = f"interrupted by {interrupt.name}" if interrupt else "done"
             ds = self._finish(status, began)
-        if self.sink.trouble:
-            raise RunError(self.sink.trouble, ds)
+        if self.journal.trouble:
+            raise RunError(self.journal.trouble, ds)
         if interrupt:
             raise Interrupted(status, ds, interrupt.signal)
         return ds
@@ -167,21 +170,20 @@ class Run:
             self._measure()
         if snapshot:
             self._snapshot()
-        if (record or snapshot) and self.records and self.sink.due():
-            self.sink.write(self._dataset("running"))
+        if record or snapshot:
+            self.journal.update(self._told("running"), self.state.pending)
 
     def _measure(self) -> None:
         """A record of the state; what the next steps tell of it is added later."""
         state = self.state
-        record = self.observer.record(state) | state.watch.since_last_record()
-        state.pending.append(record)
-        self._latest = record
-        self._first = getattr(self, "_first", record)
+        state.pending.append(self.observer.record(state) | state.watch.since_last_record())
+        self._recorded = state.time
 
     def _snapshot(self) -> None:
         """f of the state."""
         f = occupation(self.backend.get(), self.state.bits, self.model)
-        self.snapshots.append((self.state.time, f))
+        self.journal.snapshot(self.state.time, f)
+        self._kept_f = self.state.time
 
     def _complete(self, flows: Flows | None, null_weight: float) -> None:
         """Rates of a record are known after one step, rates of change of its masses after two."""
@@ -198,12 +200,19 @@ class Run:
         """Records that nothing will be added to."""
         for record in complete:
             self.state.watch.note(record)
-            self.records.append(record)
-            self.state.pending.remove(record)
+            self.journal.record(record)
+        done = {id(record) for record in complete}
+        self.state.pending = [r for r in self.state.pending if id(r) not in done]
+
+    def _ends(self) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+        """The first record and the latest."""
+        waiting = self.state.pending
+        return self.journal.first or waiting[0], waiting[-1] if waiting else self.journal.last
 
     def _progress(self, leg: Leg) -> Moment:
-        drift = max((abs(int(d)) for d in self._latest["charge_drift"]), default=0)
-        energy = total_energy(self._latest) / total_energy(self._first) - 1
+        first, last = self._ends()
+        drift = max((abs(int(d)) for d in last["charge_drift"]), default=0)
+        energy = total_energy(last) / total_energy(first) - 1
         return Moment(self.state.time, self.settings.time.end, leg.length, drift, energy)
 
     # -- the end ---------------------------------------------------------------------------------
@@ -220,25 +229,24 @@ class Run:
         self._warn()
         self.attributes["wall_seconds"] = time.perf_counter() - began
         self.attributes["steps"] = self.state.watch.steps
-        ds = self._dataset(status)
-        self.sink.write(ds, final=True)
-        return ds
+        return self.journal.finish(self._told(status))
 
     def _keep_last_state(self) -> None:
         """A snapshot of the state as it is."""
-        if not self.snapshots or self.snapshots[-1][0] < self.state.time:
+        if self._kept_f < self.state.time:
             self._snapshot()
 
     def _keep_last_record(self) -> None:
         """A record of the state as it is."""
-        if not hasattr(self, "_latest") or self._latest["time"] < self.state.time:
+        if self._recorded < self.state.time:
             self._measure()
 
     def _warn(self) -> None:
         """Say what the steps themselves showed of the accuracy."""
-        watch, first, last = self.state.watch, self._first, self._latest
+        watch = self.state.watch
         if not watch.steps:
             return
+        first, last = self._ends()
         self._say(accuracy.of_steps(watch.summary(), self.settings.time.step))
         self._say(accuracy.of_flow(self.model, np.array([watch.fastest])))
         self._say(poles.of_negative(self.model, np.array(watch.negative), self._negative))
@@ -249,13 +257,9 @@ class Run:
         self._say(accuracy.of_drift(charges, energy, nearest, bool(self.grid.moving_axes)))
         self._say(accuracy.of_refusals(last, first))
 
-    def _dataset(self, status: str) -> xr.Dataset:
-        attributes = {**self.attributes, "status": status, "warnings": "\n".join(self.said)}
-        return output.dataset(
-            self.grid, self.model, self.observer.shells.p, self.records, self.snapshots,
-            self.predicted, self.lost, attributes,
-            quantities(self.grid, self.settings.output.marginals),
-        )  # fmt: skip
+    def _told(self, status: str) -> dict[str, Any]:
+        """Attributes of the result."""
+        return {**self.attributes, "status": status, "warnings": "\n".join(self.said)}
 
 
 def total_energy(record: Mapping[str, Any]) -> float:

@@ -17,7 +17,7 @@ import xarray as xr
 import relboltz as rb
 from relboltz import config, simulation
 from relboltz.compiling import cache_folder
-from relboltz.records import output
+from relboltz.records import journal, output
 
 ROOT = Path(__file__).parents[1]
 
@@ -79,7 +79,7 @@ def result(tmp_path_factory):
 @pytest.fixture
 def eager(monkeypatch):
     """Writes the file at every record."""
-    monkeypatch.setattr(output.Sink, "due", lambda self: self.path is not None)
+    monkeypatch.setattr(journal.Journal, "due", lambda self: self.path is not None)
 
 
 # --- content ------------------------------------------------------------------------------------
@@ -268,11 +268,11 @@ def test_a_full_disk_does_not_end_the_run_and_the_result_is_rescued(
 def test_a_disk_that_recovers_leaves_no_trouble(tmp_path, monkeypatch, eager):
     original, tries = output.write, []
 
-    def write(ds, path):
+    def write(ds, path, rows):
         tries.append(path)
         if len(tries) < 3:
             raise OSError(errno.ENOSPC, "No space left on device")
-        original(ds, path)
+        original(ds, path, rows)
 
     monkeypatch.setattr(output, "write", write)
     assert solve(file=tmp_path / "run.nc").attrs["status"] == "done"
@@ -317,7 +317,9 @@ def test_a_real_failure_of_the_disk_does_not_crash_the_process(tmp_path):
     assert done.returncode == 0, done.stderr[-500:]
     assert "run.nc could not be written" in done.stdout
     assert "Traceback" not in done.stderr
-    assert list(tmp_path.glob("*part*")) == []
+    assert list(tmp_path.glob("*.part-*")) == []
+    (parts,) = tmp_path.glob("run.parts-*")  # nothing else is left of the run
+    assert f"left in {parts.name}" in done.stdout
 
 
 # --- before the run -----------------------------------------------------------------------------
@@ -337,8 +339,7 @@ def test_output_that_cannot_be_written_is_said_before_the_run(
     def too_late(*args, **keys):
         raise AssertionError("work began")
 
-    for name in ("choose", "initial_state", "launch"):
-        monkeypatch.setattr(simulation, name, too_late)
+    monkeypatch.setattr(simulation, "Run", too_late)
     with pytest.raises(rb.InputError, match=message):
         solve(file=tmp_path / place)
 

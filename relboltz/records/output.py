@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import platform
-import tempfile
-import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO, Protocol
 
+import h5py
 import numba
 import numpy as np
 import xarray as xr
@@ -22,13 +23,14 @@ from ..errors import InputError
 from ..grid import PhaseSpace
 from ..model import Model
 from .moments import Shells, entropy_of
-from .quantities import QUANTITIES
+from .quantities import Quantities
 
 AXES = ["x", "y", "z"]
 WALLS = [axis + side for axis in AXES for side in "-+"]
 """Walls of the box: x- is at the low end of the x axis."""
-CHUNK_BYTES = 2**20
-"""Of a snapshot in space: what is read at once."""
+GROWING = ("time", "snapshot")
+"""Dimensions along which a result grows."""
+COMPRESSED: dict[str, Any] = {"zlib": True, "complevel": 1, "shuffle": True}
 
 
 def versions() -> dict[str, str]:
@@ -41,91 +43,115 @@ def versions() -> dict[str, str]:
     }
 
 
-def dataset(
-    grid: PhaseSpace,
-    model: Model,
-    p: NDArray[np.float64],
-    records: Sequence[Mapping[str, Any]],
-    snapshots: Sequence[tuple[float, NDArray[np.float64]]],
-    predicted: Equilibrium,
-    lost: tuple[float, float],
-    attributes: Mapping[str, Any],
-    quantities: Mapping[str, tuple[tuple[str, ...], str, str]] = QUANTITIES,
-) -> xr.Dataset:
-    """All records, snapshots and the predicted equilibrium, with units on everything.
+@dataclass(frozen=True)
+class Frame:
+    """What does not change during a run: all of its result but the records and snapshots.
 
-    snapshots : times and f (species, nodes), or (sites, species, nodes)
-    lost : parts of the rate and of the relaxation in that equilibrium that the box loses
+    p : mean momentum of the shells [GeV]
+    lost : parts of the rate and of the relaxation in the predicted equilibrium that the box loses
+    quantities : dimensions, units and names of what a record holds
     """
-    in_space = grid.sites > 1
-    ds: dict[str, Any] = {}
-    ds["time"] = ("time", [r["time"] for r in records], _attrs("fm", "time"))
-    ds["species"] = ("species", list(model.names))
-    ds["process"] = ("process", [q.name for q in model.processes])
-    ds["charge"] = ("charge", list(model.conserved))
-    ds["axis"] = ("axis", AXES)
-    ds["axis2"] = ("axis2", AXES)
-    ds["mu"] = ("mu", ["t", *AXES])
-    ds["nu"] = ("nu", ["t", *AXES])
-    ds["p"] = ("p", p, _attrs("GeV", "mean momentum of a shell"))
-    for i, name in enumerate(("px", "py", "pz")):
-        ds[name] = (name, grid.axis(i), _attrs("GeV", f"momentum along {name[1]}"))
-        if in_space:
-            centres = grid.space_axis(i)
-            ds[AXES[i]] = (AXES[i], centres, _attrs("fm", f"centre of a cell along {AXES[i]}"))
-    if in_space:
-        ds["wall"] = ("wall", list(WALLS))
-    ds["snapshot"] = ("snapshot", [t for t, _ in snapshots], _attrs("fm", "time of a snapshot"))
-    for name, (dims, unit, long_name) in quantities.items():
-        values = np.stack([np.asarray(r[name]) for r in records])
-        shape = [len(ds[dim][1]) for dim in dims]
-        ds[name] = (("time", *dims), values.reshape(-1, *shape), _attrs(unit, long_name))
-    ds["degeneracy"] = ("species", model.degeneracy, _attrs("1", "spin and colour states"))
-    ds["statistics"] = ("species", model.statistics, _attrs("1", "+1 Bose, -1 Fermi, 0 classical"))
-    cells = (*(grid.space_cells if in_space else ()), *grid.momentum_cells)
-    f = np.empty((len(snapshots), len(model.species), *cells))
-    for row, (_, values) in zip(f, snapshots, strict=True):
-        row[:] = np.moveaxis(values, 1, 0).reshape(row.shape)
-    place = AXES if in_space else []
-    ds["f"] = (
-        ("snapshot", "species", *place, "px", "py", "pz"), f,
-        _attrs("1", "distribution function"),
-    )  # fmt: skip
-    _add_prediction(ds, predicted)
-    density = model.degeneracy * predicted.f.sum(axis=1) * grid.measure
-    shells = Shells.of(grid)
-    spectrum = np.stack([shells.average(row) for row in predicted.f])
-    rows = zip(model.species, predicted.f, strict=True)
-    entropies = [s.degeneracy * entropy_of(row, s.statistics) for s, row in rows]
-    total = sum(entropies) * grid.measure if predicted.found else np.nan
-    final = "of the predicted final equilibrium"
-    ds["equilibrium_number"] = ("species", density, _attrs("fm^-3", f"particle density {final}"))
-    ds["equilibrium_entropy"] = ((), total, _attrs("fm^-3", f"entropy density {final}"))
-    ds["equilibrium_spectrum"] = (("species", "p"), spectrum, _attrs("1", f"spectrum {final}"))
-    rate, relaxation = lost
-    words = "part of the equilibrium collision rate that needs momenta outside the box"
-    ds["box_loss"] = ((), rate, _attrs("1", words))
-    words += ", collisions weighted with the square of their change of E_a^2 + E_b^2"
-    ds["box_loss_relaxation"] = ((), relaxation, _attrs("1", words))
-    return xr.Dataset(ds, attrs={**versions(), **attributes})
 
+    grid: PhaseSpace
+    model: Model
+    p: NDArray[np.float64]
+    predicted: Equilibrium
+    lost: tuple[float, float]
+    quantities: Quantities
 
-def _add_prediction(ds: dict[str, Any], predicted: Equilibrium) -> None:
-    """The final state that the conserved quantities alone prescribe."""
-    final = "of the predicted final equilibrium"
-    entries: dict[str, tuple[tuple[str, ...], Any, str, str]] = {
-        "equilibrium_temperature": ((), predicted.temperature, "GeV", "temperature"),
-        "equilibrium_chemical_potential": (
-            ("species",), predicted.chemical_potential, "GeV", "chemical potential",
-        ),
-        "equilibrium_mass_squared": (("species",), predicted.mass_squared, "GeV^2", "mass squared"),
-        "equilibrium_velocity": (("axis",), predicted.velocity, "1", "flow velocity"),
-        "condensate_fraction": (
-            (), predicted.condensate_fraction, "1", "part of the particles that condenses",
-        ),
-    }  # fmt: skip
-    for name, (dims, value, unit, words) in entries.items():
-        ds[name] = (dims, value, _attrs(unit, f"{words} {final}"))
+    def dataset(
+        self,
+        records: Sequence[Mapping[str, Any]],
+        snapshots: Sequence[tuple[float, NDArray[np.float64]]],
+        attributes: Mapping[str, Any],
+    ) -> xr.Dataset:
+        """Records, snapshots (time, f by site) and the prediction, with units on everything."""
+        times = np.array([r["time"] for r in records], dtype=float)
+        taken = np.array([t for t, _ in snapshots], dtype=float)
+        ds: dict[str, Any] = {"time": ("time", times, _attrs("fm", "time"))}
+        ds |= self._coordinates()
+        ds["snapshot"] = ("snapshot", taken, _attrs("fm", "time of a snapshot"))
+        for name, (dims, unit, long_name) in self.quantities.items():
+            values = np.empty((len(records), *(len(ds[dim][1]) for dim in dims)))
+            if records:
+                values = np.stack([self.squeezed(r, name) for r in records])
+            ds[name] = (("time", *dims), values, _attrs(unit, long_name))
+        model, places = self.model, AXES if self.grid.sites > 1 else []
+        words = "+1 Bose, -1 Fermi, 0 classical"
+        ds["degeneracy"] = ("species", model.degeneracy, _attrs("1", "spin and colour states"))
+        ds["statistics"] = ("species", model.statistics, _attrs("1", words))
+        dims = ("species", *places, "px", "py", "pz")
+        f = np.empty((len(snapshots), *(len(ds[dim][1]) for dim in dims)))
+        for row, (_, values) in zip(f, snapshots, strict=True):
+            row[:] = self.arranged(values)
+        ds["f"] = (("snapshot", *dims), f, _attrs("1", "distribution function"))
+        self._add_prediction(ds)
+        return xr.Dataset(ds, attrs={**versions(), **attributes})
+
+    def squeezed(self, record: Mapping[str, Any], name: str) -> NDArray:
+        """A quantity of a record with the axes that it has in the Dataset."""
+        values = np.asarray(record[name])
+        return values.reshape(values.shape[: len(self.quantities[name][0])])
+
+    def arranged(self, f: NDArray[np.float64]) -> NDArray[np.float64]:
+        """View of f (sites, species, nodes) with the axes that it has in the Dataset."""
+        grid = self.grid
+        f = np.moveaxis(f.reshape(*grid.space_cells, -1, *grid.momentum_cells), 3, 0)
+        return f if grid.sites > 1 else f[:, 0, 0, 0]
+
+    def _coordinates(self) -> dict[str, Any]:
+        """What the axes mean."""
+        grid, model = self.grid, self.model
+        ds: dict[str, Any] = {}
+        ds["species"] = ("species", list(model.names))
+        ds["process"] = ("process", [q.name for q in model.processes])
+        ds["charge"] = ("charge", list(model.conserved))
+        ds["axis"] = ("axis", AXES)
+        ds["axis2"] = ("axis2", AXES)
+        ds["mu"] = ("mu", ["t", *AXES])
+        ds["nu"] = ("nu", ["t", *AXES])
+        ds["p"] = ("p", self.p, _attrs("GeV", "mean momentum of a shell"))
+        for i, name in enumerate(("px", "py", "pz")):
+            ds[name] = (name, grid.axis(i), _attrs("GeV", f"momentum along {name[1]}"))
+            if grid.sites > 1:
+                centres = grid.space_axis(i)
+                ds[AXES[i]] = (AXES[i], centres, _attrs("fm", f"centre of a cell along {AXES[i]}"))
+        if grid.sites > 1:
+            ds["wall"] = ("wall", list(WALLS))
+        return ds
+
+    def _add_prediction(self, ds: dict[str, Any]) -> None:
+        """The final state that the conserved quantities alone prescribe, and what the box loses."""
+        grid, model, predicted = self.grid, self.model, self.predicted
+        density = model.degeneracy * predicted.f.sum(axis=1) * grid.measure
+        shells = Shells.of(grid)
+        spectrum = np.stack([shells.average(row) for row in predicted.f])
+        rows = zip(model.species, predicted.f, strict=True)
+        entropies = [s.degeneracy * entropy_of(row, s.statistics) for s, row in rows]
+        total = sum(entropies) * grid.measure if predicted.found else np.nan
+        entries: dict[str, tuple[tuple[str, ...], Any, str, str]] = {
+            "equilibrium_temperature": ((), predicted.temperature, "GeV", "temperature"),
+            "equilibrium_chemical_potential": (
+                ("species",), predicted.chemical_potential, "GeV", "chemical potential",
+            ),
+            "equilibrium_mass_squared": (
+                ("species",), predicted.mass_squared, "GeV^2", "mass squared",
+            ),
+            "equilibrium_velocity": (("axis",), predicted.velocity, "1", "flow velocity"),
+            "condensate_fraction": (
+                (), predicted.condensate_fraction, "1", "part of the particles that condenses",
+            ),
+            "equilibrium_number": (("species",), density, "fm^-3", "particle density"),
+            "equilibrium_entropy": ((), total, "fm^-3", "entropy density"),
+            "equilibrium_spectrum": (("species", "p"), spectrum, "1", "spectrum"),
+        }  # fmt: skip
+        for name, (dims, value, unit, words) in entries.items():
+            ds[name] = (dims, value, _attrs(unit, f"{words} of the predicted final equilibrium"))
+        rate, relaxation = self.lost
+        words = "part of the equilibrium collision rate that needs momenta outside the box"
+        ds["box_loss"] = ((), rate, _attrs("1", words))
+        words += ", collisions weighted with the square of their change of E_a^2 + E_b^2"
+        ds["box_loss_relaxation"] = ((), relaxation, _attrs("1", words))
 
 
 def _attrs(unit: str, long_name: str) -> dict[str, str]:
@@ -160,23 +186,22 @@ def _part(path: Path) -> Path:
     return path.with_name(f"{path.name}.part-{os.getpid()}")
 
 
-def write(ds: xr.Dataset, path: Path) -> None:
-    """Write beside the file, then rename into place: a reader never sees half a file.
+class Rows(Protocol):
+    """What a file grows by along one of its unlimited dimensions."""
 
-    The file is built in memory first: the HDF5 library does not survive a disk that fails.
-    """
-    encoding: dict[Any, dict[str, Any]] = {
-        name: {"zlib": True, "complevel": 1, "shuffle": True}
-        for name, variable in ds.variables.items()
-        if variable.dtype.kind in "fi" and variable.size > 1000
-    }
-    if "f" in encoding and "x" in ds.f.dims:
-        encoding["f"]["chunksizes"] = _chunks(ds.f.shape)
-    data = ds.to_netcdf(engine="h5netcdf", encoding=encoding)
+    def encoding(self) -> dict[str, Any]:
+        """Chunks and compression of the variables that it fills."""
+
+    def store(self, file: h5py.File) -> None:
+        """Write all rows."""
+
+
+def write(ds: xr.Dataset, path: Path, rows: Sequence[Rows] = ()) -> None:
+    """Write beside the file, then rename into place: a reader never sees half a file."""
     part = _part(path)
     try:
-        with open(part, "wb") as handle:
-            handle.write(data)
+        with open(part, "w+b") as handle:
+            fill(ds, handle, rows)
             handle.flush()
             os.fsync(handle.fileno())
         os.replace(part, path)
@@ -185,15 +210,61 @@ def write(ds: xr.Dataset, path: Path) -> None:
             part.unlink()
 
 
-def _chunks(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Whole sites of one species, as many along z, y, x as stay below CHUNK_BYTES."""
-    chunks, size = [1] * (len(shape) - 3) + list(shape[-3:]), 8 * int(np.prod(shape[-3:]))
-    for axis in (4, 3, 2):
-        chunks[axis] = max(1, min(shape[axis], CHUNK_BYTES // size))
-        size *= chunks[axis]
-        if chunks[axis] < shape[axis]:
-            break
-    return tuple(chunks)
+def fill(ds: xr.Dataset, handle: BinaryIO, rows: Sequence[Rows] = ()) -> None:
+    """Write ds, which is built in memory, into an open file; add rows to it there."""
+    encoding: dict[Any, dict[str, Any]] = {
+        name: COMPRESSED
+        for name, variable in ds.variables.items()
+        if variable.dtype.kind in "fi" and variable.size > 1000
+    }
+    for some in rows:
+        encoding |= some.encoding()
+    unlimited = GROWING if rows else ()
+    handle.write(ds.to_netcdf(engine="h5netcdf", encoding=encoding, unlimited_dims=unlimited))
+    if rows:
+        disk = _Steady(handle)
+        try:
+            with h5py.File(disk, "r+") as file:
+                for some in rows:
+                    some.store(file)
+        finally:
+            if disk.error is not None:
+                raise disk.error
+
+
+class _Steady(io.RawIOBase):
+    """A file that never fails: the HDF5 library does not survive one that does.
+
+    The first failure is kept in ``error``; what follows is dropped.
+    """
+
+    def __init__(self, handle: BinaryIO):
+        self._handle: Any = handle
+        self.error: OSError | None = None
+
+    def _try(self, name: str, arguments: tuple, otherwise: int) -> int:
+        if self.error is None:
+            try:
+                return int(getattr(self._handle, name)(*arguments))
+            except OSError as error:
+                self.error = error
+        return otherwise
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        return self._try("seek", (offset, whence), offset)
+
+    def tell(self) -> int:
+        return self._try("tell", (), 0)
+
+    def write(self, data: Any) -> int:
+        return self._try("write", (data,), len(data))
+
+    def truncate(self, size: int | None = None) -> int:
+        return self._try("truncate", (size,), 0)
+
+    def readinto(self, buffer: Any) -> int:
+        buffer[:] = bytes(len(buffer))  # what was dropped reads as zeros
+        return self._try("readinto", (buffer,), len(buffer))
 
 
 def load(path: str | Path) -> xr.Dataset:
@@ -216,47 +287,3 @@ def load(path: str | Path) -> xr.Dataset:
     if "time" not in ds or "status" not in ds.attrs:
         raise InputError(f"{path} is not the result of a run: it has no time")
     return ds
-
-
-class Sink:
-    """Keeps a file on disk up to date while a run goes on.
-
-    Writing takes at most a few per cent of the time; a disk that fails does not end the run, it
-    is tried again, and at the very end a second place is tried before giving up.
-    """
-
-    def __init__(self, path: Path | None, pause: float = 2.0):
-        self.path = path
-        self.trouble: str | None = None
-        self._next = time.monotonic() + pause
-        self._pause = pause
-
-    def due(self) -> bool:
-        """Whether it is time to write again."""
-        return self.path is not None and time.monotonic() >= self._next
-
-    def write(self, ds: xr.Dataset, final: bool = False) -> None:
-        """Write now; troubles are kept in ``trouble``."""
-        if self.path is None:
-            return
-        start = time.monotonic()
-        try:
-            write(ds, self.path)
-            self.trouble = None
-        except (OSError, RuntimeError) as error:
-            self.trouble = f"{self.path} could not be written: {error}"
-            if final:
-                self._rescue(ds)
-        taken = time.monotonic() - start
-        self._next = time.monotonic() + max(self._pause, 20 * taken)
-
-    def _rescue(self, ds: xr.Dataset) -> None:
-        """A last try in the folders for temporary files."""
-        assert self.path is not None
-        name = f"{self.path.stem}-rescued-{os.getpid()}.nc"
-        for folder in (tempfile.gettempdir(), "/dev/shm", str(Path.home())):
-            with contextlib.suppress(OSError, RuntimeError):
-                rescued = Path(folder) / name
-                write(ds, rescued)
-                self.trouble = f"{self.trouble}; the result was saved as {rescued} instead"
-                return

@@ -1,0 +1,413 @@
+"""The journal: entries that only grow, a disk that fails, a process that is killed."""
+
+import errno
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import xarray as xr
+
+import relboltz as rb
+from relboltz.equilibrium import states
+from relboltz.records import journal, output
+from relboltz.records.journal import Column, Journal
+from relboltz.records.moments import Shells
+from relboltz.records.observables import QUANTITIES
+
+ROOT = Path(__file__).parents[1]
+MODEL = rb.gluons(0.3)
+END = {"status": "done"}
+
+
+def frame(cells=7, space=1):
+    grid = rb.PhaseSpace(cells, 2.0, space_cells=space, space_max=1.0)
+    quantities = dict(QUANTITIES)
+    if grid.sites > 1:
+        quantities = {"number": (("species", "x", "y", "z"), "fm^-3", "particle density")}
+    predicted = states.nowhere(grid.at_a_site, MODEL)
+    return output.Frame(grid, MODEL, Shells.of(grid).p, predicted, (0.1, 0.2), quantities)
+
+
+def record(frame, number):
+    """Different numbers in every record."""
+    empty = frame.dataset((), (), {})
+    random = np.random.default_rng(number)
+    values = {name: random.random(empty[name].shape[1:]) for name in frame.quantities}
+    return values | {"time": 0.1 * number}
+
+
+def occupation(frame, seed=1):
+    grid = frame.grid
+    return np.random.default_rng(seed).random((grid.sites, 1, grid.size))
+
+
+def filled(path, frame, records=5, snapshots=2):
+    log = Journal(path, frame)
+    for number in range(records):
+        log.record(record(frame, number))
+    for number in range(snapshots):
+        log.snapshot(0.1 * number, occupation(frame, number))
+    return log
+
+
+def parts(folder):
+    (found,) = folder.glob("run.parts-*")
+    return found
+
+
+def merge(log, attributes=None, *tail):
+    """Now, due or not."""
+    log._next = 0
+    log.update(attributes or {"status": "running"}, *tail)
+
+
+def no_space(*_, **__):
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
+# --- what was put in comes out ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("space", [1, (5, 4, 3)])
+@pytest.mark.parametrize("large", [16, 2**16])
+@pytest.mark.parametrize("block", [2**10, 2**22])
+def test_a_file_holds_the_bits_of_a_run_without_one(tmp_path, monkeypatch, space, large, block):
+    """Whatever is compressed early and however many blocks there are."""
+    monkeypatch.setattr(journal, "LARGE_BYTES", large)
+    monkeypatch.setattr(journal, "CHUNK_BYTES", 3000)
+    monkeypatch.setattr(journal, "BLOCK_BYTES", block)
+    fixed = frame(space=space)
+    expected = filled(None, fixed).finish(END)
+    found = filled(tmp_path / "run.nc", fixed).finish(END)
+    xr.testing.assert_identical(found, expected)
+    assert list(found.variables) == list(expected.variables)
+    assert {n: v.dtype for n, v in found.variables.items()} == {
+        n: v.dtype for n, v in expected.variables.items()
+    }
+    xr.testing.assert_identical(rb.load(tmp_path / "run.nc").drop_attrs(), expected.drop_attrs())
+    assert [p.name for p in tmp_path.iterdir()] == ["run.nc"]
+
+
+def test_f_is_arranged_by_place_and_momentum():
+    fixed = frame(space=(5, 4, 3))
+    f = occupation(fixed)
+    ds = filled(None, fixed, snapshots=0).frame.dataset((), [(0.0, f)], END)
+    site = (2 * 4 + 1) * 3 + 2
+    np.testing.assert_array_equal(ds.f[0, 0, 2, 1, 2], f[site, 0].reshape(7, 7, 7))
+
+
+def test_integers_that_overflow_later_become_floats(tmp_path):
+    fixed = frame()
+    first, second = record(fixed, 0), record(fixed, 1)
+    first["charge_drift"] = np.array([3])
+    second["charge_drift"] = np.array([1e30])
+    for path in (None, tmp_path / "run.nc"):
+        log = Journal(path, fixed)
+        log.record(first)
+        log.record(second)
+        drift = log.finish(END).charge_drift.values
+        assert drift.dtype == float and drift.ravel().tolist() == [3.0, 1e30]
+    log = Journal(tmp_path / "run.nc", fixed)
+    log.record(first)
+    assert log.finish(END).charge_drift.dtype == np.int64
+
+
+def test_a_dimension_without_members_and_a_run_without_records(tmp_path):
+    fixed = replace(frame(), model=rb.Model([rb.Species("a", 1, 0)], [], masses={"a": 0.3}))
+    for records in (0, 3):
+        ds = filled(tmp_path / "run.nc", fixed, records, snapshots=0).finish(END)
+        assert ds.rate.shape == (records, 0) and ds.f.shape == (0, 1, 7, 7, 7)
+        assert rb.load(tmp_path / "run.nc").sizes["time"] == records
+
+
+def test_records_that_are_not_complete_are_shown_but_not_kept(tmp_path):
+    fixed, path = frame(), tmp_path / "run.nc"
+    log = Journal(path, fixed)
+    merge(log, None, [record(fixed, 0)])
+    assert rb.load(path).time.values.tolist() == [0.0]
+    log.record(record(fixed, 7))
+    assert log.first is log.last
+    log.record(record(fixed, 8))
+    merge(log)
+    np.testing.assert_allclose(rb.load(path).time, [0.7, 0.8])
+    assert log.first["time"] == pytest.approx(0.7) and log.last["time"] == pytest.approx(0.8)
+    assert log.finish(END).sizes["time"] == 2
+
+
+def test_a_result_beyond_memory_is_read_from_a_file_that_may_be_deleted(tmp_path, monkeypatch):
+    monkeypatch.setattr(journal, "in_memory_bytes", lambda: 3000)
+    fixed, path = frame(), tmp_path / "run.nc"
+    ds = filled(path, fixed).finish(END)
+    filled(path, fixed, snapshots=1).finish(END)  # replaces the file
+    path.unlink()
+    assert not ds.variables["f"]._in_memory and ds.variables["number"]._in_memory
+    np.testing.assert_array_equal(ds.f[1].values.ravel(), occupation(fixed, 1).ravel())
+
+
+# --- entries ------------------------------------------------------------------------------------
+
+
+def written(path, payloads):
+    end = 0
+    for payload in payloads:
+        end = journal.append(path, end, payload)
+    return path
+
+
+@pytest.mark.parametrize("lost", range(1, 18))
+def test_a_torn_entry_is_ignored(tmp_path, lost):
+    """5 bytes and 12 before them: whatever is missing of the last entry."""
+    path = written(tmp_path / "log", [b"first", b"second", b"third"])
+    assert list(journal.entries(path)) == [b"first", b"second", b"third"]
+    os.truncate(path, path.stat().st_size - lost)
+    assert list(journal.entries(path)) == [b"first", b"second"]
+
+
+def test_a_wrong_bit_is_noticed(tmp_path):
+    path = written(tmp_path / "log", [b"first", b"second"])
+    data = bytearray(path.read_bytes())
+    data[-1] ^= 1
+    path.write_bytes(data)
+    assert list(journal.entries(path)) == [b"first"]
+
+
+def test_an_entry_replaces_what_a_failure_left(tmp_path):
+    path = written(tmp_path / "log", [b"first"])
+    end = path.stat().st_size
+    with open(path, "ab") as handle:
+        handle.write(bytes(100))
+    journal.append(path, end, b"second")
+    assert list(journal.entries(path))[:2] == [b"first", b"second"]
+
+
+def test_rows_survive_their_bytes():
+    rng = np.random.default_rng(1)
+    row = {"a": Column.of(3), "b": Column.of(rng.random((4, 5))), "c": Column.of(rng.random(9000))}
+    again = journal.unpack(journal.pack(row))
+    assert again.keys() == row.keys() and again["a"].values == 3
+    np.testing.assert_array_equal(again["b"].values, row["b"].values)
+    assert again["c"].chunks and [bytes(p) for p in again["c"].parts] == row["c"].parts
+
+
+def test_parts_of_a_killed_run_are_left_alone(tmp_path):
+    stale = tmp_path / f"run.parts-{os.getpid()}-stale"
+    stale.mkdir()
+    (stale / "records-00000").write_bytes(b"torn")
+    ds = filled(tmp_path / "run.nc", frame(), records=3).finish(END)
+    assert ds.sizes["time"] == 3
+    assert (stale / "records-00000").read_bytes() == b"torn"
+    assert {p.name for p in tmp_path.iterdir()} == {"run.nc", stale.name}
+
+
+# --- a disk that fails --------------------------------------------------------------------------
+
+
+def test_records_wait_in_memory_for_a_disk_that_recovers(tmp_path, monkeypatch):
+    fixed, log = frame(), Journal(tmp_path / "run.nc", frame())
+    pwrite, calls = os.pwrite, []
+
+    def torn(handle, data, at):
+        calls.append(at)
+        if 3 <= len(calls) < 8:
+            pwrite(handle, data[: len(data) // 2], at)
+            no_space()
+        return pwrite(handle, data[:1000], at)  # a disk may also take less than it is given
+
+    monkeypatch.setattr(os, "pwrite", torn)
+    for number in range(6):
+        log.record(record(fixed, number))
+        log.snapshot(float(number), occupation(fixed, number))
+    monkeypatch.undo()
+    assert not log._records._waiting and not log._snapshots._waiting
+    expected = Journal(None, fixed)
+    for number in range(6):
+        expected.record(record(fixed, number))
+        expected.snapshot(float(number), occupation(fixed, number))
+    xr.testing.assert_identical(log.finish(END), expected.finish(END))
+    assert log.trouble is None
+
+
+def test_a_folder_without_room_for_parts_still_gets_its_file(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "mkdtemp", no_space)
+    log = filled(tmp_path / "run.nc", frame())
+    assert log.finish(END).sizes["time"] == 5 and log.trouble is None
+    assert rb.load(tmp_path / "run.nc").sizes["snapshot"] == 2
+
+
+class Failing:
+    """A file of which one write fails, and all that follow."""
+
+    def __init__(self, handle, after):
+        self.handle, self.left = handle, after
+
+    def write(self, data):
+        self.left -= 1
+        if self.left < 0:
+            no_space()
+        return self.handle.write(data)
+
+    def __getattr__(self, name):
+        return getattr(self.handle, name)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.handle.close()
+
+
+def test_whichever_write_fails_hdf5_and_the_run_survive(tmp_path, monkeypatch):
+    monkeypatch.setattr(journal, "LARGE_BYTES", 1000)
+    monkeypatch.setattr(journal, "CHUNK_BYTES", 1000)
+    log, path = filled(tmp_path / "run.nc", frame()), tmp_path / "run.nc"
+    after = 0
+    while True:
+        handed = []
+
+        def opened(target, mode, after=after, handed=handed):
+            handle = open(target, mode)  # noqa: SIM115
+            handed.append(Failing(handle, after))
+            return handed[-1]
+
+        monkeypatch.setattr(output, "open", opened, raising=False)
+        merge(log, {"status": f"running {after}"})
+        if handed[0].left >= 0:
+            break
+        assert "run.nc could not be written: [Errno 28]" in log.trouble
+        assert not path.exists()
+        after += max(1, after // 8)
+    assert after > 20 and log.trouble is None
+    assert rb.load(path).attrs["status"] == f"running {after}"
+
+
+def test_deleted_parts_are_a_trouble_and_the_file_stays(tmp_path):
+    log = filled(tmp_path / "run.nc", frame())
+    merge(log)
+    for part in parts(tmp_path).iterdir():
+        part.unlink()
+    ds = log.finish(END)
+    assert "could not be written" in log.trouble and ds.sizes["time"] == 2
+    assert rb.load(tmp_path / "run.nc").sizes["time"] == 5
+
+
+# --- a process that is killed -------------------------------------------------------------------
+
+KILLED = """
+import sys
+sys.path[:0] = {paths!r}
+from pathlib import Path
+import test_journal as t
+fixed = t.frame()
+log = t.Journal(Path("run.nc"), fixed)
+rows = [t.record(fixed, n) for n in range(50)]
+for n in range(10**9):
+    log.record(rows[n % 50] | {{"time": float(n)}})
+    if n % 10 == 0:
+        log.snapshot(float(n), t.occupation(fixed))
+    if n % 25 == 24:
+        t.merge(log)
+    if n == 100:
+        print("ready", flush=True)
+"""
+
+
+@pytest.mark.parametrize("delay", [0.0, 0.123, 0.31])
+def test_a_killed_run_leaves_a_readable_file_and_readable_parts(tmp_path, delay):
+    code = KILLED.format(paths=[str(ROOT), str(ROOT / "tests")])
+    process = subprocess.Popen([sys.executable, "-c", code], cwd=tmp_path, stdout=subprocess.PIPE)
+    try:
+        assert process.stdout.readline() == b"ready\n"
+        time.sleep(delay)
+    finally:
+        process.kill()
+        process.wait()
+    ds = rb.load(tmp_path / "run.nc")
+    assert ds.attrs["status"] == "running" and ds.sizes["time"] > 10
+    np.testing.assert_array_equal(ds.time, np.arange(ds.sizes["time"]))
+    assert np.isfinite(ds.f).all()
+    rows = [journal.unpack(e) for e in journal.entries(parts(tmp_path) / "records-00000")]
+    assert [float(row["time"].values) for row in rows] == list(range(len(rows)))
+    assert len(rows) >= ds.sizes["time"]
+
+
+# --- constant cost ------------------------------------------------------------------------------
+
+
+def test_records_do_not_pile_up_in_memory(tmp_path):
+    import tracemalloc
+
+    fixed = frame()
+    log, row, sizes = Journal(tmp_path / "run.nc", fixed), record(fixed, 1), []
+    tracemalloc.start()
+    for number in range(1, 3001):
+        log.record(row | {"time": float(number)})
+        if number % 1000 == 0:
+            sizes.append(tracemalloc.get_traced_memory()[0])
+    tracemalloc.stop()
+    assert sizes[-1] - sizes[0] < 20_000  # 2000 records have 2 MB
+    assert log.finish(END).sizes["time"] == 3000
+
+
+def test_snapshots_do_not_pile_up_in_memory_nor_does_merging_read_them_at_once(tmp_path):
+    import tracemalloc
+
+    fixed = frame(cells=8, space=(16, 16, 8))  # 8 MB
+    f = occupation(fixed)
+    tracemalloc.start()
+    log = Journal(tmp_path / "run.nc", fixed)
+    log.record(record(fixed, 0))
+    for number in range(4):
+        log.snapshot(float(number), f)
+    merge(log)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 3.5 * f.nbytes, "more than one snapshot at a time"
+    assert log.finish(END).sizes["snapshot"] == 4
+
+
+def test_a_large_array_is_compressed_once(tmp_path, monkeypatch):
+    calls, compress = [], journal.zlib.compress
+    monkeypatch.setattr(journal.zlib, "compress", lambda *a: calls.append(a) or compress(*a))
+    fixed = frame(cells=8, space=(8, 8, 4))
+    log = Journal(tmp_path / "run.nc", fixed)
+    log.snapshot(0.0, occupation(fixed))
+    once = len(calls)
+    for _ in range(3):
+        merge(log)
+    assert once > 0 and len(calls) == once
+    with xr.open_dataset(tmp_path / "run.nc", engine="h5netcdf") as ds:
+        assert ds.f.encoding["chunksizes"][0] == 1 and ds.f.encoding["zlib"]
+
+
+def test_time_per_record_does_not_grow(tmp_path):
+    """Work of appending, in processor time: the last thousand costs what the first did."""
+    fixed = frame()
+    log, row, spent = Journal(tmp_path / "run.nc", fixed), record(fixed, 1), []
+    for _ in range(6):
+        start = resource.getrusage(resource.RUSAGE_SELF)
+        for number in range(500):
+            log.record(row | {"time": float(number)})
+        stop = resource.getrusage(resource.RUSAGE_SELF)
+        spent.append(stop.ru_utime + stop.ru_stime - start.ru_utime - start.ru_stime)
+    assert min(spent[3:]) < 2 * min(spent[:3])
+
+
+def test_merging_takes_a_few_per_cent_of_the_time(tmp_path, monkeypatch):
+    """Pauses are twenty times as long as what they follow."""
+    log, clock = filled(tmp_path / "run.nc", frame(), 2, 0), [100.0]
+    monkeypatch.setattr(journal.time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(output, "write", lambda *_: clock.__setitem__(0, clock[0] + 5.0))
+    log._next, merged = 0, 0
+    for _ in range(10_000):
+        before = clock[0]
+        log.update({})
+        merged += clock[0] - before
+        clock[0] += 0.1
+    assert 0.03 < merged / (clock[0] - 100) < 0.06
