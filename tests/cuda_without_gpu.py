@@ -61,6 +61,7 @@ def record_launches(model, sampling, precision):
     from relboltz.backends.cuda import flight as cuda
     from relboltz.backends.cuda import kernels as cuda_kernels
     from relboltz.backends.cuda import machine as cuda_machine
+    from relboltz.backends.cuda import moments as cuda_moments
     from relboltz.backends.cuda import sites as cuda_sites
 
     seen: dict = {}
@@ -71,7 +72,7 @@ def record_launches(model, sampling, precision):
     cuda_engine.free_memory = lambda: 2**30
     cuda_engine.multiprocessors = lambda: 1
     original = []
-    for module in (cuda_kernels, cuda_sites, cuda_space):
+    for module in (cuda_kernels, cuda_sites, cuda_space, cuda_moments):
         for name, value in list(vars(module).items()):
             if hasattr(value, "py_func") and not value.targetoptions.get("device"):
                 original.append((module, name, value))
@@ -112,6 +113,8 @@ def record_launches(model, sampling, precision):
 
 def in_space(module, model, sampling, precision, start):
     """All launches of an engine for two space cells."""
+    from relboltz.backends.cuda import moments
+
     grid = rb.PhaseSpace(4, 2.0, [2, 1, 1], 3.0, "open")
     engine = module.CudaSpace(grid, model, sampling, precision)
     engine.put(np.stack([start.number] * 2), start.bits)
@@ -122,6 +125,7 @@ def in_space(module, model, sampling, precision, start):
     engine.collide(0, 0.1, squares)
     engine.look(0, squares)
     engine.fit_sums(np.zeros((2, squares.shape[1] + 3)), squares, np.arange(2))
+    moments.marginal(engine.machine, grid, ("x", "px"))
     engine.moments(squares, Shells.of(grid), np.zeros((len(model.species), grid.size)))
 
 

@@ -14,9 +14,10 @@ import pytest
 
 import relboltz as rb
 from relboltz.backends import resolve
+from relboltz.backends.cpu.moments import measure
 from relboltz.backends.cuda import driver as cuda_engine
 from relboltz.errors import BackendNotice
-from relboltz.records.moments import Shells, measure
+from relboltz.records.moments import Shells
 from relboltz.records.observables import Observer
 from relboltz.stepping.stepper import initial_state
 

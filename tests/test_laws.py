@@ -5,8 +5,9 @@ import pytest
 
 import relboltz as rb
 from relboltz.backends.cpu.collider import CpuBackend, Sampling
+from relboltz.backends.cpu.moments import measure
 from relboltz.equilibrium import states as equilibrium
-from relboltz.records.moments import Shells, measure
+from relboltz.records.moments import Shells
 from relboltz.records.observables import charges, entropy
 from relboltz.stepping.stepper import Stepper, initial_state
 

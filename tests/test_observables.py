@@ -7,8 +7,9 @@ import pytest
 
 import relboltz as rb
 from relboltz.backends.cpu.collider import CpuBackend
+from relboltz.backends.cpu.moments import measure
 from relboltz.equilibrium import states as equilibrium
-from relboltz.records.moments import Shells, measure
+from relboltz.records.moments import Shells
 from relboltz.records.observables import (
     charges,
     coupling_integrals,

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..backends.cpu.moments import entropy_sum
 from ..equilibrium import states as equilibrium
 from ..equilibrium.states import Equilibrium
 from ..events.collisions import Flows
@@ -18,7 +19,7 @@ from ..grid import PhaseSpace
 from ..model import Model
 from ..stepping.stepper import State, mass_rate
 from ..units import HBARC
-from .moments import Moments, Shells, entropy_of
+from .moments import Moments, Shells
 
 Array = NDArray[np.float64]
 
@@ -115,7 +116,7 @@ def momentum_flux(grid: PhaseSpace, model: Model, moments: Moments) -> Array:
 def entropy(grid: PhaseSpace, model: Model, f: Array) -> float:
     """S = Sum_a N_a Int [eta F ln F - f ln f] [fm^-3]; classical: f - f ln f."""
     rows = zip(model.species, f, strict=True)
-    return sum(s.degeneracy * entropy_of(row, s.statistics) for s, row in rows) * grid.measure
+    return sum(s.degeneracy * entropy_sum(row, s.statistics) for s, row in rows) * grid.measure
 
 
 def coupling_integrals(grid: PhaseSpace, model: Model, moments: Moments) -> Array:

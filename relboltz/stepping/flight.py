@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..backends.cpu.collider import CpuBackend
+from ..backends.cpu.moments import measure
 from ..errors import RunError
 from ..events.collisions import Flows
 from ..model import Model
-from ..records import moments
 from ..records.moments import Moments, Shells
 from .stepper import State, StepControl, Stepper
 from .watch import Watch
@@ -102,9 +102,7 @@ class HostFlight:
 
     def moments(self) -> Moments:
         """Sums over the state."""
-        return moments.measure(
-            self.backend.grid, self.backend.model, self.state, self._shells, self._final
-        )
+        return measure(self.backend.grid, self.backend.model, self.state, self._shells, self._final)
 
     def occupation(self) -> NDArray[np.float64]:
         """f of every species at every node."""

@@ -5,17 +5,19 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ...equilibrium.fits import FIT_SUMS, fit_sums
+from ...equilibrium.fits import FIT_SUMS
 from ...errors import RunError
 from ...events.collisions import Draw, Sampling
 from ...grid import PhaseSpace
 from ...masses import MassModel
 from ...model import Model
-from ...records.moments import Shells, SiteMoments, halves_of, measure_sites
+from ...records.moments import Shells, SiteMoments
 from ...stepping.space import Collided, Passage, Pencils
 from ...stepping.stepper import Stepper, StepReport, capacities
 from .collider import CpuBackend
+from .fits import fit_sums
 from .masses import site_masses
+from .moments import measure_sites, tables
 from .threads import Threads
 from .transport import sweep
 
@@ -164,15 +166,13 @@ class CpuSpace(Threads):
         self, squares: NDArray[np.float64], shells: Shells, final: NDArray[np.float64]
     ) -> SiteMoments:
         """Sums over the nodes of every site."""
-        grid = self.grid
-        room = SiteMoments.empty(grid, self.shape[1], shells)
+        found = SiteMoments.empty(self.grid, self.shape[1], shells)
+        nodes, room = tables(self.grid, shells), (*found.planes, found.shells, found.sums)
 
         def work(first: int, last: int) -> None:
             measure_sites(
-                self.number, self._unit, self._species, squares, grid.momenta, halves_of(grid),
-                grid.packed, shells.index, grid.rest_inverse_energy, final, first, last,
-                room.totals, *room.planes, room.shells, room.sums,
-            )  # fmt: skip
+                self.number, self._unit, self._species, squares, nodes, final, (first, last), room
+            )
 
-        self.each(work, grid.sites)
-        return room
+        self.each(work, self.grid.sites)
+        return found

@@ -12,7 +12,7 @@ from ...errors import Halted, InputError, RunError
 from ...events.collisions import SETS, Draw, Flows, Sampling
 from ...grid import PhaseSpace
 from ...model import Model
-from ...records.moments import SUMS, Shells, SiteMoments
+from ...records.moments import Shells, SiteMoments
 from ...stepping.space import Collided, Passage, Pencils
 from ...stepping.stepper import capacities
 from ..cpu.collider import check_size
@@ -21,8 +21,10 @@ from ..elements import Elements
 from . import driver as engine
 from . import layout as k
 from . import sites as sites_kernels
+from .fits import fit_sums
 from .machine import BATCH_BYTES, LEAST_EVENTS, Machine, cuda, event_bytes
 from .masses import site_masses
+from .moments import Meter
 from .transport import SWEEPERS, sweep, whole_numbers
 
 COPIES = 3.9
@@ -116,7 +118,7 @@ class CudaSpace(Threads):
         self._work = machine.new((rows, size if rows > 1 else 1), np.float64)
         axes = np.concatenate([grid.axis(i) for i in range(3)])
         self._momentum = machine.to(axes, np.float64)
-        self._measures: tuple[Any, ...] = ()
+        self._meter: Meter | None = None
         self._fit_room: tuple[Any, ...] | None = None
         self._bits = 0
 
@@ -147,7 +149,7 @@ class CudaSpace(Threads):
     def allocated(self) -> int:
         """Bytes of all arrays on the GPU."""
         own = [self._scratch, self._squares, self._spread, self._work]
-        own += [*self._measures, *(self._fit_room or ())]
+        own += [*(self._meter.arrays if self._meter else ()), *(self._fit_room or ())]
         own += [v for axis in self._axes.values() for v in axis if hasattr(v, "copy_to_host")]
         return self.machine.allocated + sum(int(v.nbytes) for v in own)
 
@@ -367,9 +369,9 @@ class CudaSpace(Threads):
         there, chosen, sums = self._fit_room
         there[:count].copy_to_device(np.ascontiguousarray(theta))
         chosen[:count].copy_to_device(which)
-        sites_kernels.fit_sums[rows, k.THREADS, machine.stream](
-            there, self._squares, chosen, machine.species_numbers, machine.p2, machine.packed,
-            self._momentum, machine.geometry, sums,
+        fit_sums[rows, k.THREADS, machine.stream](
+            there, self._squares, chosen, machine.species_numbers, machine.packed, self._momentum,
+            machine.geometry, sums,
         )  # fmt: skip
         self._wait()
         return sums[:rows].copy_to_host().reshape(count, machine.species, FIT_SUMS)
@@ -378,33 +380,8 @@ class CudaSpace(Threads):
         self, squares: NDArray[np.float64], shells: Shells, final: NDArray[np.float64]
     ) -> SiteMoments:
         """Sums over the nodes of every site."""
-        machine, grid = self.machine, self.grid
-        rows, cells = grid.sites * machine.species, grid.momentum_cells
         self._set()
         self._upload(squares)
-        if not self._measures:
-            self._measures = (
-                self._momentum, machine.to(shells.index, np.int32),
-                machine.new(final.size, np.float64), machine.new(rows, np.int64),
-                machine.new((grid.sites, sum(cells)), np.int64),
-                machine.new((rows, len(shells.p)), np.int64),
-                machine.new((rows, SUMS), np.float64),
-            )  # fmt: skip
-        momentum, shell, end, totals, planes, in_shells, sums = self._measures
-        end.copy_to_device(np.nan_to_num(final).ravel())
-        for whole in (planes, in_shells):
-            whole.copy_to_device(np.zeros(whole.shape, np.int64))
-        sites_kernels.measure_sites[rows, k.THREADS, machine.stream](
-            machine.control, machine.scalars, machine.number, machine.species_numbers,
-            self._squares, machine.p2, machine.packed, momentum, machine.geometry, shell, end,
-            totals, planes, in_shells, sums,
-        )  # fmt: skip
-        self._wait()
-        x, y, z = np.split(planes.copy_to_host(), np.cumsum(cells)[:-1], axis=1)
-        found = sums.copy_to_host().reshape(grid.sites, machine.species, SUMS)
-        if not np.isfinite(final).all():
-            found[:, :, k.DISTANCE] = np.nan
-        return SiteMoments(
-            totals.copy_to_host().reshape(grid.sites, -1), (x, y, z),
-            in_shells.copy_to_host().reshape(grid.sites, machine.species, -1), found,
-        )  # fmt: skip
+        if self._meter is None:
+            self._meter = Meter(self.machine, self.grid, shells)
+        return self._meter.moments(self._squares, final)

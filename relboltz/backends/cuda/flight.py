@@ -24,6 +24,7 @@ from . import driver as engine
 from . import kernels
 from . import layout as k
 from .machine import Machine, check_memory
+from .moments import Meter
 
 LONGEST_BATCH = 0.25
 """Seconds of work to launch before the host looks again."""
@@ -91,16 +92,7 @@ class CudaFlight:
         machine.control.copy_to_device(integers)
         machine.scalars.copy_to_device(scalars)
         self._integers, self._scalars = integers, scalars
-        machine.final.copy_to_device(np.nan_to_num(final).ravel())
-        self._known = bool(np.isfinite(final).all())
-        self._shell = machine.to(shells.index, np.int32)
-        axes = [backend.grid.axis(i) for i in range(3)]
-        self._momentum = machine.to(np.concatenate(axes), np.float64)
-        self._sums = (
-            machine.new((machine.species, sum(backend.grid.momentum_cells)), np.int64),
-            machine.new((machine.species, len(shells.p)), np.int64),
-            machine.new((machine.species * machine.tiles, k.MOMENTS), np.float64),
-        )
+        self._final, self._meter = final, Meter(machine, backend.grid, shells)
 
     @property
     def state(self) -> State:
@@ -196,27 +188,8 @@ class CudaFlight:
 
     def moments(self) -> Moments:
         """Sums over the state."""
-        machine = self.machine
-        cells = self.backend.grid.momentum_cells
-        planes, shells, parts = self._sums
-        for sums in (planes, shells):
-            sums.copy_to_device(np.zeros(sums.shape, np.int64))
-        grid, threads = machine.over_cells
-        kernels.measure[grid, threads, machine.stream](
-            machine.control, machine.scalars, machine.number, machine.species_numbers, machine.p2,
-            machine.packed, self._momentum, machine.geometry, self._shell, machine.final, planes,
-            shells, parts,
-        )  # fmt: skip
-        if machine.stream:
-            machine.stream.synchronize()
-        sums = parts.copy_to_host().reshape(machine.species, machine.tiles, -1).sum(axis=1)
-        x, y, z = np.split(planes.copy_to_host(), np.cumsum(cells)[:-1], axis=1)
-        distance = sums[:, k.DISTANCE] if self._known else np.full(machine.species, np.nan)
-        return Moments(
-            (x, y, z), shells.copy_to_host(), sums[:, k.ENERGY], sums[:, k.INVERSE],
-            sums[:, k.XX : k.YZ + 1], sums[:, k.ENTROPY], distance,
-            sums[:, k.FLUX :],
-        )  # fmt: skip
+        row = self.machine.scalars[self.machine.row(k.NOW)]
+        return self._meter.moments(row.reshape(1, self.machine.width), self._final).at(0)
 
     def occupation(self) -> NDArray[np.float64]:
         """f of every species at every node."""
