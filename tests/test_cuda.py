@@ -11,14 +11,15 @@ from pathlib import Path
 import cuda_agreement
 import numpy as np
 import pytest
+from relboltz.stepping.stepper import initial_state
 
 import relboltz as rb
 from relboltz.backends import resolve
+from relboltz.backends.cpu.moments import measure
 from relboltz.backends.cuda import driver as cuda_engine
 from relboltz.errors import BackendNotice
-from relboltz.records.moments import Shells, measure
+from relboltz.records.moments import Shells
 from relboltz.records.observables import Observer
-from relboltz.stepping.stepper import initial_state
 
 HERE = Path(__file__).parent
 GPU = cuda_engine.trouble() is None

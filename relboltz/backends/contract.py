@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from ..events.collisions import Draw, Estimate
 from ..grid import PhaseSpace
 from ..model import Model
-from ..records.moments import SiteMoments
+from ..records.moments import Moments
 from ..settings import Sampling
 from ..stepping.report import StepReport
 from ..stepping.state import State
@@ -82,11 +82,14 @@ class Backend(Protocol):
     def masses(self, start: Array) -> Array:
         """The squares of the state, solved from those of a similar one."""
 
-    def moments(self, squares: Array, final: Array) -> SiteMoments:
+    def moments(self, squares: Array, final: Array) -> Moments:
         """Sums over the nodes of every site; final: f (species, nodes) to measure how far it is."""
 
-    def marginal(self, kept: Sequence[str]) -> Array:
-        """N f summed over all directions but those kept, in quanta: (species, ...)."""
+    def marginal(self, kept: Sequence[str]) -> tuple[Integers, Integers]:
+        """N f summed over all of x, y, z, px, py, pz but those kept, (species, ...), in quanta.
+
+        Exactly, in two words: what is above and what is below 2^32.
+        """
 
     def fits(self, theta: Array, squares: Array, which: Integers) -> Array:
         """Sums over the nodes of thermal states at some sites, see ``equilibrium.fits``."""

@@ -14,7 +14,7 @@ from ..equilibrium.states import Equilibrium
 from ..errors import InputError
 from ..grid import PhaseSpace
 from ..model import Model
-from ..records.moments import SiteMoments, momentum_total
+from ..records.moments import Moments, momentum_total
 
 Array = NDArray[np.float64]
 Squares = tuple[Array, Array]
@@ -36,7 +36,7 @@ def totals(grid: PhaseSpace, model: Model, f: Array) -> Totals:
 
 
 def totals_of_sites(
-    grid: PhaseSpace, model: Model, moments: SiteMoments, squares: Array, unit: float
+    grid: PhaseSpace, model: Model, moments: Moments, squares: Array, unit: float
 ) -> Totals:
     """Averages over the sites of what the moments hold; walls that reflect take up momentum.
 
@@ -64,7 +64,7 @@ def leaks(grid: PhaseSpace) -> bool:
     return any(grid.boundary[axis] == "open" for axis in grid.moving_axes)
 
 
-def typical_masses(model: Model, moments: SiteMoments, squares: Array) -> Squares:
+def typical_masses(model: Model, moments: Moments, squares: Array) -> Squares:
     """Squared masses and screening masses as the average particle has them."""
     weight = moments.totals.sum(axis=1, dtype=float)
     return _split(model, weight / weight.sum() @ squares)

@@ -9,12 +9,11 @@ all sites at once; sums over the nodes are for the engine that holds the state.
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import exp, log1p, sqrt
+from math import exp, inf, log1p, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..compiling import build, kernel, scalar
 from ..grid import PhaseSpace
 from ..model import Model
 
@@ -43,50 +42,44 @@ def thermal_terms(x, eta):
     return (-eta * log1p(-eta * small) if eta != 0.0 else small), f, f * (1.0 + eta * f)
 
 
-terms = build([thermal_terms], scalar).thermal_terms
+def add_fit_terms(theta, alpha, p, m2, eta, s):
+    """Add what a node with momentum p contributes to FIT_SUMS sums; False outside the domain.
+
+    theta : begins with beta and b
+    """
+    px, py, pz = p
+    e = sqrt(px * px + py * py + pz * pz + m2)
+    x = theta[0] * e - theta[1] * px - theta[2] * py - theta[3] * pz - alpha
+    value, f, g = thermal_terms(x, eta)
+    if f < 0.0:
+        s[0] = inf
+        return False
+    s[0] += value
+    s[1] += f
+    s[2] += f * e
+    s[3] += f * px
+    s[4] += f * py
+    s[5] += f * pz
+    s[6] += g
+    s[7] += g * e
+    s[8] += g * e * e
+    s[9] += g * e * px
+    s[10] += g * e * py
+    s[11] += g * e * pz
+    s[12] += g * px
+    s[13] += g * py
+    s[14] += g * pz
+    s[15] += g * px * px
+    s[16] += g * py * py
+    s[17] += g * pz * pz
+    s[18] += g * px * py
+    s[19] += g * px * pz
+    s[20] += g * py * pz
+    return True
 
 
-@kernel
-def fit_sums(theta, squares, which, momenta, statistics, first, last, sums):
-    """Sums over the nodes at the sites which[first] to which[last]; ln Z is inf outside."""
-    for row in range(first, last):
-        site = which[row]
-        beta, bx, by, bz = theta[row, 0], theta[row, 1], theta[row, 2], theta[row, 3]
-        for a in range(statistics.size):
-            s = np.zeros(FIT_SUMS)
-            if theta[row, 4 + a] == -np.inf:
-                sums[row, a] = s
-                continue
-            for i in range(momenta.shape[1]):
-                px, py, pz = momenta[0, i], momenta[1, i], momenta[2, i]
-                e = sqrt(px * px + py * py + pz * pz + squares[site, a])
-                x = beta * e - bx * px - by * py - bz * pz - theta[row, 4 + a]
-                value, f, g = terms(x, statistics[a])
-                if f < 0.0:
-                    s[0] = np.inf
-                    break
-                s[0] += value
-                s[1] += f
-                s[2] += f * e
-                s[3] += f * px
-                s[4] += f * py
-                s[5] += f * pz
-                s[6] += g
-                s[7] += g * e
-                s[8] += g * e * e
-                s[9] += g * e * px
-                s[10] += g * e * py
-                s[11] += g * e * pz
-                s[12] += g * px
-                s[13] += g * py
-                s[14] += g * pz
-                s[15] += g * px * px
-                s[16] += g * py * py
-                s[17] += g * pz * pz
-                s[18] += g * px * py
-                s[19] += g * px * pz
-                s[20] += g * py * pz
-            sums[row, a] = s
+FUNCTIONS: list[Callable] = [thermal_terms, add_fit_terms]
+"""Callees before callers."""
 
 
 class Fits:

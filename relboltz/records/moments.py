@@ -6,20 +6,75 @@ sums over the nodes in floating point.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from math import log, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..compiling import build, kernel, scalar
+from ..events.kinematics import inverse_energy
 from ..grid import PhaseSpace
 from ..transport.plane import node_velocity, velocity
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-speed = build([velocity, node_velocity], scalar).node_velocity
+SUMS = 19
+"""Sums over f that are not whole numbers: energy, 1/E, six of the stress, entropy, distance, nine
+of the flux of momentum."""
+
+
+# --- one node -----------------------------------------------------------------------------------
+
+
+def entropy_term(f, eta):
+    """eta F ln F - f ln f; classical: f - f ln f."""
+    if not f > 0.0:
+        return 0.0
+    full = max(1.0 + eta * f, 1e-300)
+    return (eta * full * log(full) if eta != 0.0 else f) - f * log(f)
+
+
+def add_moments(f, p, halves, m2, eta, at_rest, final, s):
+    """Add f E, f/E, f p_i p_j / E, entropy, |f - final|, f p_i u_j to the SUMS numbers of s.
+
+    p : momentum of the node; halves : of the spacings; u : velocity of the transport
+    """
+    px, py, pz = p
+    x2, y2, z2 = px * px, py * py, pz * pz
+    e = sqrt(x2 + y2 + z2 + m2)
+    inverse = inverse_energy(e, at_rest)
+    s[0] += f * e
+    s[1] += f * inverse
+    s[2] += f * px * px * inverse
+    s[3] += f * py * py * inverse
+    s[4] += f * pz * pz * inverse
+    s[5] += f * px * py * inverse
+    s[6] += f * px * pz * inverse
+    s[7] += f * py * pz * inverse
+    s[8] += entropy_term(f, eta)
+    s[9] += abs(f - final)
+    ux = f * node_velocity(px, halves[0], y2 + z2, m2)
+    uy = f * node_velocity(py, halves[1], x2 + z2, m2)
+    uz = f * node_velocity(pz, halves[2], x2 + y2, m2)
+    s[10] += px * ux
+    s[11] += px * uy
+    s[12] += px * uz
+    s[13] += py * ux
+    s[14] += py * uy
+    s[15] += py * uz
+    s[16] += pz * ux
+    s[17] += pz * uy
+    s[18] += pz * uz
+
+
+FUNCTIONS: list[Callable] = [inverse_energy, velocity, node_velocity, entropy_term, add_moments]
+"""Callees before callers."""
+
+
+# --- what is summed -----------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -44,116 +99,34 @@ class Shells:
         return np.bincount(self.index, weights=values) / self.count
 
 
-def entropy_of(f: Array, eta: int) -> float:
-    """Sum over the nodes of eta F ln F - f ln f; classical: f - f ln f."""
-    full = f[f > 0]
-    value = -np.sum(full * np.log(full))
-    if eta == 0:
-        return float(value + np.sum(full))
-    blocked = np.maximum(1.0 + eta * full, 1e-300)
-    return float(value + eta * np.sum(blocked * np.log(blocked)))
+@dataclass(frozen=True)
+class Moments:
+    """What is summed over the nodes of every site; sums over sites are for the reader to take."""
 
+    planes: tuple[Integers, Integers, Integers]
+    """N f of all species in quanta on the planes of each axis: (sites, nodes of the axis)."""
+    shells: Integers
+    """N f in quanta in every shell: (sites, species, shells)."""
+    sums: Array
+    """What ``add_moments`` adds up, of every species: (sites, species, SUMS)."""
 
-@kernel
-def add_flux(f, px, py, pz, halves, m2, sums):
-    """Add f p_i u_j of one node to nine sums; halves: of the spacings."""
-    x2, y2, z2 = px * px, py * py, pz * pz
-    ux = f * speed(px, halves[0], y2 + z2, m2)
-    uy = f * speed(py, halves[1], x2 + z2, m2)
-    uz = f * speed(pz, halves[2], x2 + y2, m2)
-    sums[0] += px * ux
-    sums[1] += px * uy
-    sums[2] += px * uz
-    sums[3] += py * ux
-    sums[4] += py * uy
-    sums[5] += py * uz
-    sums[6] += pz * ux
-    sums[7] += pz * uy
-    sums[8] += pz * uz
+    @classmethod
+    def empty(cls, grid: PhaseSpace, species: int, shells: Shells) -> Moments:
+        """Room for the sums of a grid."""
+        nx, ny, nz = (np.zeros((grid.sites, n), np.int64) for n in grid.momentum_cells)
+        in_shells = np.zeros((grid.sites, species, len(shells.p)), np.int64)
+        return cls((nx, ny, nz), in_shells, np.zeros((grid.sites, species, SUMS)))
+
+    @cached_property
+    def totals(self) -> Integers:
+        """N f in quanta: (sites, species)."""
+        return self.shells.sum(axis=2)  # a state's total fits 61 bits
 
 
 def halves_of(grid: PhaseSpace) -> tuple[float, float, float]:
     """Half the spacings of the nodes [GeV]."""
     hx, hy, hz = grid.spacing
     return 0.5 * hx, 0.5 * hy, 0.5 * hz
-
-
-# --- of many sites ------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class SiteMoments:
-    """What is summed over the nodes of every site; sums over sites are for the reader to take."""
-
-    totals: Integers
-    """N f in quanta: (sites, species)."""
-    planes: tuple[Integers, Integers, Integers]
-    """N f of all species in quanta on the planes of each axis: (sites, nodes of the axis)."""
-    shells: Integers
-    """N f in quanta in every shell: (sites, species, shells)."""
-    sums: Array
-    """Sum f E, f/E, f p_i p_j / E (6), entropy, |f - f_final|, f p_i u_j (9), of every species:
-    (sites, species, SUMS)."""
-
-    @classmethod
-    def empty(cls, grid: PhaseSpace, species: int, shells: Shells) -> SiteMoments:
-        """Room for the sums of a grid."""
-        nx, ny, nz = grid.momentum_cells
-        return cls(
-            np.zeros((grid.sites, species), np.int64),
-            (
-                np.zeros((grid.sites, nx), np.int64), np.zeros((grid.sites, ny), np.int64),
-                np.zeros((grid.sites, nz), np.int64),
-            ),
-            np.zeros((grid.sites, species, len(shells.p)), np.int64),
-            np.zeros((grid.sites, species, SUMS)),
-        )  # fmt: skip
-
-
-SUMS = 19
-"""Sums over f that are not whole numbers: energy, 1/E, six of the stress, entropy, distance, nine
-of the flux of momentum."""
-
-
-@kernel
-def measure_sites(number, unit, species, squares, momenta, halves, packed, shell, at_rest, final,
-                  first, last, totals, x, y, z, shells, sums):  # fmt: skip
-    """Fill the moments of the sites first to last.
-
-    species : (species, 2), degeneracy and statistics; momenta : (3, nodes); halves : of their
-        spacings; final : f to measure the distance from
-    """
-    for site in range(first, last):
-        for a in range(number.shape[1]):
-            scale, eta, m2 = unit / species[a, 0], species[a, 1], squares[site, a]
-            one = np.zeros(SUMS)
-            total = 0
-            for i in range(number.shape[2]):
-                held = number[site, a, i]
-                total += held
-                x[site, packed[i] & 1023] += held
-                y[site, (packed[i] >> 10) & 1023] += held
-                z[site, packed[i] >> 20] += held
-                shells[site, a, shell[i]] += held
-                f = held * scale
-                px, py, pz = momenta[0, i], momenta[1, i], momenta[2, i]
-                e = np.sqrt(px * px + py * py + pz * pz + m2)
-                inverse = 1 / e if e > 0 else at_rest
-                one[0] += f * e
-                one[1] += f * inverse
-                one[2] += f * px * px * inverse
-                one[3] += f * py * py * inverse
-                one[4] += f * pz * pz * inverse
-                one[5] += f * px * py * inverse
-                one[6] += f * px * pz * inverse
-                one[7] += f * py * pz * inverse
-                if f > 0:
-                    full = max(1 + eta * f, 1e-300)
-                    one[8] += (eta * full * np.log(full) if eta != 0 else f) - f * np.log(f)
-                one[9] += abs(f - final[a, i])
-                add_flux(f, px, py, pz, halves, m2, one[10:])
-            totals[site, a] = total
-            sums[site, a] = one
 
 
 def momentum_total(planes: tuple[Integers, Integers, Integers]) -> list[int]:
@@ -167,10 +140,30 @@ def momentum_total(planes: tuple[Integers, Integers, Integers]) -> list[int]:
     return result
 
 
-def marginal(number: Integers, grid: PhaseSpace, kept: Sequence[str]) -> Array:
-    """Numbers (sites, species, nodes) summed over all directions but those kept: (species, ...)."""
-    order = ("x", "y", "z", "species", "px", "py", "pz")
-    cube = number.reshape(*grid.space_cells, number.shape[1], *grid.momentum_cells)
-    over = tuple(i for i, name in enumerate(order) if name not in (*kept, "species"))
-    left = [name for name in order if name in (*kept, "species")]
-    return np.moveaxis(cube.sum(axis=over, dtype=float), left.index("species"), 0)
+# --- marginals ----------------------------------------------------------------------------------
+
+AXES = ("x", "y", "z", "px", "py", "pz")
+
+
+@dataclass(frozen=True)
+class Marginal:
+    """Where sums of f over some axes of phase space go."""
+
+    shape: tuple[int, ...]
+    """Species, then the cells of every axis that is kept."""
+    sites: Integers
+    """Where a site begins among the sums of a species, and, from there, where a node is."""
+    nodes: Integers
+
+    @classmethod
+    def of(cls, grid: PhaseSpace, species: int, kept: Sequence[str]) -> Marginal:
+        """The sums of a grid that keep some of x, y, z, px, py, pz."""
+        cells = (*grid.space_cells, *grid.momentum_cells)
+        used = [n if axis in kept else 1 for axis, n in zip(AXES, cells, strict=True)]
+        steps = np.array([np.prod(used[i + 1 :]) * (n > 1) for i, n in enumerate(used)], np.int64)
+        shape = (n for axis, n in zip(AXES, cells, strict=True) if axis in kept)
+        return cls(
+            (species, *shape),
+            steps[:3] @ np.indices(grid.space_cells).reshape(3, -1),
+            steps[3:] @ np.indices(grid.momentum_cells).reshape(3, -1),
+        )

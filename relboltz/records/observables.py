@@ -20,7 +20,7 @@ from ..model import Model
 from ..stepping.quanta import LOW_WORD, exact_sum
 from ..stepping.state import State
 from ..units import HBARC
-from .moments import Shells, SiteMoments, momentum_total
+from .moments import Moments, Shells, momentum_total
 from .quantities import WEIGHTED, marginal_name
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ STRESS = ((1, 1), (2, 2), (3, 3), (1, 2), (1, 3), (2, 3))
 """Components of the tensor in the order of the moments."""
 
 
-def coupling_integrals(grid: PhaseSpace, model: Model, moments: SiteMoments) -> Array:
+def coupling_integrals(grid: PhaseSpace, model: Model, moments: Moments) -> Array:
     """Y_a = N_a Int d^3p/(2 pi)^3 f_a / E_a of every site [GeV^2]."""
     return model.degeneracy * moments.sums[:, :, 1] * (grid.cell_volume / (2 * np.pi) ** 3)
 
@@ -46,7 +46,7 @@ def source(rate: Array, y: Array) -> Array:
     return 0.5 * (rate * y).sum(axis=-1) / HBARC**3
 
 
-def energy_momentum(grid: PhaseSpace, model: Model, moments: SiteMoments, unit: float) -> Array:
+def energy_momentum(grid: PhaseSpace, model: Model, moments: Moments, unit: float) -> Array:
     """T_kin^{mu nu} = Sum_a N_a Int d^3p/(2 pi)^3 p^mu p^nu / E_a f_a of every site [GeV fm^-3]."""
     weight = model.degeneracy * grid.measure
     tensor = np.zeros((len(moments.totals), 4, 4))
@@ -85,7 +85,7 @@ def collision_rates(grid: PhaseSpace, model: Model, flows: Flows) -> tuple[Array
     return ahead * grid.measure, back * grid.measure
 
 
-def charges(model: Model, moments: SiteMoments, state: State) -> list[int]:
+def charges(model: Model, moments: Moments, state: State) -> list[int]:
     """Conserved charges inside and in the ledger, in quanta, exactly."""
     totals = [exact_sum(column) for column in moments.totals.T]
     for high, low in state.ledger.left.values():
@@ -95,7 +95,7 @@ def charges(model: Model, moments: SiteMoments, state: State) -> list[int]:
     return [sum(q * n for q, n in zip(vector, totals, strict=True)) for vector in vectors]
 
 
-def momentum(grid: PhaseSpace, moments: SiteMoments, state: State) -> list[int]:
+def momentum(grid: PhaseSpace, moments: Moments, state: State) -> list[int]:
     """Momentum inside and in the ledger, in quanta times half a spacing per axis, exactly."""
     result = momentum_total(moments.planes)
     for words in state.ledger.left.values():
@@ -137,7 +137,7 @@ class Observer:
             record[f"total_{name}"] = mean
         return {**record, **self._global(state, moments), **self._ledger(state)}
 
-    def _local(self, state: State, moments: SiteMoments) -> tuple[dict[str, Array], Array]:
+    def _local(self, state: State, moments: Moments) -> tuple[dict[str, Array], Array]:
         """What has a value at every site, and Y."""
         grid, model, m2 = self.grid, self.model, state.mass_squared
         weight = model.degeneracy * grid.measure
@@ -168,7 +168,7 @@ class Observer:
         }
         return local, y
 
-    def _global(self, state: State, moments: SiteMoments) -> dict[str, Any]:
+    def _global(self, state: State, moments: Moments) -> dict[str, Any]:
         """What is told of the box as a whole."""
         grid, model = self.grid, self.model
         now = charges(model, moments, state), momentum(grid, moments, state)
@@ -193,7 +193,8 @@ class Observer:
 
     def _marginal(self, kept: str, unit: float) -> Array:
         """f averaged over all directions but those kept: (species, ...)."""
-        number = self.backend.marginal(kept.split())
+        high, low = self.backend.marginal(kept.split())
+        number = high * 2.0**32 + low
         cells = self.grid.sites * self.grid.size * len(self.model.species) / number.size
         scale = unit / (cells * self.model.degeneracy)
         return number * scale.reshape(-1, *(1,) * (number.ndim - 1))

@@ -18,11 +18,12 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from .. import __version__
+from ..backends.cpu.moments import entropy_sum
 from ..equilibrium.states import Equilibrium
 from ..errors import InputError
 from ..grid import PhaseSpace
 from ..model import Model
-from .moments import Shells, entropy_of
+from .moments import Shells
 from .quantities import Quantities
 
 AXES = ["x", "y", "z"]
@@ -127,7 +128,7 @@ class Frame:
         shells = Shells.of(grid)
         spectrum = np.stack([shells.average(row) for row in predicted.f])
         rows = zip(model.species, predicted.f, strict=True)
-        entropies = [s.degeneracy * entropy_of(row, s.statistics) for s, row in rows]
+        entropies = [s.degeneracy * entropy_sum(row, float(s.statistics)) for s, row in rows]
         total = sum(entropies) * grid.measure if predicted.found else np.nan
         entries: dict[str, tuple[tuple[str, ...], Any, str, str]] = {
             "equilibrium_temperature": ((), predicted.temperature, "GeV", "temperature"),

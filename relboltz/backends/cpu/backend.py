@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...equilibrium.fits import FIT_SUMS, fit_sums
+from ...equilibrium.fits import FIT_SUMS
 from ...errors import RunError
 from ...events.collisions import Draw, Estimate
 from ...grid import PhaseSpace
 from ...masses import MassModel
 from ...model import Model
-from ...records.moments import Shells, SiteMoments, halves_of, marginal, measure_sites
+from ...records.moments import Moments, Shells
 from ...settings import Sampling
 from ...stepping.quanta import capacities
 from ...stepping.report import StepReport
@@ -29,7 +29,9 @@ from ...transport.ledger import Passage
 from ...transport.pencils import Pencils
 from ..elements import Elements
 from .collider import Collider
+from .fits import fit_sums
 from .masses import site_masses
+from .moments import marginal, measure_sites, tables
 from .stages import Stages
 from .threads import Threads
 from .transport import sweep
@@ -182,20 +184,18 @@ class CpuBackend(Threads):
             )
         return squares
 
-    def moments(self, squares: Array, final: Array) -> SiteMoments:
+    def moments(self, squares: Array, final: Array) -> Moments:
         """Sums over the nodes of every site."""
-        grid, shells = self.grid, self._shells
-        room = SiteMoments.empty(grid, self.shape[1], shells)
+        found = Moments.empty(self.grid, self.shape[1], self._shells)
+        nodes, room = tables(self.grid, self._shells), (*found.planes, found.shells, found.sums)
 
         def work(first: int, last: int) -> None:
             measure_sites(
-                self.number, self._unit, self._species, squares, grid.momenta, halves_of(grid),
-                grid.packed, shells.index, grid.rest_inverse_energy, final, first, last,
-                room.totals, *room.planes, room.shells, room.sums,
-            )  # fmt: skip
+                self.number, self._unit, self._species, squares, nodes, final, (first, last), room
+            )
 
-        self.each(work, grid.sites)
-        return room
+        self.each(work, self.grid.sites)
+        return found
 
     def fits(self, theta: Array, squares: Array, which: Integers) -> Array:
         """Sums over the nodes for ``Fits``, at some sites."""
@@ -212,6 +212,6 @@ class CpuBackend(Threads):
         """C[f] of f (species, nodes) from one draw of events."""
         return self.colliders[0].estimate(f, draw)
 
-    def marginal(self, kept: Sequence[str]) -> Array:
-        """N f summed over all directions but those kept, in quanta: (species, ...)."""
-        return marginal(self.number, self.grid, kept)
+    def marginal(self, kept: Sequence[str]) -> tuple[Integers, Integers]:
+        """N f summed over all directions but those kept, in quanta."""
+        return marginal(self.grid, self.number, kept)

@@ -17,7 +17,7 @@ from ...errors import Halted, RunError
 from ...events.collisions import Draw, Estimate
 from ...grid import PhaseSpace
 from ...model import Model
-from ...records.moments import SUMS, Shells, SiteMoments, marginal
+from ...records.moments import Moments
 from ...settings import Sampling
 from ...stepping.quanta import capacities, occupation
 from ...stepping.report import StepReport
@@ -30,9 +30,11 @@ from . import driver, flows
 from . import layout as k
 from . import sites as sites_kernels
 from .ahead import Ahead
+from .fits import fit_sums
 from .machine import Desk, Machine
 from .masses import site_masses
 from .memory import Plan, check_memory
+from .moments import Meter, marginal
 from .stages import Stages
 from .transport import SWEEPERS, sweep, whole_numbers
 
@@ -89,7 +91,7 @@ class CudaBackend:
         self._work = machine.new((rows, size if rows > 1 else 1), np.float64)
         axes = np.concatenate([grid.axis(i) for i in range(3)])
         self._momentum = machine.to(axes, np.float64)
-        self._shells = Shells.of(grid)
+        self._meter = Meter(machine, grid)
         self._axes: dict[int, tuple[Any, ...]] = {}
         self._scratch: Any = None
         self._rooms: dict[str, tuple[Any, ...]] = {}
@@ -285,41 +287,16 @@ class CudaBackend:
             )
         return squares
 
-    def moments(self, squares: Array, final: Array) -> SiteMoments:
+    def moments(self, squares: Array, final: Array) -> Moments:
         """Sums over the nodes of every site."""
-        machine, grid, shells = self.machine, self.grid, self._shells
-        rows, cells = grid.sites * machine.species, grid.momentum_cells
         self._set()
         self._upload(squares)
-        if "moments" not in self._rooms:
-            self._rooms["moments"] = (
-                machine.to(shells.index, np.int32), machine.new(final.size, np.float64),
-                machine.new(rows, np.int64), machine.new((grid.sites, sum(cells)), np.int64),
-                machine.new((rows, len(shells.p)), np.int64),
-                machine.new((rows, SUMS), np.float64),
-            )  # fmt: skip
-        shell, end, totals, planes, in_shells, sums = self._rooms["moments"]
-        end.copy_to_device(np.nan_to_num(final).ravel())
-        for whole in (planes, in_shells):
-            whole.copy_to_device(np.zeros(whole.shape, np.int64))
-        sites_kernels.measure_sites[rows, k.THREADS, machine.stream](
-            self.desk.control, self.desk.scalars, machine.number, machine.species_numbers,
-            self._squares, machine.p2, machine.packed, self._momentum, machine.geometry, shell,
-            end, totals, planes, in_shells, sums,
-        )  # fmt: skip
-        machine.wait()
-        x, y, z = np.split(planes.copy_to_host(), np.cumsum(cells)[:-1], axis=1)
-        found = sums.copy_to_host().reshape(*self.shape[:2], SUMS)
-        if not np.isfinite(final).all():
-            found[:, :, k.DISTANCE] = np.nan
-        return SiteMoments(
-            totals.copy_to_host().reshape(grid.sites, -1), (x, y, z),
-            in_shells.copy_to_host().reshape(*self.shape[:2], -1), found,
-        )  # fmt: skip
+        return self._meter.moments(self._squares, final)
 
-    def marginal(self, kept: Sequence[str]) -> Array:
-        """N f summed over all directions but those kept, in quanta: (species, ...)."""
-        return marginal(self.get(), self.grid, kept)
+    def marginal(self, kept: Sequence[str]) -> tuple[Integers, Integers]:
+        """N f summed over all directions but those kept, in quanta."""
+        self._set()
+        return marginal(self.machine, self.grid, kept)
 
     def fits(self, theta: Array, squares: Array, which: Integers) -> Array:
         """Sums over the nodes for ``Fits``, at some sites."""
@@ -337,9 +314,9 @@ class CudaBackend:
         there, chosen, sums = self._rooms["fits"]
         there[:count].copy_to_device(np.ascontiguousarray(theta))
         chosen[:count].copy_to_device(which)
-        sites_kernels.fit_sums[rows, k.THREADS, machine.stream](
-            there, self._squares, chosen, machine.species_numbers, machine.p2, machine.packed,
-            self._momentum, machine.geometry, sums,
+        fit_sums[rows, k.THREADS, machine.stream](
+            there, self._squares, chosen, machine.species_numbers, machine.packed, self._momentum,
+            machine.geometry, sums,
         )  # fmt: skip
         machine.wait()
         return sums[:rows].copy_to_host().reshape(count, machine.species, FIT_SUMS)

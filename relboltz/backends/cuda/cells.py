@@ -1,11 +1,9 @@
-"""Kernels over cells: before, between and after the stages of a step, and what is measured.
+"""Kernels over cells: before, between and after the stages of a step.
 
 Cells are added up in whole numbers; sums of floating-point numbers are taken in a fixed order.
 """
 
 from __future__ import annotations
-
-import math
 
 from numba import float64, int64
 
@@ -14,7 +12,7 @@ from . import layout as k
 from .driver import kernel
 from .events import first_half
 from .layout import THREADS
-from .physics import block_sum, cuda, expected, flux_term, inverse_energy, largest_inverse, physics
+from .physics import block_sum, cuda, expected, inverse_energy, largest_inverse, physics
 
 
 @kernel
@@ -197,78 +195,3 @@ def update(control, scalars, number, species, p2, capacity, change, highest, spr
         half //= 2
     if t == 0:
         cuda.atomic.max(highest, (1 - current, row), shared[0])
-
-
-# --- what is measured of a state ----------------------------------------------------------------
-
-
-@kernel
-def measure(control, scalars, number, species, p2, packed, momentum, geometry, shell, final,
-            planes, shells, moments):  # fmt: skip
-    """Sums of a state over planes and shells in whole numbers, and of its moments.
-
-    momentum : nodes along the three axes, one after the other, and planes in the same order;
-        geometry : counts and spacings of the nodes
-    moments : per block: Sum f E, f/E, f p p/E, entropy, |f - f_final|, f p u
-    """
-    shared = cuda.shared.array(THREADS, float64)
-    t, a = cuda.threadIdx.x, cuda.blockIdx.y
-    i = cuda.blockIdx.x * THREADS + t
-    n, nx, ny = control[k.NODES], control[k.CELLS_X], control[k.CELLS_Y]
-    f = 0.0
-    e = 0.0
-    m2 = 0.0
-    inverse = 0.0
-    x = 0.0
-    y = 0.0
-    z = 0.0
-    entropy = 0.0
-    distance = 0.0
-    if i < n:
-        held = number[control[k.CURRENT], a * n + i]
-        ix = physics.packed_index(packed[i], 0)
-        iy = nx + physics.packed_index(packed[i], 1)
-        iz = nx + ny + physics.packed_index(packed[i], 2)
-        cuda.atomic.add(planes, (a, ix), held)
-        cuda.atomic.add(planes, (a, iy), held)
-        cuda.atomic.add(planes, (a, iz), held)
-        cuda.atomic.add(shells, (a, shell[i]), held)
-        x, y, z = momentum[ix], momentum[iy], momentum[iz]
-        eta = species[a, 1]
-        f = held * (scalars[k.UNIT] / species[a, 0])
-        m2 = scalars[k.ROWS + k.NOW * ((scalars.size - k.ROWS) // k.MASS_ROWS) + a]
-        e = math.sqrt(p2[i] + m2)
-        inverse = inverse_energy(p2[i], m2, scalars[k.AT_REST])
-        if f > 0.0:
-            entropy = -f * math.log(f)
-            full = max(1.0 + eta * f, 1e-300)
-            entropy += eta * full * math.log(full) if eta != 0.0 else f
-        distance = abs(f - final[a * n + i])
-    block = a * cuda.gridDim.x + cuda.blockIdx.x
-    for which in range(k.MOMENTS):
-        value = 0.0
-        if which == k.ENERGY:
-            value = f * e
-        elif which == k.INVERSE:
-            value = f * inverse
-        elif which == k.XX:
-            value = f * x * x * inverse
-        elif which == k.YY:
-            value = f * y * y * inverse
-        elif which == k.ZZ:
-            value = f * z * z * inverse
-        elif which == k.XY:
-            value = f * x * y * inverse
-        elif which == k.XZ:
-            value = f * x * z * inverse
-        elif which == k.YZ:
-            value = f * y * z * inverse
-        elif which == k.ENTROPY:
-            value = entropy
-        elif which == k.DISTANCE:
-            value = distance
-        elif i < n:
-            value = f * flux_term(which - k.FLUX, x, y, z, m2, geometry)
-        value = block_sum(shared, value)
-        if t == 0:
-            moments[block, which] = value

@@ -15,11 +15,11 @@ Sums of floating-point numbers are taken in a fixed order; cells are added up in
 
 from __future__ import annotations
 
-from .cells import cumulate, measure, predict, prepare, update
+from .cells import cumulate, predict, prepare, update
 from .conclude import conclude, set_course
 from .events import apply, check, demands, gross, hammer, limits, merge
 
 __all__ = [
-    "apply", "check", "conclude", "cumulate", "demands", "gross", "hammer", "limits", "measure",
-    "merge", "predict", "prepare", "set_course", "update",
+    "apply", "check", "conclude", "cumulate", "demands", "gross", "hammer", "limits", "merge",
+    "predict", "prepare", "set_course", "update",
 ]  # fmt: skip

@@ -69,6 +69,5 @@ LARGEST_SUM = 2.0**SUM_BITS
 
 # --- moments: what is summed over a state -------------------------------------------------------
 
-(ENERGY, INVERSE, XX, YY, ZZ, XY, XZ, YZ, ENTROPY, DISTANCE, FLUX) = range(11)
-"""From FLUX on: p_i u_j, j varies fastest."""
-MOMENTS = 19
+DISTANCE = 9
+"""Where |f - f_final| is among the sums of ``records.moments``."""

@@ -9,13 +9,12 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-from numba import float64
+from numba import float64, int64
 
 from ...compiling import build
 from ...events import collisions, elementary
 from ...events.philox import HALF, M0, M1, W0, W1
 from ...stepping import control
-from ...transport import plane as transport
 from ..physics import FUNCTIONS
 from . import layout as k
 from .driver import SIMULATED, adder, device_function, instruction, toolkit
@@ -31,7 +30,6 @@ CONTROL: list[Callable] = [
 if SIMULATED:
     physics = build([*FUNCTIONS, *CONTROL], device_function)
     flow_single = physics.flow
-    speed = transport.node_velocity
 else:
     libdevice = cuda.libdevice
 
@@ -95,7 +93,6 @@ else:
         device_function,
         {"exp": device_function(exp), "expm1": device_function(expm1)},
     ).flow
-    speed = build([transport.velocity, transport.node_velocity], device_function).node_velocity
 
 WORD = np.uint64 if SIMULATED else np.uint32
 """Type of the words that Philox takes."""
@@ -163,19 +160,34 @@ def block_sums(shared, row):
 
 
 @piece
+def column_sums(shared, own, count, sums):
+    """Sums over the threads of the ``count`` numbers that each one holds, in a fixed order."""
+    t = cuda.threadIdx.x
+    for j in range(count):
+        shared[j * k.THREADS + t] = own[j]
+    cuda.syncthreads()
+    for j in range(t, count, k.THREADS):
+        total = 0.0
+        for i in range(k.THREADS):
+            total += shared[j * k.THREADS + i]
+        sums[j] = total
+
+
+@piece
 def inverse_energy(p2, m2, at_rest):
     """1/E at a node; a massless one at rest takes its cell average."""
     return physics.inverse_energy(math.sqrt(p2 + m2), at_rest)
 
 
 @piece
-def flux_term(which, x, y, z, m2, geometry):
-    """p_i u_j of a node; which = 3 i + j, spacings begin at geometry[3]."""
-    i, j = which // 3, which % 3
-    p = x if i == 0 else (y if i == 1 else z)
-    along = x if j == 0 else (y if j == 1 else z)
-    q2 = (0.0 if j == 0 else x * x) + (0.0 if j == 1 else y * y) + (0.0 if j == 2 else z * z)
-    return p * speed(along, 0.5 * geometry[3 + j], q2, m2)
+def momentum_at(packed, momentum, geometry):
+    """Momentum of a packed node; momentum : nodes along the three axes, one after the other."""
+    nx, ny = int64(geometry[0]), int64(geometry[1])
+    return (
+        momentum[physics.packed_index(packed, 0)],
+        momentum[nx + physics.packed_index(packed, 1)],
+        momentum[nx + ny + physics.packed_index(packed, 2)],
+    )
 
 
 @piece

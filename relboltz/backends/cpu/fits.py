@@ -1,0 +1,25 @@
+"""Sums over the nodes for fits of thermal states, on the CPU."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...compiling import build, kernel, scalar
+from ...equilibrium.fits import FIT_SUMS, FUNCTIONS
+
+compiled = build(FUNCTIONS, scalar)
+
+
+@kernel
+def fit_sums(theta, squares, which, momenta, statistics, first, last, sums):
+    """Sums over the nodes at the sites which[first] to which[last]; ln Z is inf outside."""
+    for row in range(first, last):
+        for a in range(statistics.size):
+            s = np.zeros(FIT_SUMS)
+            alpha, m2 = theta[row, 4 + a], squares[which[row], a]
+            if alpha != -np.inf:
+                for i in range(momenta.shape[1]):
+                    p = (momenta[0, i], momenta[1, i], momenta[2, i])
+                    if not compiled.add_fit_terms(theta[row], alpha, p, m2, statistics[a], s):
+                        break
+            sums[row, a] = s

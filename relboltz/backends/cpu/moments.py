@@ -1,0 +1,84 @@
+"""Sums over the nodes of many sites on the CPU."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ...compiling import build, kernel, scalar
+from ...grid import PhaseSpace
+from ...records.moments import FUNCTIONS, SUMS, Integers, Marginal, Shells, halves_of
+
+compiled = build(FUNCTIONS, scalar)
+PART = 512
+"""Nodes whose sums are taken before they join the others: rounding grows with the root of both."""
+
+
+@kernel
+def measure_sites(number, unit, species, squares, nodes, final, span, room):
+    """Fill the moments of the sites in a span, the first and the one behind the last.
+
+    species : (species, 2), degeneracy and statistics; nodes : as ``tables`` has them; final : f to
+    measure the distance from; room : planes of three axes, shells, sums
+    """
+    momenta, halves, packed, shell, at_rest = nodes
+    x, y, z, shells, sums = room
+    n = number.shape[2]
+    for site in range(span[0], span[1]):
+        for a in range(number.shape[1]):
+            scale, eta, m2 = unit / species[a, 0], species[a, 1], squares[site, a]
+            sums[site, a] = 0.0
+            for begin in range(0, n, PART):
+                part = np.zeros(SUMS)
+                for i in range(begin, min(begin + PART, n)):
+                    held = number[site, a, i]
+                    x[site, packed[i] & 1023] += held
+                    y[site, (packed[i] >> 10) & 1023] += held
+                    z[site, packed[i] >> 20] += held
+                    shells[site, a, shell[i]] += held
+                    p = (momenta[0, i], momenta[1, i], momenta[2, i])
+                    compiled.add_moments(
+                        held * scale, p, halves, m2, eta, at_rest, final[a, i], part
+                    )
+                sums[site, a] += part
+
+
+def tables(grid: PhaseSpace, shells: Shells) -> tuple:
+    """What ``measure_sites`` needs of the nodes."""
+    return grid.momenta, halves_of(grid), grid.packed, shells.index, grid.rest_inverse_energy
+
+
+@kernel
+def entropy_sum(f, eta):
+    """Sum of the entropy over the nodes."""
+    total = 0.0
+    for begin in range(0, f.size, PART):
+        part = 0.0
+        for i in range(begin, min(begin + PART, f.size)):
+            part += compiled.entropy_term(f[i], eta)
+        total += part
+    return total
+
+
+@kernel
+def add_up(number, sites, nodes, high, low):
+    """Add all cells to their sums, as two words."""
+    for site in range(number.shape[0]):
+        for a in range(number.shape[1]):
+            for i in range(number.shape[2]):
+                place = sites[site] + nodes[i]
+                high[a, place] += number[site, a, i] >> 32
+                low[a, place] += number[site, a, i] & 0xFFFFFFFF
+
+
+def marginal(grid: PhaseSpace, number: Integers, kept: Sequence[str]) -> tuple[Integers, Integers]:
+    """Exact sums of a state (sites, species, nodes) over all of x, y, z, px, py, pz but those kept.
+
+    Returns (species, cells of what is kept...), twice: what is above and what is below 2^32.
+    """
+    into = Marginal.of(grid, number.shape[1], kept)
+    high = np.zeros((number.shape[1], int(np.prod(into.shape[1:]))), np.int64)
+    low = np.zeros_like(high)
+    add_up(number, into.sites, into.nodes, high, low)
+    return high.reshape(into.shape), low.reshape(into.shape)

@@ -1,0 +1,117 @@
+"""Sums over the nodes of many sites on a GPU."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numba import float64, int64
+
+from ...compiling import build
+from ...grid import PhaseSpace
+from ...records.moments import FUNCTIONS, SUMS, Array, Integers, Marginal, Moments, Shells
+from . import layout as k
+from .driver import device_function, kernel
+from .layout import THREADS
+from .physics import column_sums, cuda, momentum_at, physics
+
+if TYPE_CHECKING:
+    from .machine import Machine
+
+ROOM = SUMS * THREADS
+EACH = 16
+"""Nodes of a thread: blocks share out the nodes of a species at a site."""
+compiled = build(FUNCTIONS, device_function)
+
+
+@kernel
+def measure(control, scalars, number, species, squares, packed, shell, momentum, geometry, final,
+            planes, shells, sums):  # fmt: skip
+    """Sums over a part of the nodes of one species at one site: blocks (parts, rows).
+
+    momentum : nodes along the three axes, one after the other, and planes in the same order;
+    geometry : counts and spacings of the nodes; sums : (rows, parts, SUMS)
+    """
+    shared = cuda.shared.array(ROOM, float64)
+    part, row = cuda.blockIdx.x, cuda.blockIdx.y
+    site, a = row // species.shape[0], row % species.shape[0]
+    n, nx, ny = control[k.NODES], control[k.CELLS_X], control[k.CELLS_Y]
+    scale, eta, m2 = scalars[k.UNIT] / species[a, 0], species[a, 1], squares[site, a]
+    halves = (0.5 * geometry[3], 0.5 * geometry[4], 0.5 * geometry[5])
+    s = cuda.local.array(SUMS, float64)
+    for j in range(SUMS):
+        s[j] = 0.0
+    first = part * EACH * THREADS
+    for i in range(first + cuda.threadIdx.x, min(first + EACH * THREADS, n), THREADS):
+        held = number[control[k.CURRENT], row * n + i]
+        cuda.atomic.add(planes, (site, physics.packed_index(packed[i], 0)), held)
+        cuda.atomic.add(planes, (site, nx + physics.packed_index(packed[i], 1)), held)
+        cuda.atomic.add(planes, (site, nx + ny + physics.packed_index(packed[i], 2)), held)
+        cuda.atomic.add(shells, (row, shell[i]), held)
+        compiled.add_moments(
+            held * scale, momentum_at(packed[i], momentum, geometry), halves, m2, eta,
+            scalars[k.AT_REST], final[a * n + i], s,
+        )  # fmt: skip
+    column_sums(shared, s, SUMS, sums[row, part])
+
+
+class Meter:
+    """Measures the states of a machine."""
+
+    def __init__(self, machine: Machine, grid: PhaseSpace):
+        shells = Shells.of(grid)
+        self._machine, self._grid = machine, grid
+        rows, parts = grid.sites * machine.species, -(-grid.size // (EACH * THREADS))
+        axes = np.concatenate([grid.axis(i) for i in range(3)])
+        self._nodes = machine.to(shells.index, np.int32), machine.to(axes, np.float64)
+        self._planes = machine.new((grid.sites, len(axes)), np.int64)
+        self._shells = machine.new((rows, len(shells.p)), np.int64)
+        self._sums = machine.new((rows, parts, SUMS), np.float64)
+        self._final = machine.new(machine.cells, np.float64)
+
+    def moments(self, squares: Any, final: Array) -> Moments:
+        """Of the current state; squares : masses on the GPU; final : f it should end at, or NaN."""
+        machine, grid = self._machine, self._grid
+        self._final.copy_to_device(np.nan_to_num(final).ravel())
+        for whole in (self._planes, self._shells):
+            whole.copy_to_device(np.zeros(whole.shape, np.int64))
+        rows, parts, _ = self._sums.shape
+        measure[(parts, rows), THREADS, machine.stream](
+            machine.desk.control, machine.desk.scalars, machine.number, machine.species_numbers,
+            squares, machine.packed, *self._nodes, machine.geometry, self._final, self._planes,
+            self._shells, self._sums,
+        )  # fmt: skip
+        machine.wait()
+        edges = np.cumsum(grid.momentum_cells)[:-1]
+        x, y, z = np.split(self._planes.copy_to_host(), edges, axis=1)
+        shells = self._shells.copy_to_host().reshape(grid.sites, machine.species, -1)
+        sums = self._sums.copy_to_host().sum(axis=1).reshape(grid.sites, machine.species, SUMS)
+        if not np.isfinite(final).all():
+            sums[:, :, k.DISTANCE] = np.nan
+        return Moments((x, y, z), shells, sums)
+
+
+@kernel
+def add_up(control, number, sites, nodes, high, low):
+    """Add all cells to their sums, as two words: blocks (nodes, rows)."""
+    i, row = cuda.grid(1), cuda.blockIdx.y
+    if i < nodes.size:
+        held = number[control[k.CURRENT], row * nodes.size + i]
+        site, a = row // high.shape[0], row % high.shape[0]
+        place = sites[site] + nodes[i]
+        cuda.atomic.add(high, (a, place), held >> 32)
+        cuda.atomic.add(low, (a, place), held & int64(0xFFFFFFFF))
+
+
+def marginal(machine: Machine, grid: PhaseSpace, kept: Sequence[str]) -> tuple[Integers, Integers]:
+    """As on the CPU, of the current state of a machine."""
+    into = Marginal.of(grid, machine.species, kept)
+    size = int(np.prod(into.shape[1:]))
+    high, low = (machine.upload(np.zeros((machine.species, size)), np.int64) for _ in range(2))
+    add_up[(-(-grid.size // THREADS), grid.sites * machine.species), THREADS, machine.stream](
+        machine.desk.control, machine.number, machine.upload(into.sites, np.int64),
+        machine.upload(into.nodes, np.int64), high, low,
+    )  # fmt: skip
+    machine.wait()
+    return high.copy_to_host().reshape(into.shape), low.copy_to_host().reshape(into.shape)
