@@ -161,7 +161,7 @@ def test_all_pictures_are_written(gluons, tmp_path):
 
 
 def test_every_picture_comes_as_png_and_pdf(gluons, tmp_path, monkeypatch):
-    monkeypatch.setattr(pages, "page", lambda *_, **__: mpl.figure.Figure(figsize=(1, 1)))
+    monkeypatch.setattr(pages, "page", lambda *_: mpl.figure.Figure(figsize=(1, 1)))
     names = {path.name for path in plots.save_all(gluons, tmp_path)}
     assert names == {path.name for path in tmp_path.iterdir()}
     assert {"overview.png", "overview.pdf", "masses_rates.png", "masses_rates.pdf"} <= names

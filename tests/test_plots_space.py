@@ -90,6 +90,16 @@ def test_a_homogeneous_result_is_its_own_box(plane):
     assert result.box(box) is box
 
 
+@pytest.mark.parametrize("name", ["numbers", "energies", "entropy", "conservation", "spectra"])
+def test_pictures_of_matter_take_a_result_in_space(line, name):
+    """They show the averages over the box, what left included."""
+    draw = getattr(plots, name)
+    in_space, of_box = (draw(ds).lines for ds in (line, result.box(line, left=True)))
+    assert len(in_space) == len(of_box) > 0
+    for one, other in zip(in_space, of_box, strict=True):
+        np.testing.assert_array_equal(one.get_xydata(), other.get_xydata())
+
+
 # --- profiles -----------------------------------------------------------------------------------
 
 
@@ -319,7 +329,7 @@ def test_odd_results_are_drawn(plane, line):
 def test_all_pictures_are_written_and_settings_kept(line, tmp_path, monkeypatch):
     draw, small = pages.page, mpl.figure.Figure((1, 1))
     monkeypatch.setattr(
-        pages, "page", lambda *panels, aligned=False: small if aligned else draw(*panels)
+        pages, "page", lambda ds, *rows: draw(ds, *rows) if result.is_in_space(ds) else small
     )
     before = dict(mpl.rcParams)
     paths = plots.save_all(line, tmp_path / "here", kinds=["png"])
@@ -333,7 +343,7 @@ def test_all_pictures_are_written_and_settings_kept(line, tmp_path, monkeypatch)
 
 def test_pictures_fit_the_result(plane, tmp_path, monkeypatch):
     small = mpl.figure.Figure(figsize=(1, 1))
-    monkeypatch.setattr(pages, "page", lambda *_, **__: small)
+    monkeypatch.setattr(pages, "page", lambda *_: small)
     names = {path.name for path in plots.save_all(plane, tmp_path)}
     assert names == {path.name for path in tmp_path.iterdir()}
     pictures = ("overview", "profiles_x", "profiles_y", "masses", "maps", "phase_space_x_px")
@@ -365,7 +375,7 @@ def call(tmp_path, monkeypatch, capsys, plane, line):
 
 
 def test_plot_draws_results_in_space(call, tmp_path, monkeypatch):
-    monkeypatch.setattr(pages, "page", lambda *_, **__: mpl.figure.Figure((1, 1)))
+    monkeypatch.setattr(pages, "page", lambda *_: mpl.figure.Figure((1, 1)))
     code, out, _ = call("plot", "plane.nc", "--out", "here")
     assert code == 0
     assert "written: here/maps.png" in out and "written: here/box_overview.pdf" in out

@@ -10,7 +10,7 @@ from matplotlib.animation import AbstractMovieWriter, FFMpegWriter, PillowWriter
 from xarray import Dataset
 
 from ..errors import InputError
-from .space import directions, draw_line, draw_map, field, flow
+from .space import directions, draw_line, draw_map, field, flow_in
 from .style import Names, new_axes, styled
 
 
@@ -23,7 +23,7 @@ def animation(
     if not axes:
         raise InputError("a film needs a result with more than one space cell")
     writer, ax, values = _writer(path, fps), new_axes(), field(ds, quantity, species, axes)
-    draw = partial(draw_map, flow=flow(ds, axes)) if len(axes) == 2 else draw_line
+    draw = partial(draw_map, flow=flow_in(ds, axes)) if len(axes) == 2 else draw_line
     figure: Any = ax.figure
     try:
         with writer.saving(figure, str(path), 120):

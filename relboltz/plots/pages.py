@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
-from itertools import chain
+from itertools import chain, product
 from pathlib import Path
 from typing import Any
 
@@ -25,27 +25,27 @@ Panels = list[list[Panel]]
 Choice = list[tuple[str, Names]]
 
 
-def page(rows: Panels, title: str = "", aligned: bool = False) -> Figure:
-    """A figure of panels, aligned or with rows spaced one by one, for colour bars take room."""
-    heights = [_height(row[0]) for row in rows]
-    figure = Figure((0.2 + 4.7 * len(rows[0]), 0.1 + sum(heights)), layout="constrained")
-    if aligned:
-        axes: Any = figure.subplots(len(rows), len(rows[0]), squeeze=False)
-    else:
+def page(ds: Dataset, rows: Panels, title: str = "") -> Figure:
+    """A figure of panels; in space every row is spaced by itself, for colour bars take room."""
+    heights, width = [_height(ds, row[0]) for row in rows], len(rows[0])
+    figure = Figure((0.2 + 4.7 * width, 0.1 + sum(heights)), layout="constrained")
+    if is_in_space(ds):
         parts = figure.subfigures(len(rows), squeeze=False, height_ratios=heights)[:, 0]
-        axes = [part.subplots(1, len(rows[0]), squeeze=False)[0] for part in parts]
+        axes: Any = [part.subplots(1, width, squeeze=False)[0] for part in parts]
+    else:
+        axes = figure.subplots(len(rows), width, squeeze=False)
     for draw, ax in zip(chain(*rows), chain(*axes), strict=True):
-        draw(ax=ax)
+        draw(ds, ax=ax)
     if title:
         figure.suptitle(textwrap.fill(title, 100), fontsize=14, parse_math=False)
     return figure
 
 
-def _height(draw: Panel) -> float:
+def _height(ds: Dataset, draw: Panel) -> float:
     """Inches of a row; maps take the shape of the box."""
-    if not (isinstance(draw, partial) and draw.func is field_map):
+    if getattr(draw, "func", draw) is not field_map:
         return 3.9
-    a, b = (np.ptp(edges(draw.args[0][axis])) for axis in directions(draw.args[0])[:2])
+    a, b = (np.ptp(edges(ds[axis])) for axis in directions(ds)[:2])
     return 0.9 + 3.0 * float(np.clip(b / a, 0.3, 1.0))
 
 
@@ -55,7 +55,7 @@ def _rows(panels: Sequence[Panel], width: int) -> Panels:
     return [full[i : i + width] for i in range(0, len(full), width)]
 
 
-def _blank(ax: Axes) -> Axes:
+def _blank(ds: Dataset, ax: Axes) -> Axes:
     ax.set_axis_off()
     return ax
 
@@ -89,108 +89,105 @@ def _masses(ds: Dataset, most: int = 4) -> Choice:
     return [("mass_squared", group) for group in list(found.values())[:most]]
 
 
-def _profiles(ds: Dataset, choice: Choice, axes: Sequence[str]) -> list[Panel]:
-    return [partial(profile, ds, name, group, axis) for name, group in choice for axis in axes]
+def _profiles(choice: Choice, axes: Sequence[str]) -> list[Panel]:
+    return [partial(profile, quantity=n, species=g, axis=a) for n, g in choice for a in axes]
 
 
-def _maps(ds: Dataset, choice: Choice, count: int) -> Panels:
+def _maps(choice: Choice, times: Array, count: int) -> Panels:
     """A row for each choice: maps at several times."""
-    times = _some_times(ds, count)
-    rows = (_rows([partial(field_map, ds, n, t, g) for t in times], count) for n, g in choice)
-    return [*chain(*rows)]
+    maps = ([partial(field_map, quantity=n, time=t, species=g) for t in times] for n, g in choice)
+    return [row for one in maps for row in _rows(one, count)]
 
 
 # --- the overview -------------------------------------------------------------------------------
 
 
-def _of_matter(ds: Dataset) -> Panels:
+def _matter_overview(ds: Dataset) -> Panels:
     """Homogeneous: spectra, densities, energies, temperature, entropy."""
-    found, h = groups(ds), histories
-    second = partial(spectra, species=found[1]) if len(found) > 1 else thermalisation
-    third = h.masses if len(found) == 1 and np.ptp(ds.mass_squared.values) > 0 else h.numbers
-    rows: Any = [[spectra, second, third], [h.energies, h.temperature, h.entropy]]
-    return [[partial(draw, ds) for draw in row] for row in rows]
+    found = groups(ds)
+    rows: Panels = [
+        [spectra, thermalisation, histories.numbers],
+        [histories.energies, histories.temperature, histories.entropy],
+    ]
+    if len(found) > 1:
+        rows[0][1] = partial(spectra, species=found[1])
+    elif np.ptp(ds.mass_squared.values) > 0:
+        rows[0][2] = histories.masses
+    return rows
 
 
-def _of_line(ds: Dataset) -> Panels:
+def _line_overview(ds: Dataset) -> Panels:
     """One direction: profiles, and phase space where it was kept, in full rows of three."""
-    panels = _profiles(ds, _densities(ds, 2) + _masses(ds, 2) + _fields(ds), directions(ds))
+    panels = _profiles(_densities(ds, 2) + _masses(ds, 2) + _fields(ds), directions(ds))
     for name in marginals(ds)[:1]:
         some = _some_times(ds, -len(panels) % 3 or 3)
-        panels += [partial(phase_space, ds, name, None, time) for time in some]
+        panels += [partial(phase_space, name=name, time=time) for time in some]
     return _rows(panels[: max(3, len(panels) - len(panels) % 3)], 3)
 
 
-def _of_plane(ds: Dataset) -> Panels:
+def _plane_overview(ds: Dataset) -> Panels:
     """Two or three directions: profiles along each, and maps at several times."""
     axes, densities, fields = directions(ds), _densities(ds, 2), _fields(ds)
     width = 4 if len(axes) == 2 else 3
-    lines = densities + (_masses(ds, 2) or fields[: len(densities)])
-    return _rows(_profiles(ds, lines, axes), width) + _maps(ds, densities[:1] + fields[:2], width)
+    lines = _profiles(densities + (_masses(ds, 2) or fields[: len(densities)]), axes)
+    maps = _maps(densities[:1] + fields[:2], _some_times(ds, width), width)
+    return _rows(lines, width) + maps
 
 
 @styled
 def overview(ds: Dataset) -> Figure:
     """The run on a page: spectra and histories; in space profiles, and maps if there is a plane."""
-    axes = len(directions(ds))
-    rows = (_of_matter if axes == 0 else _of_line if axes == 1 else _of_plane)(ds)
-    return page(rows, str(ds.attrs.get("title", "")), aligned=axes == 0)
+    kinds = (_matter_overview, _line_overview, _plane_overview, _plane_overview)
+    return page(ds, kinds[len(directions(ds))](ds), str(ds.attrs.get("title", "")))
 
 
 # --- all pictures -------------------------------------------------------------------------------
 
 
-def _homogeneous(ds: Dataset) -> Iterator[tuple[str, Figure]]:
-    """Pictures, by name, of what does not depend on space."""
-    yield "overview", overview(ds)
-    found, h = groups(ds), histories
+def _of_matter(ds: Dataset) -> dict[str, Panels]:
+    """Pages, by name, of what does not depend on space."""
+    found, pages, both = groups(ds), dict[str, Panels](), (spectra, thermalisation)
     for i in range(0, len(found), 3):
-        some, draws = found[i : i + 3], (spectra, thermalisation)
-        rows: Any = [[partial(draw, ds, group) for draw in draws] for group in some]
-        yield f"spectra_{1 + i // 3}" if i else "spectra", page(rows, aligned=True)
-    rows = [[h.numbers, h.energies], [h.temperature, h.entropy], [h.masses, h.rates]]
-    rows += [[h.conservation], *[[h.anisotropy]] * bool((abs(ds.pressure_ratio - 1) > 0.01).any())]
-    for row in rows:
-        panels: list[Panel] = [partial(draw, ds) for draw in row]
-        yield "_".join(draw.__name__ for draw in row), page([panels], aligned=True)
+        name = f"spectra_{1 + i // 3}" if i else "spectra"
+        pages[name] = [[partial(draw, species=g) for draw in both] for g in found[i : i + 3]]
+    h = histories
+    rows: Panels = [[h.numbers, h.energies], [h.temperature, h.entropy], [h.masses, h.rates]]
+    rows.append([h.conservation])
+    if (abs(ds.pressure_ratio - 1) > 0.01).any():
+        rows.append([h.anisotropy])
+    return pages | {"_".join(draw.__name__ for draw in row): [row] for row in rows}
 
 
-def _in_space(ds: Dataset) -> Iterator[tuple[str, Figure]]:
-    """Pictures of space, by name."""
-    yield "overview", overview(ds)
+def _of_space(ds: Dataset) -> dict[str, Panels]:
+    """Pages of profiles, maps, phase space and walls, by name."""
     axes, masses, densities = directions(ds), _masses(ds), _densities(ds)
-    drawn = densities + _fields(ds)
-    for axis in axes:
-        yield f"profiles_{axis}", page(_rows(_profiles(ds, drawn, [axis]), 3))
+    drawn, times = densities + _fields(ds), _some_times(ds, 3)
+    pages = {f"profiles_{axis}": _rows(_profiles(drawn, [axis]), 3) for axis in axes}
     if masses:
-        yield "masses", page(_rows(_profiles(ds, masses, axes), len(axes)))
+        pages["masses"] = _rows(_profiles(masses, axes), len(axes))
     if len(axes) > 1:
-        yield "maps", page(_maps(ds, drawn + masses, 3))
+        pages["maps"] = _maps(drawn + masses, times, 3)
     for name in marginals(ds):
-        panels: Any = partial(phase_space, ds, name)
-        times = _some_times(ds, 3)
-        yield (
-            f"phase_space_{name[2:]}",
-            page([[partial(panels, g, t) for t in times] for _, g in densities]),
-        )
+        f = partial(phase_space, name=name)
+        pages[f"phase_space_{name[2:]}"] = [
+            [partial(f, species=group, time=time) for time in times] for _, group in densities
+        ]
     if ds.left_number.any() or ds.refused_number.any():
         kinds = ("number", "energy") if ds.left_energy.any() else ("number",)
-        yield "ledger", page([[partial(histories.ledger, ds, kind) for kind in kinds]])
+        pages["ledger"] = [[partial(histories.ledger, what=kind) for kind in kinds]]
+    return pages
 
 
 @styled
 def save_all(ds: Dataset, folder: str | Path, kinds: Sequence[str] = ("png", "pdf")) -> list[Path]:
     """Write every picture into a folder; in space, box_... are those of averages over the box."""
-    folder, mean, paths = Path(folder), box(ds, left=True), list[Path]()
+    folder, paths = Path(folder), list[Path]()
     folder.mkdir(parents=True, exist_ok=True)
-    pages = _homogeneous(mean)
-    if is_in_space(ds):
-        pages = chain(
-            ((f"box_{name}", figure) for name, figure in _homogeneous(mean)), _in_space(ds)
-        )
-    for name, figure in pages:
-        for kind in kinds:
-            paths.append(folder / f"{name}.{kind}")
-            figure.savefig(paths[-1], dpi=150)
-            figure.set_layout_engine("none")  # the PDF keeps the layout of the PNG
+    for part in (ds,) if (mean := box(ds, left=True)) is ds else (mean, ds):
+        rows = _of_space(ds) if is_in_space(part) else _of_matter(part)
+        figures = {"overview": overview(part), **{n: page(part, r) for n, r in rows.items()}}
+        for name, kind in product(figures, kinds):
+            paths.append(folder / f"{'box_' * (part is not ds)}{name}.{kind}")
+            figures[name].savefig(paths[-1], dpi=150)
+            figures[name].set_layout_engine("none")  # the PDF keeps the layout of the PNG
     return paths

@@ -169,7 +169,7 @@ def field_map(
     plane : "" is the first two directions with more than one cell
     """
     ax, axes = ax or new_axes(), _plane(ds, plane)
-    draw_map(ax, field(ds, quantity, species, axes), time, flow(ds, axes))
+    draw_map(ax, field(ds, quantity, species, axes), time, flow_in(ds, axes))
     return ax
 
 
@@ -232,7 +232,7 @@ def draw_map(ax: Axes, values: DataArray, time: float | None, flow: Any = None) 
         _arrows(ax, flow, float(now.time))
 
 
-def flow(ds: Dataset, axes: Sequence[str]) -> DataArray:
+def flow_in(ds: Dataset, axes: Sequence[str]) -> DataArray:
     """Components of the velocity (time, axis, b, a) where arrows stand; NaN if slow."""
     over, (a, b) = [d for d in AXES if d not in axes], axes
     mean = ds.velocity.sel(axis=[a, b]).mean(over).transpose("time", "axis", b, a)
