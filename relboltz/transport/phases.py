@@ -89,6 +89,12 @@ def flux_along(w, lane, along, face):
     w[ALONG, at(here, lane)] = along * passes * w[SPEED, at(here, lane)] * edge
 
 
+def upwards(push):
+    """1, 0 for a force that points up, else 0, 1: numbers, because lanes cannot branch."""
+    s = 1.0 if push > 0.0 else 0.0
+    return s, 1.0 - s
+
+
 def flux_up(w, lane, up, face):
     """Flux of a stage through a p face, from where the force points away; up : substep over dp."""
     here, passes, cells = face
@@ -96,11 +102,8 @@ def flux_up(w, lane, up, face):
     c, d = w[STAGE, at(cells[2], lane)], w[STAGE, at(cells[3], lane)]
     e, f = w[STAGE, at(cells[4], lane)], w[STAGE, at(cells[5], lane)]
     push = w[FORCE, at(here, lane)]
-    upward = push > 0.0
-    edge = reconstruct(
-        a if upward else f, b if upward else e, c if upward else d, d if upward else c,
-        e if upward else b,
-    )  # fmt: skip
+    s, t = upwards(push)
+    edge = reconstruct(s * a + t * f, s * b + t * e, s * c + t * d, s * d + t * c, s * e + t * b)
     w[UP, at(here, lane)] = up * passes * push * edge
 
 
@@ -116,8 +119,10 @@ def upwind_up(w, lane, up, face):
     """The same through a p face."""
     here, passes, cells = face
     push = w[FORCE, at(here, lane)]
-    below, above = w[NUMBER, at(cells[2], lane)], w[NUMBER, at(cells[3], lane)]
-    flux = up * passes * push * (below if push > 0.0 else above)
+    s, t = upwards(push)
+    flux = (
+        up * passes * push * (s * w[NUMBER, at(cells[2], lane)] + t * w[NUMBER, at(cells[3], lane)])
+    )
     w[UP, at(here, lane)] = flux
     w[SUM_UP, at(here, lane)] -= flux
 
@@ -242,7 +247,7 @@ def leaves(w, i, k, side, shape):
 
 
 FUNCTIONS: list[Callable] = [
-    at, is_pushed, set_speed, set_force, flux_along, flux_up, upwind_along, upwind_up,
+    at, is_pushed, set_speed, set_force, flux_along, upwards, flux_up, upwind_along, upwind_up,
     refused_below, refused_above, add_up, brought, advance, set_limits, limited_along, limited_up,
     settle, marks, begin_mending, gained, leaves,
 ]  # fmt: skip
