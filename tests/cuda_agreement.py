@@ -287,10 +287,40 @@ def neighbours(name: str) -> dict:
     return {"apart": apart.tolist(), "limited": limited}
 
 
+PUSHES = ("forces from outside",)
+"""Sweeps with forces of either sign between sites, faces and lanes; along homogeneous axes too."""
+
+
+def pushes(name: str) -> dict:
+    """Largest difference of N f after each sweep, of what left and what was refused, relative."""
+    from relboltz.backends.cpu.backend import CpuSpace
+    from relboltz.backends.cuda.backend import CudaSpace
+    from relboltz.events.collisions import Sampling
+
+    model, rng = two_species(), np.random.default_rng(4)
+    grid = rb.PhaseSpace([4, 3, 3], 1.5, [3, 1, 2], 3.0, ["open", "open", "reflecting"])
+    spaces = (
+        CpuSpace(grid, model, Sampling(samples=1), 1),
+        CudaSpace(grid, model, Sampling(samples=1), "float64"),
+    )
+    start = np.rint(rng.random((grid.sites, 2, grid.size)) * 2.0**44).astype(np.int64)
+    for space in spaces:
+        space.put(start, 44)
+    apart = {}
+    for axis in range(3):
+        squares, push = rng.random((grid.sites, 3)), rng.normal(0.0, 1.0, (grid.sites, 2, 2))
+        cpu, gpu = (space.sweep(axis, 0.3, squares, push) for space in spaces)
+        a, b = (space.get() for space in spaces)
+        apart[f"state, {axis}"] = float(np.abs(a - b).max() / a.max())
+        apart[f"refused, {axis}"] = float(np.abs(cpu.refused - gpu.refused).max() / a.max())
+        apart[f"left, {axis}"] = float(np.abs(cpu.left - gpu.left).max(initial=0) / a.max())
+    return {"apart": apart, "moved": float(np.abs(a - start).max() / a.max())}
+
+
 def measure(name: str) -> dict:
     """One of the systems above."""
     kinds = ((RUNS, run), (SPACES, in_space), (TERMS, term), (FAULTS, fault), (FINE, fault),
-             (SITES, neighbours))  # fmt: skip
+             (SITES, neighbours), (PUSHES, pushes))  # fmt: skip
     return next(function(name) for systems, function in kinds if name in systems)
 
 

@@ -51,7 +51,7 @@ def agreements():
 
     There they are shared out among two processes: Python alone runs the simulator's threads.
     """
-    kinds = ("RUNS", "SPACES", "TERMS", "FAULTS", "FINE", "SITES")
+    kinds = ("RUNS", "SPACES", "TERMS", "FAULTS", "FINE", "SITES", "PUSHES")
     names = [name for kind in kinds for name in getattr(cuda_agreement, kind)]
     if GPU:
         return {name: cuda_agreement.measure(name) for name in names}
@@ -99,6 +99,14 @@ def test_sites_that_collide_at_once_do_not_know_of_each_other(name, agreements):
     assert max(found["apart"]) < 1e-11
     assert found["limited"][0] == pytest.approx(found["limited"][1], rel=1e-9)
     assert found["limited"][0] > 0
+
+
+@NEEDS_PARTS
+@pytest.mark.parametrize("name", cuda_agreement.PUSHES)
+def test_forces_from_outside_are_the_same_on_both(name, agreements):
+    """Sweeps with a push: the state, what left and what was refused."""
+    found = agreements[name]
+    assert max(found["apart"].values()) < 1e-11 and found["moved"] > 0.1
 
 
 @NEEDS_PARTS

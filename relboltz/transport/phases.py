@@ -30,10 +30,23 @@ from .plane import (
     reconstruct,
     reconstruct_at_wall,
     spot,
+    stride,
     taken,
     truncated,
     velocity,
 )
+
+# --- where numbers lie --------------------------------------------------------------------------
+
+
+def at(place, lane):
+    """Where a lane of a cell or face lies in a row.
+
+    Unsigned: signed indices would be asked whether they count from the end, and a loop over lanes
+    that asks so cannot be vectorised.
+    """
+    return np.uint64(place + lane)
+
 
 # --- velocity and force -------------------------------------------------------------------------
 # m2: squared masses of n + 2 cells, one beyond each edge
@@ -49,7 +62,7 @@ def set_speed(w, i, j, lane, p, q2, m2, dp, shape):
     """Velocity on the lower x face of a cell."""
     low, high = (j - 0.5 * shape[1]) * dp, (j + 1 - 0.5 * shape[1]) * dp
     edge = 0.5 * (m2[i] + m2[i + 1])
-    w[SPEED, spot(i, j, shape) + lane] = velocity(p, low * low, high * high, q2, edge)
+    w[SPEED, at(spot(i, j, shape), lane)] = velocity(p, low * low, high * high, q2, edge)
 
 
 def set_force(w, i, j, lane, q2, m2, push, dp, dx, shape):
@@ -57,7 +70,7 @@ def set_force(w, i, j, lane, q2, m2, push, dp, dx, shape):
     low = (j - 0.5 * shape[1]) * dp
     edge, after = 0.5 * (m2[i] + m2[i + 1]), 0.5 * (m2[i + 1] + m2[i + 2])
     external = push[i, 0] + push[i, 1] * face_momentum(j, dp, shape)
-    w[FORCE, spot(i, j, shape) + lane] = force(low * low, q2, edge, after, dx) + external
+    w[FORCE, at(spot(i, j, shape), lane)] = force(low * low, q2, edge, after, dx) + external
 
 
 # --- fluxes -------------------------------------------------------------------------------------
@@ -66,58 +79,64 @@ def set_force(w, i, j, lane, q2, m2, push, dp, dx, shape):
 def flux_along(w, lane, along, face):
     """Flux of a stage through an x face; along : substep over dx."""
     here, passes, cells, outside = face
-    a, b, c = w[STAGE, cells[0] + lane], w[STAGE, cells[1] + lane], w[STAGE, cells[2] + lane]
-    d, e = w[STAGE, cells[3] + lane], w[STAGE, cells[4] + lane]
+    a, b = w[STAGE, at(cells[0], lane)], w[STAGE, at(cells[1], lane)]
+    c, d = w[STAGE, at(cells[2], lane)], w[STAGE, at(cells[3], lane)]
+    e = w[STAGE, at(cells[4], lane)]
     if outside[0] + outside[1] > 0:
         edge = reconstruct_at_wall(a, b, c, d, e, outside[0], outside[1])
     else:
         edge = reconstruct(a, b, c, d, e)
-    w[ALONG, here + lane] = along * passes * w[SPEED, here + lane] * edge
+    w[ALONG, at(here, lane)] = along * passes * w[SPEED, at(here, lane)] * edge
+
+
+def upwards(push):
+    """1, 0 for a force that points up, else 0, 1: numbers, because lanes cannot branch."""
+    s = 1.0 if push > 0.0 else 0.0
+    return s, 1.0 - s
 
 
 def flux_up(w, lane, up, face):
     """Flux of a stage through a p face, from where the force points away; up : substep over dp."""
     here, passes, cells = face
-    a, b, c = w[STAGE, cells[0] + lane], w[STAGE, cells[1] + lane], w[STAGE, cells[2] + lane]
-    d, e, f = w[STAGE, cells[3] + lane], w[STAGE, cells[4] + lane], w[STAGE, cells[5] + lane]
-    push = w[FORCE, here + lane]
-    upward = push > 0.0
-    edge = reconstruct(
-        a if upward else f, b if upward else e, c if upward else d, d if upward else c,
-        e if upward else b,
-    )  # fmt: skip
-    w[UP, here + lane] = up * passes * push * edge
+    a, b = w[STAGE, at(cells[0], lane)], w[STAGE, at(cells[1], lane)]
+    c, d = w[STAGE, at(cells[2], lane)], w[STAGE, at(cells[3], lane)]
+    e, f = w[STAGE, at(cells[4], lane)], w[STAGE, at(cells[5], lane)]
+    push = w[FORCE, at(here, lane)]
+    s, t = upwards(push)
+    edge = reconstruct(s * a + t * f, s * b + t * e, s * c + t * d, s * d + t * c, s * e + t * b)
+    w[UP, at(here, lane)] = up * passes * push * edge
 
 
 def upwind_along(w, lane, along, face):
     """Upwind flux of the whole substep; the sum becomes what goes beyond it."""
     here, passes, cells, _ = face
-    flux = along * passes * w[SPEED, here + lane] * w[NUMBER, cells[2] + lane]
-    w[ALONG, here + lane] = flux
-    w[SUM_ALONG, here + lane] -= flux
+    flux = along * passes * w[SPEED, at(here, lane)] * w[NUMBER, at(cells[2], lane)]
+    w[ALONG, at(here, lane)] = flux
+    w[SUM_ALONG, at(here, lane)] -= flux
 
 
 def upwind_up(w, lane, up, face):
     """The same through a p face."""
     here, passes, cells = face
-    push = w[FORCE, here + lane]
-    below, above = w[NUMBER, cells[2] + lane], w[NUMBER, cells[3] + lane]
-    flux = up * passes * push * (below if push > 0.0 else above)
-    w[UP, here + lane] = flux
-    w[SUM_UP, here + lane] -= flux
+    push = w[FORCE, at(here, lane)]
+    s, t = upwards(push)
+    flux = (
+        up * passes * push * (s * w[NUMBER, at(cells[2], lane)] + t * w[NUMBER, at(cells[3], lane)])
+    )
+    w[UP, at(here, lane)] = flux
+    w[SUM_UP, at(here, lane)] -= flux
 
 
 def refused_below(w, i, lane, up, shape):
     """Quanta that the force would have pushed through the lowest momentum face, if closed."""
-    here = spot(i, 0, shape) + lane
+    here = at(spot(i, 0, shape), lane)
     return max(-up * w[FORCE, here] * w[NUMBER, here], 0.0) if shape[4] == CLOSED else 0.0
 
 
 def refused_above(w, i, lane, up, shape):
     """The same for the highest one."""
-    here = spot(i, shape[1], shape) + lane
-    inside = w[NUMBER, here - shape[2]]
-    return max(up * w[FORCE, here] * inside, 0.0) if shape[4] == CLOSED else 0.0
+    here, below = at(spot(i, shape[1], shape), lane), at(spot(i, shape[1] - 1, shape), lane)
+    return max(up * w[FORCE, here] * w[NUMBER, below], 0.0) if shape[4] == CLOSED else 0.0
 
 
 # --- stages -------------------------------------------------------------------------------------
@@ -126,19 +145,19 @@ def refused_above(w, i, lane, up, shape):
 
 def add_up(w, k, keep, share):
     """sum = keep sum + share flux."""
-    w[SUM_ALONG, k] = keep * w[SUM_ALONG, k] + share * w[ALONG, k]
-    w[SUM_UP, k] = keep * w[SUM_UP, k] + share * w[UP, k]
+    w[SUM_ALONG, at(k, 0)] = keep * w[SUM_ALONG, at(k, 0)] + share * w[ALONG, at(k, 0)]
+    w[SUM_UP, at(k, 0)] = keep * w[SUM_UP, at(k, 0)] + share * w[UP, at(k, 0)]
 
 
 def brought(w, k, along, up, shape):
     """What the fluxes in two rows bring into a cell."""
-    x = w[along, k] - w[along, k + (shape[1] + 1) * shape[2]]
-    return x + (w[up, k] - w[up, k + shape[2]])
+    x = w[along, at(k, 0)] - w[along, at(k, stride(shape))]
+    return x + (w[up, at(k, 0)] - w[up, at(k, shape[2])])
 
 
 def advance(w, k, along, up, part, shape):
     """STAGE = NUMBER and a part of what the fluxes in two rows bring."""
-    w[STAGE, k] = w[NUMBER, k] + part * brought(w, k, along, up, shape)
+    w[STAGE, at(k, 0)] = w[NUMBER, at(k, 0)] + part * brought(w, k, along, up, shape)
 
 
 # --- limits -------------------------------------------------------------------------------------
@@ -149,13 +168,13 @@ def set_limits(w, k, held, capacity, only, shape):
 
     only : just cells marked in STAGE; the others keep their limits. Limits replace SPEED, FORCE.
     """
-    if only and w[STAGE, k] == 0.0:
+    if only and w[STAGE, at(k, 0)] == 0.0:
         return
-    x0, x1 = w[SUM_ALONG, k], w[SUM_ALONG, k + (shape[1] + 1) * shape[2]]
-    p0, p1 = w[SUM_UP, k], w[SUM_UP, k + shape[2]]
-    low = w[held, k]
-    w[SPEED, k] = limit(low, taken(x0, x1, p0, p1))
-    w[FORCE, k] = limit(capacity - low, given(x0, x1, p0, p1))
+    x0, x1 = w[SUM_ALONG, at(k, 0)], w[SUM_ALONG, at(k, stride(shape))]
+    p0, p1 = w[SUM_UP, at(k, 0)], w[SUM_UP, at(k, shape[2])]
+    low = w[held, at(k, 0)]
+    w[SPEED, at(k, 0)] = limit(low, taken(x0, x1, p0, p1))
+    w[FORCE, at(k, 0)] = limit(capacity - low, given(x0, x1, p0, p1))
 
 
 def limited_along(w, lane, strict, face):
@@ -164,23 +183,23 @@ def limited_along(w, lane, strict, face):
     strict : the sum is a whole flux itself, to be cut down where limits ask for it
     """
     here, flux, sign, left, right, from_outside, to_outside = face
-    more = w[SUM_ALONG, flux + lane]
+    more = w[SUM_ALONG, at(flux, lane)]
     s = allowed(
-        more, 1.0 if from_outside else w[SPEED, left + lane],
-        1.0 if from_outside else w[FORCE, left + lane],
-        1.0 if to_outside else w[SPEED, right + lane],
-        1.0 if to_outside else w[FORCE, right + lane],
+        more, 1.0 if from_outside else w[SPEED, at(left, lane)],
+        1.0 if from_outside else w[FORCE, at(left, lane)],
+        1.0 if to_outside else w[SPEED, at(right, lane)],
+        1.0 if to_outside else w[FORCE, at(right, lane)],
     )  # fmt: skip
     if strict:
-        w[ALONG, here + lane] = sign * truncated(more, s)
+        w[ALONG, at(here, lane)] = sign * truncated(more, s)
     else:  # the other half of a wall still needs ALONG
-        w[STAGE, here + lane] = sign * nearest_integer(w[ALONG, flux + lane] + s * more)
+        w[STAGE, at(here, lane)] = sign * nearest_integer(w[ALONG, at(flux, lane)] + s * more)
 
 
 def limited_up(w, lane, strict, face):
     """The same through a p face."""
     here, left, right = face
-    k, left, right = here + lane, left + lane, right + lane
+    k, left, right = at(here, lane), at(left, lane), at(right, lane)
     more = w[SUM_UP, k]
     s = allowed(more, w[SPEED, left], w[FORCE, left], w[SPEED, right], w[FORCE, right])
     w[UP, k] = truncated(more, s) if strict else nearest_integer(w[UP, k] + s * more)
@@ -188,25 +207,25 @@ def limited_up(w, lane, strict, face):
 
 def settle(w, k):
     """Take the whole fluxes along x from STAGE, which marks cells from now on."""
-    w[ALONG, k] = w[STAGE, k]
-    w[STAGE, k] = 0.0
+    w[ALONG, at(k, 0)] = w[STAGE, at(k, 0)]
+    w[STAGE, at(k, 0)] = 0.0
 
 
 def marks(w, k, capacity, everything, shape):
     """Mark a cell that the fluxes would take beyond its bounds; 1 if so."""
-    new = w[NUMBER, k] + brought(w, k, ALONG, UP, shape)
+    new = w[NUMBER, at(k, 0)] + brought(w, k, ALONG, UP, shape)
     if new < 0.0 or new > capacity or everything:
-        w[STAGE, k] = 1.0
+        w[STAGE, at(k, 0)] = 1.0
         return 1
     return 0
 
 
 def begin_mending(w, k):
     """Whole fluxes as they are, limited by nothing."""
-    w[SUM_ALONG, k] = w[ALONG, k]
-    w[SUM_UP, k] = w[UP, k]
-    w[SPEED, k] = 1.0
-    w[FORCE, k] = 1.0
+    w[SUM_ALONG, at(k, 0)] = w[ALONG, at(k, 0)]
+    w[SUM_UP, at(k, 0)] = w[UP, at(k, 0)]
+    w[SPEED, at(k, 0)] = 1.0
+    w[FORCE, at(k, 0)] = 1.0
 
 
 # --- what a substep changes ---------------------------------------------------------------------
@@ -214,23 +233,22 @@ def begin_mending(w, k):
 
 def gained(w, k, shape):
     """Quanta that a cell gains."""
-    right = k + (shape[1] + 1) * shape[2]
     return (
-        np.int64(w[ALONG, k]) - np.int64(w[ALONG, right])
-        + np.int64(w[UP, k]) - np.int64(w[UP, k + shape[2]])
+        np.int64(w[ALONG, at(k, 0)]) - np.int64(w[ALONG, at(k, stride(shape))])
+        + np.int64(w[UP, at(k, 0)]) - np.int64(w[UP, at(k, shape[2])])
     )  # fmt: skip
 
 
 def leaves(w, i, k, side, shape):
     """Quanta that leave the box through an open wall of a cell, on the low or the high side."""
     if side == 0:
-        return -w[ALONG, k] if i == 0 else 0.0
-    return w[ALONG, k + (shape[1] + 1) * shape[2]] if i == shape[0] - 1 else 0.0
+        return -w[ALONG, at(k, 0)] if i == 0 else 0.0
+    return w[ALONG, at(k, stride(shape))] if i == shape[0] - 1 else 0.0
 
 
 FUNCTIONS: list[Callable] = [
-    is_pushed, set_speed, set_force, flux_along, flux_up, upwind_along, upwind_up, refused_below,
-    refused_above, add_up, brought, advance, set_limits, limited_along, limited_up, settle, marks,
-    begin_mending, gained, leaves,
+    at, is_pushed, set_speed, set_force, flux_along, upwards, flux_up, upwind_along, upwind_up,
+    refused_below, refused_above, add_up, brought, advance, set_limits, limited_along, limited_up,
+    settle, marks, begin_mending, gained, leaves,
 ]  # fmt: skip
 """Callees before callers; after those of ``plane``."""

@@ -144,6 +144,16 @@ def spot(i, j, shape):
     return (i * (shape[1] + 1) + j) * shape[2]
 
 
+def stride(shape):
+    """Distance of neighbours along x in a row; along p it is the number of lanes."""
+    return (shape[1] + 1) * shape[2]
+
+
+def length(shape):
+    """Numbers in a row: the lower faces of all cells, and the last upper ones."""
+    return (shape[0] + 1) * stride(shape)
+
+
 def place(i, j, shape):
     """The same for a cell that may lie beyond the edges in x: one inside stands for it."""
     n = shape[0]
@@ -304,8 +314,8 @@ def truncated(flux, s):
 
 FUNCTIONS: list[Callable] = [
     velocity, node_velocity, force, reconstruct, extrapolated, reconstruct_at_wall, limit,
-    transverse, spot, place, beside, next_site, rightward, stencil_along, outside_along, stencil_up,
-    passes_along, passes_up, face_momentum, is_wall, mirrored, x_face, p_face,
-    neighbours_along, neighbours_up, taken, given, allowed, truncated,
+    transverse, spot, stride, length, place, beside, next_site, rightward, stencil_along,
+    outside_along, stencil_up, passes_along, passes_up, face_momentum, is_wall, mirrored, x_face,
+    p_face, neighbours_along, neighbours_up, taken, given, allowed, truncated,
 ]  # fmt: skip
 """Callees before callers."""

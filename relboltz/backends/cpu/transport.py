@@ -67,7 +67,7 @@ def runge_kutta(w, along, up, m2, push, shape):
     """Fluxes of the three stages, weighted, in SUM_ALONG and SUM_UP."""
     for keep, share, part in plane.STAGES:
         fluxes(w, along, up, m2, push, shape)
-        for k in range(w.shape[1]):
+        for k in range(compiled.length(shape)):
             compiled.add_up(w, k, keep, share)
         if part > 0.0:
             make_stage(w, SUM_ALONG, SUM_UP, part, shape)
@@ -138,11 +138,11 @@ def limit_fluxes(w, capacity, shape):
     make_stage(w, ALONG, UP, 1.0, shape)
     find_limits(w, STAGE, capacity, False, shape)
     limited_fluxes(w, False, shape)
-    for k in range(w.shape[1]):
+    for k in range(compiled.length(shape)):
         compiled.settle(w, k)
     if mark_illegal(w, capacity, False, shape) == 0:
         return
-    for k in range(w.shape[1]):
+    for k in range(compiled.length(shape)):
         compiled.begin_mending(w, k)
     for turn in range(plane.MOST_PASSES):
         find_limits(w, NUMBER, capacity, True, shape)
@@ -192,22 +192,21 @@ def sweep(number, squares, push, first, last, lines, walls, steps, p, transverse
         q2 = transverse_p2[block * LANES : block * LANES + lanes]
         for i in range(n + 2):
             m2[i] = squares[start + compiled.next_site(i - 1, n, walls[0]) * site_step, a]
-        part = w[:, : (n + 1) * (m + 1) * lanes]
-        part[:] = 0.0
+        w[:, : compiled.length(shape)] = 0.0
         for i in range(n):
             row = number[start + i * site_step, a]
             for j in range(m):
                 here = compiled.spot(i, j, shape)
                 for lane in range(lanes):
                     node = compiled.transverse(block * LANES + lane, node_step, m) + j * node_step
-                    part[NUMBER, here + lane] = row[node]
-                    part[STAGE, here + lane] = row[node]
+                    w[NUMBER, here + lane] = row[node]
+                    w[STAGE, here + lane] = row[node]
         force = push[start::site_step, a]
-        flow_field(part, q2, m2, force, p, dp, dx, shape)
-        runge_kutta(part, along, up, m2, force, shape)
-        refused[group, 0], refused[group, 1] = refusal(part, up, shape)
-        upwind_fluxes(part, along, up, m2, force, shape)
-        limit_fluxes(part, capacity[a], shape)
+        flow_field(w, q2, m2, force, p, dp, dx, shape)
+        runge_kutta(w, along, up, m2, force, shape)
+        refused[group, 0], refused[group, 1] = refusal(w, up, shape)
+        upwind_fluxes(w, along, up, m2, force, shape)
+        limit_fluxes(w, capacity[a], shape)
         energies[group, 0], energies[group, 1] = 0.0, 0.0
         for i in range(n):
             row = number[start + i * site_step, a]
@@ -216,10 +215,10 @@ def sweep(number, squares, push, first, last, lines, walls, steps, p, transverse
                 for lane in range(lanes):
                     node = compiled.transverse(block * LANES + lane, node_step, m) + j * node_step
                     here = compiled.spot(i, j, shape) + lane
-                    row[node] += compiled.gained(part, here, shape)
+                    row[node] += compiled.gained(w, here, shape)
                     if at_wall:
                         energy = np.sqrt(p[j] * p[j] + q2[lane] + m2[i + 1])
                         for side in range(2):
-                            out = compiled.leaves(part, i, here, side, shape)
+                            out = compiled.leaves(w, i, here, side, shape)
                             ledger[side, a, node] += np.int64(out)
                             energies[group, side] += out * energy

@@ -88,11 +88,11 @@ def make_stage(w, along, up, part, shape):
 
 
 @piece
-def runge_kutta(w, along, up, size, shape):
+def runge_kutta(w, along, up, shape):
     """Fluxes of the three stages, weighted, in SUM_ALONG and SUM_UP."""
     for keep, share, part in plane.STAGES:
         fluxes(w, along, up, shape)
-        for k in range(cuda.threadIdx.x, size, SWEEPERS):
+        for k in range(cuda.threadIdx.x, compiled.length(shape), SWEEPERS):
             compiled.add_up(w, k, keep, share)
         cuda.syncthreads()
         if part > 0.0:
@@ -149,17 +149,17 @@ def mark_illegal(w, capacity, everything, flag, shape):
 
 
 @piece
-def limit_fluxes(w, capacity, flag, size, shape):
+def limit_fluxes(w, capacity, flag, shape):
     """Whole fluxes that leave every cell within its bounds; see the CPU's."""
     make_stage(w, ALONG, UP, 1.0, shape)
     find_limits(w, STAGE, capacity, False, shape)
     limited_fluxes(w, False, shape)
-    for k in range(cuda.threadIdx.x, size, SWEEPERS):
+    for k in range(cuda.threadIdx.x, compiled.length(shape), SWEEPERS):
         compiled.settle(w, k)
     cuda.syncthreads()
     if not mark_illegal(w, capacity, False, flag, shape):
         return
-    for k in range(cuda.threadIdx.x, size, SWEEPERS):
+    for k in range(cuda.threadIdx.x, compiled.length(shape), SWEEPERS):
         compiled.begin_mending(w, k)
     cuda.syncthreads()
     for turn in range(plane.MOST_PASSES):
@@ -208,12 +208,11 @@ def sweep(number, squares, push, whole, real, p, transverse_p2, capacity, scratc
         a, line = rest % kinds, rest // kinds
         lanes = min(LANES, across - block * LANES)
         shape = (n, m, lanes, whole[WALL], whole[EDGE])
-        size = (n + 1) * (m + 1) * lanes
         start = compiled.transverse(line, site_step, n)
         q2 = transverse_p2[block * LANES : block * LANES + lanes]
         for i in range(t, n + 2, SWEEPERS):
             m2[i] = squares[start + compiled.next_site(i - 1, n, whole[WALL]) * site_step, a]
-        for k in range(t, size, SWEEPERS):
+        for k in range(t, compiled.length(shape), SWEEPERS):
             i, j, lane = cell_of(k, m + 1, lanes)
             value = 0.0
             if i < n and j < m:
@@ -225,11 +224,11 @@ def sweep(number, squares, push, whole, real, p, transverse_p2, capacity, scratc
             w[STAGE, k] = value
         cuda.syncthreads()
         flow_field(w, q2, m2, push[start::site_step, a], p, real[DP], real[DX], shape)
-        runge_kutta(w, along, up, size, shape)
+        runge_kutta(w, along, up, shape)
         low, high = refusal(w, up, shape)
         keep_sums(shared, low, high, refused[group])
         upwind_fluxes(w, along, up, shape)
-        limit_fluxes(w, capacity[a], flag, size, shape)
+        limit_fluxes(w, capacity[a], flag, shape)
         out_low, out_high = 0.0, 0.0
         for k in range(t, n * m * lanes, SWEEPERS):
             i, j, lane = cell_of(k, m, lanes)
