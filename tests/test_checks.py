@@ -225,7 +225,7 @@ def lazy(monkeypatch):
     def too_late(*args, **keys):
         raise AssertionError("work began")
 
-    monkeypatch.setattr(simulation, "launch", too_late)
+    monkeypatch.setattr(simulation.Run, "go", too_late)
 
 
 def test_masses_that_give_a_pole_are_refused():

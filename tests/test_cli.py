@@ -77,8 +77,7 @@ def lazy(monkeypatch):
     def too_late(*args, **keys):
         raise AssertionError("work began")
 
-    for name in ("choose", "launch", "initial_state"):
-        monkeypatch.setattr(simulation, name, too_late)
+    monkeypatch.setattr(simulation, "Run", too_late)
 
 
 # --- run ----------------------------------------------------------------------------------------
@@ -230,7 +229,7 @@ def test_version_and_unknown_commands(call):
     ],
 )
 def test_bad_input_gets_one_message_and_code_2(call, monkeypatch, change, message):
-    monkeypatch.setattr(simulation, "choose", None)  # any work would be a TypeError
+    monkeypatch.setattr(simulation, "Run", None)  # any work would be a TypeError
     code, out, err = call("run", "small.toml", "--set", change)
     assert code == 2 and out == ""
     assert message in err
@@ -285,9 +284,8 @@ def test_the_configuration_is_never_overwritten_by_the_result(call, lazy):
     assert Path("small.toml").read_text() == SMALL
 
 
-def test_a_vast_number_of_records_is_refused(call, lazy, monkeypatch):
+def test_a_vast_number_of_records_is_refused(call, lazy):
     """0.02 fm in steps of 1e-12 would be 2e10 records: no memory holds their times."""
-    monkeypatch.setattr(simulation, "Stops", None)
     code, _, err = call("run", "small.toml", "--set", "output.every=1e-12")
     assert code == 2 and "output.every" in err
 

@@ -337,8 +337,7 @@ def test_output_that_cannot_be_written_is_said_before_the_run(
     def too_late(*args, **keys):
         raise AssertionError("work began")
 
-    for name in ("choose", "initial_state", "launch"):
-        monkeypatch.setattr(simulation, name, too_late)
+    monkeypatch.setattr(simulation, "Run", too_late)
     with pytest.raises(rb.InputError, match=message):
         solve(file=tmp_path / place)
 
