@@ -15,6 +15,7 @@ from pydantic import ConfigDict, Field, PrivateAttr
 from .errors import InputError
 from .grid import PhaseSpace
 from .initial import SHAPES, FromFunction, Shape, load_function
+from .initial.start import named
 from .model import Model, suggest
 from .qcd import gluons, qcd, quarks
 from .settings import Grid, Settings, Table, key, no_marginals, refuse, short_axes
@@ -204,10 +205,8 @@ def build_shape(name: str, table: Mapping[str, Any], folder: Path) -> Shape:
         given["path"] = str(folder / given["path"])
     if kind is FromFunction:
         given["function"] = str(folder / table["shape"])
-    try:
+    with named(name):
         return kind(**given)
-    except InputError as error:
-        raise InputError(f"initial.{name}.{error}") from error
 
 
 def _build_shapes(built: _Built, initial: Any) -> list[str]:
