@@ -108,9 +108,8 @@ class Grid(Table):
     space_max: Widths = key(PhaseSpace.space_max, "use one number of fm above 0 or three")
     boundary: grid.Boundary | Boundaries = key(PhaseSpace.boundary[0], grid.BOUNDARY_ADVICE)
 
-    def phase_space(self, cells: Any, widths: Any) -> PhaseSpace:
-        """The grid with these momentum cells and half widths [GeV]."""
-        chosen = {"momentum_cells": cells, "momentum_max": widths}
+    def phase_space(self, **chosen: Any) -> PhaseSpace:
+        """The grid, with what was chosen in place of its own keys."""
         return PhaseSpace(**(self.model_dump() | chosen))
 
     @classmethod

@@ -248,20 +248,18 @@ class Thermal(Shape):
             energy = np.sqrt(px**2 + py**2 + pz**2 + m2)
             x = gamma * (energy - (vx * px + vy * py + vz * pz)) - self.chemical_potential
             if species.statistics == 1 and (x <= 0).any():
-                self._diverges(species, np.array([px, py, pz])[:, x.argmin()])
+                p = np.array([px, py, pz])[:, x.argmin()]
+                raise InputError(
+                    f"chemical_potential = {self.chemical_potential:g}: the Bose distribution of "
+                    f"{species.name} is infinite at {place(p)}; lower it, use sampling = 'cell', "
+                    "or an even number of cells, which has no node at p = 0"
+                )
             return occupation(x / self.temperature, species.statistics)
 
         if any(self.velocity):
             return self._sampled(f, grid.momenta, grid, THERMAL_POINTS)
         centres, classes = _mirror_classes(grid)
         return self._sampled(f, centres, grid, THERMAL_POINTS)[classes]
-
-    def _diverges(self, species: Species, p: Array) -> None:
-        raise InputError(
-            f"chemical_potential = {self.chemical_potential:g}: the Bose distribution of "
-            f"{species.name} is infinite at {place(p)}; lower it, use sampling = 'cell', or an "
-            "even number of cells, which has no node at p = 0"
-        )
 
     def extent(self) -> float:
         speed = math.hypot(*self.velocity)
