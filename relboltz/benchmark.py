@@ -8,7 +8,7 @@ from __future__ import annotations
 import platform
 import time
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from .model import Model
 from .qcd import gluons, qcd
 from .records.moments import Shells
 from .records.output import versions
-from .settings import Sampling, Settings
+from .settings import Pairs, Sampling, Settings
 from .stepping.stepper import State, StepControl, Stepper, initial_state
 
 SIZES = (20, 30, 40)
@@ -30,7 +30,6 @@ SECONDS = {"cpu": 3.0, "cuda": 0.5}
 """How long each case is repeated."""
 VARIANCE_BATCHES = {"cpu": 4, "cuda": 16}
 
-Pairs = Literal["importance", "uniform"]
 Case = tuple[str, int, Pairs]
 
 
