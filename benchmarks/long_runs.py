@@ -73,7 +73,7 @@ def main() -> None:
     began = time.perf_counter()
     ds = simulation.run_config(settings, Path(f"{arguments.case}.nc"))
     print(f"{'seconds, start to file':52s} {time.perf_counter() - began:.1f}")
-    report(ds, settings.build_model(), settings.build_grid())
+    report(ds, settings.build_model(), settings.grid.phase_space())
 
 
 if __name__ == "__main__":

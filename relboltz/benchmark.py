@@ -8,7 +8,7 @@ from __future__ import annotations
 import platform
 import time
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from .grid import PhaseSpace
 from .initial import evaluate, gaussian
 from .qcd import gluons, qcd
 from .records.output import versions
-from .settings import Sampling, Settings
+from .settings import Pairs, Sampling, Settings
 from .stepping.parts import parts as parts_of
 from .stepping.state import State
 from .stepping.step import Course, begin
@@ -30,7 +30,6 @@ SECONDS = {"cpu": 3.0, "cuda": 0.5}
 """How long each case is repeated."""
 VARIANCE_BATCHES = {"cpu": 4, "cuda": 16}
 
-Pairs = Literal["importance", "uniform"]
 Case = tuple[str, int, Pairs]
 
 

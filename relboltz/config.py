@@ -13,8 +13,8 @@ import tomli_w
 from pydantic import ConfigDict, Field, PrivateAttr
 
 from .errors import InputError
-from .grid import PhaseSpace
 from .initial import SHAPES, FromFunction, Shape, load_function
+from .initial.start import named
 from .model import Model, suggest
 from .qcd import gluons, qcd, quarks
 from .settings import Grid, Settings, Table, key, no_marginals, refuse, short_axes
@@ -66,7 +66,7 @@ class Config(Settings):
     def problems(self) -> Iterator[str]:
         """Also: keys of the grid that ask for too little, or would have no effect."""
         yield from super().problems()
-        grid, walls = self.grid, self.grid.phase_space(1, 1.0).boundary
+        grid, walls = self.grid, self.grid.phase_space(momentum_max=1.0).boundary
         yield from short_axes(grid.momentum_cells, self.collisions.projection)
         alone = [axis for axis, n in enumerate(grid.space_cells) if n == 1]
         each = not isinstance(grid.boundary, str) or len(alone) == 3
@@ -103,13 +103,6 @@ class Config(Settings):
             if name not in shapes:
                 shapes[name] = build_shape(name, table, folder)
         return {name: shapes[name] for name in self.initial}
-
-    def build_grid(self, momentum_max: float | Sequence[float] | None = None) -> PhaseSpace | None:
-        """The grid, or None if its half widths [GeV] are "auto" and none are given here."""
-        widths = self.grid.momentum_max if momentum_max is None else momentum_max
-        if isinstance(widths, str):
-            return None
-        return self.grid.phase_space(self.grid.momentum_cells, widths)
 
 
 # --- the model and the initial states -----------------------------------------------------------
@@ -204,10 +197,8 @@ def build_shape(name: str, table: Mapping[str, Any], folder: Path) -> Shape:
         given["path"] = str(folder / given["path"])
     if kind is FromFunction:
         given["function"] = str(folder / table["shape"])
-    try:
+    with named(name):
         return kind(**given)
-    except InputError as error:
-        raise InputError(f"initial.{name}.{error}") from error
 
 
 def _build_shapes(built: _Built, initial: Any) -> list[str]:

@@ -16,9 +16,16 @@ from .units import HBARC
 MAX_CELLS = 1024
 """Nodes per axis: an index must fit the ten bits it gets in a packed node."""
 Boundary = Literal["periodic", "reflecting", "open"]
-BOUNDARY_ADVICE = "use 'periodic', 'reflecting' or 'open', or one of them for each axis"
 MomentumBoundary = Literal["closed", "periodic"]
-MOMENTUM_BOUNDARY_ADVICE = "use 'closed' or 'periodic'"
+
+
+def choices(kind: Any) -> str:
+    """The values of a Literal in words."""
+    *others, last = (repr(value) for value in get_args(kind))
+    return f"{', '.join(others)} or {last}"
+
+
+BOUNDARY_ADVICE = f"use {choices(Boundary)}, or one of them for each axis"
 
 
 def _triple(value: object, key: str, kind: type) -> tuple:
@@ -89,7 +96,7 @@ class PhaseSpace:
     space_cells: tuple[int, int, int] = (1, 1, 1)
     space_max: tuple[float, float, float] = (3.0, 3.0, 3.0)
     boundary: tuple[str, str, str] = ("periodic", "periodic", "periodic")
-    momentum_boundary: str = "closed"
+    momentum_boundary: MomentumBoundary = "closed"
 
     def __init__(
         self,
@@ -101,9 +108,8 @@ class PhaseSpace:
         momentum_boundary: str = momentum_boundary,
     ):
         if momentum_boundary not in get_args(MomentumBoundary):
-            raise InputError(
-                f"grid.momentum_boundary = {momentum_boundary!r}: {MOMENTUM_BOUNDARY_ADVICE}"
-            )
+            advice = f"use {choices(MomentumBoundary)}"
+            raise InputError(f"grid.momentum_boundary = {momentum_boundary!r}: {advice}")
         values = {
             "momentum_cells": numbers_of_cells(momentum_cells),
             "momentum_max": half_widths(momentum_max),

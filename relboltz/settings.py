@@ -1,14 +1,14 @@
 """Settings: one frozen class per table, validated once, complaining in the user's words.
 
 The keys are those of a TOML file and the options of solve(). The description of a field is the
-remedy in its error message, so it is phrased as advice.
+remedy in its error message, so it is phrased as advice; a list of values needs none.
 """
 
 from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, cast, get_origin
 
 import numpy as np
 from pydantic import (
@@ -20,11 +20,12 @@ from pydantic import (
     ValidationError,
     model_validator,
 )
+from pydantic.fields import FieldInfo
 
 from . import grid
 from .errors import InputError
 from .events.collisions import SETS
-from .grid import MAX_CELLS, PhaseSpace, half_widths, numbers_of_cells
+from .grid import MAX_CELLS, PhaseSpace, choices, half_widths, numbers_of_cells
 from .model import suggest
 
 if TYPE_CHECKING:
@@ -68,11 +69,15 @@ def _in_order(value: Any) -> Any:
 LIST = Field(strict=False)
 """A tuple that may be written as a list; nothing else is converted."""
 Cells = Annotated[
-    tuple[int, int, int], LIST, BeforeValidator(_per_axis), AfterValidator(numbers_of_cells)
+    tuple[int, int, int],
+    Field(strict=False, description=f"use one whole number or three, from 1 to {MAX_CELLS}"),
+    BeforeValidator(_per_axis),
+    AfterValidator(numbers_of_cells),
 ]
 Widths = Annotated[
     tuple[float, float, float], LIST, BeforeValidator(_per_axis), AfterValidator(half_widths)
 ]
+Pairs = Literal["importance", "uniform"]
 Boundaries = Annotated[tuple[grid.Boundary, grid.Boundary, grid.Boundary], LIST]
 Marginal = Annotated[str, Field(pattern=r"^(x|y|z|px|py|pz)( (x|y|z|px|py|pz))*$")]
 Marginals = Annotated[tuple[Marginal, ...], BeforeValidator(_in_order)]
@@ -93,24 +98,17 @@ class Table(BaseModel):
 class Grid(Table):
     """[grid]: what PhaseSpace is given, which may be left to be chosen."""
 
-    momentum_cells: Cells = key(
-        (31, 31, 31), f"use one whole number or three, from 1 to {MAX_CELLS}"
-    )
+    momentum_cells: Cells = (31, 31, 31)
     momentum_max: Literal["auto"] | Widths = key(
         "auto", "use 'auto', or one number of GeV above 0 or three"
     )
-    momentum_boundary: grid.MomentumBoundary = key(
-        PhaseSpace.momentum_boundary, grid.MOMENTUM_BOUNDARY_ADVICE
-    )
-    space_cells: Cells = key(
-        PhaseSpace.space_cells, f"use one whole number or three, from 1 to {MAX_CELLS}"
-    )
+    momentum_boundary: grid.MomentumBoundary = PhaseSpace.momentum_boundary
+    space_cells: Cells = PhaseSpace.space_cells
     space_max: Widths = key(PhaseSpace.space_max, "use one number of fm above 0 or three")
     boundary: grid.Boundary | Boundaries = key(PhaseSpace.boundary[0], grid.BOUNDARY_ADVICE)
 
-    def phase_space(self, cells: Any, widths: Any) -> PhaseSpace:
-        """The grid with these momentum cells and half widths [GeV]."""
-        chosen = {"momentum_cells": cells, "momentum_max": widths}
+    def phase_space(self, **chosen: Any) -> PhaseSpace:
+        """The grid, with what was chosen in place of its own keys."""
         return PhaseSpace(**(self.model_dump() | chosen))
 
     @classmethod
@@ -124,12 +122,10 @@ class Grid(Table):
 class Sampling(Table):
     """[collisions]: how events are drawn and where they land."""
 
-    projection: Literal["conserving", "nearest"] = key(
-        "conserving", "use 'conserving' or 'nearest'"
-    )
-    sampling: Literal["cm", "k2", "k3"] = key("cm", "use 'cm', 'k2' or 'k3'")
+    projection: Literal["conserving", "nearest"] = "conserving"
+    sampling: Literal["cm", "k2", "k3"] = "cm"
     symmetrical: bool = key(True, "use true or false")
-    pairs: Literal["importance", "uniform"] = key("importance", "use 'importance' or 'uniform'")
+    pairs: Pairs = "importance"
     samples: int = key(16, "use a whole number, 1 or more", ge=1)
     seed: int = key(1, "use a whole number from 0 to 2^63 - 1", ge=0, lt=2**63)
 
@@ -158,10 +154,8 @@ class Time(Table):
 class Run(Table):
     """[run]: where the work is done."""
 
-    backend: Literal["auto", "cpu", "cuda"] = key("auto", "use 'auto', 'cpu' or 'cuda'")
-    precision: Literal["auto", "float32", "float64"] = key(
-        "auto", "use 'auto', 'float32' or 'float64'"
-    )
+    backend: Literal["auto", "cpu", "cuda"] = "auto"
+    precision: Literal["auto", "float32", "float64"] = "auto"
     threads: int = key(0, "use a whole number; 0 = all cores", ge=0)
     workers: int = key(0, "use a whole number; 0 = this process alone", ge=0)
     address: str = key("", "use the address of a cluster; '' = none")
@@ -313,16 +307,22 @@ class Settings(Table):
             value: Any = data
             for part in place:
                 value = value.get(part) if isinstance(value, Mapping) else None
-            field = cls._keys_of(table).get(key)
             if item["type"] == "extra_forbidden":
                 text = cls.unknown(table, key, list(cls._keys_of(table)))
             elif path in REQUIRED and (value is None or value == {}):
                 text = f"missing key {path}: {REQUIRED[path]}"
             else:
-                advice = (field.description if field else None) or f"write it as a table [{path}]"
-                text = f"{path} = {value!r}: {advice}"
+                advice = _advice(cls._keys_of(table).get(key))
+                text = f"{path} = {value!r}: {advice or f'write it as a table [{path}]'}"
             found.setdefault(path, text)
         return list(found.values())
+
+
+def _advice(field: FieldInfo | None) -> str | None:
+    """What to write for a key: what its description says, or one of its values."""
+    if field is None or get_origin(field.annotation) is not Literal:
+        return field and field.description
+    return f"use {choices(field.annotation)}"
 
 
 def plain(value: Any) -> Any:

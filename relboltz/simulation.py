@@ -138,9 +138,12 @@ def _grid(request: Request, model: Model, states: Mapping[str, Shape]) -> PhaseS
         return box.automatic_grid(request, model, states)
     cells: Any = request.momentum_cells if "momentum_cells" in request.model_fields_set else None
     if request.momentum_max == "auto":
-        found = box.automatic_grid(cells, model, states, request.phase_space(1, 1.0))
-        return request.phase_space(found.momentum_cells, found.momentum_max)
+        space = request.phase_space(momentum_max=1.0)
+        found = box.automatic_grid(cells, model, states, space)
+        return request.phase_space(
+            momentum_cells=found.momentum_cells, momentum_max=found.momentum_max
+        )
     if cells is None:
         sources = [state.path for state in states.values() if isinstance(state, FromFile)]
         cells = file_grid(sources[0]).momentum_cells if sources else box.default_cells(model)
-    return request.phase_space(cells, request.momentum_max)
+    return request.phase_space(momentum_cells=cells)

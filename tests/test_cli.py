@@ -17,8 +17,7 @@ import numpy as np
 import pytest
 
 import relboltz as rb
-from relboltz import cli
-from relboltz import run as running
+from relboltz import cli, simulation
 from relboltz.backends.cuda import driver as cuda_engine
 from relboltz.records import output
 
@@ -78,8 +77,7 @@ def lazy(monkeypatch):
     def too_late(*args, **keys):
         raise AssertionError("work began")
 
-    for name in ("choose", "launch", "initial_state"):
-        monkeypatch.setattr(running, name, too_late)
+    monkeypatch.setattr(simulation, "Run", too_late)
 
 
 # --- run ----------------------------------------------------------------------------------------
@@ -231,7 +229,7 @@ def test_version_and_unknown_commands(call):
     ],
 )
 def test_bad_input_gets_one_message_and_code_2(call, monkeypatch, change, message):
-    monkeypatch.setattr(running, "choose", None)  # any work would be a TypeError
+    monkeypatch.setattr(simulation, "Run", None)  # any work would be a TypeError
     code, out, err = call("run", "small.toml", "--set", change)
     assert code == 2 and out == ""
     assert message in err
@@ -286,9 +284,8 @@ def test_the_configuration_is_never_overwritten_by_the_result(call, lazy):
     assert Path("small.toml").read_text() == SMALL
 
 
-def test_a_vast_number_of_records_is_refused(call, lazy, monkeypatch):
+def test_a_vast_number_of_records_is_refused(call, lazy):
     """0.02 fm in steps of 1e-12 would be 2e10 records: no memory holds their times."""
-    monkeypatch.setattr(running, "Stops", None)
     code, _, err = call("run", "small.toml", "--set", "output.every=1e-12")
     assert code == 2 and "output.every" in err
 
@@ -301,10 +298,10 @@ def test_a_full_disk_gives_code_1_and_the_place_of_the_rescue(call, folder, monk
     elsewhere.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(elsewhere))
 
-    def write(ds, path, rows):
+    def write(ds, path):
         if path.name == "run.nc":
             raise OSError(errno.ENOSPC, "No space left on device")
-        original(ds, path, rows)
+        original(ds, path)
 
     monkeypatch.setattr(output, "write", write)
     code, _, err = call("run", "small.toml", "--quiet")

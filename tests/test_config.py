@@ -72,12 +72,14 @@ def test_it_survives_dictionaries_and_toml():
 
 def test_it_builds_what_it_describes():
     config = Config.from_dict(changed(grid__momentum_max=2, grid__momentum_cells=[5, 6, 7]))
-    assert config.build_grid() == PhaseSpace((5, 6, 7), 2.0)
+    assert config.grid.phase_space() == PhaseSpace((5, 6, 7), 2.0)
     assert config.build_initial() == {"g": initial.step(0.5, 1.5)}
     assert config.build_model().names == ("g",)
     auto = Config.from_dict(SMALL)
-    assert auto.build_grid() is None
-    assert auto.build_grid(3.0) == PhaseSpace(31, 3.0)
+    assert auto.grid.phase_space(momentum_max=3.0) == PhaseSpace(31, 3.0)
+    assert auto.build_model() is auto.build_model()
+    with pytest.raises(InputError, match="momentum_max = 'auto'"):
+        auto.grid.phase_space()
 
 
 def test_paper_samplings_draw_uniform_pairs():

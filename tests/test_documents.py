@@ -109,7 +109,7 @@ def test_every_example_is_a_valid_configuration(path):
     """It loads, and its model and initial states can be built."""
     loaded = config.load(path)
     model = loaded.build_model()
-    grid = loaded.build_grid(2.0)
+    grid = loaded.grid.phase_space(momentum_max=2.0)
     assert np.isfinite(rb.initial.evaluate(loaded.build_initial(), grid, model)).all()
 
 

@@ -51,25 +51,21 @@ class FromFunction(Shape):
         return self.arguments == 6
 
     def values(self, grid: PhaseSpace, species: Species, m2: float, site: int = 0) -> Array:
-        if self.arguments == 3:
-            return self._in_momentum(grid, ())
-        centre = grid.positions[:, site]
-        if self.sampling == "node":
-            return self._in_momentum(grid, tuple(centre))
+        places = [()] if self.arguments == 3 else self._places(grid, site)
+        calls = [partial(self._call, where) for where in places]
+        f = [self._sampled(call, grid.momenta, grid, FUNCTION_POINTS) for call in calls]
+        return np.mean(f, axis=0)
+
+    def _places(self, grid: PhaseSpace, site: int) -> list[tuple[float, ...]]:
+        """Where in a space cell the function is called [fm]."""
         offsets = [
-            (-SPACE_POINT * h, SPACE_POINT * h) if n > 1 else (0.0,)
+            (-SPACE_POINT * h, SPACE_POINT * h) if n > 1 and self.sampling == "cell" else (0.0,)
             for n, h in zip(grid.space_cells, grid.space_spacing, strict=True)
         ]
-        points = [tuple(centre + np.array(offset)) for offset in product(*offsets)]
-        return np.mean([self._in_momentum(grid, point) for point in points], axis=0)
-
-    def _in_momentum(self, grid: PhaseSpace, where: tuple[float, ...]) -> Array:
-        """f of all nodes at a place, or anywhere if the function does not ask for one."""
-
-        call = partial(self._call, where)
-        return self._sampled(call, grid.momenta, grid, FUNCTION_POINTS)
+        return [tuple(grid.positions[:, site] + offset) for offset in product(*offsets)]
 
     def _call(self, where: tuple[float, ...], px: Array, py: Array, pz: Array) -> Array:
+        """f at a place, or anywhere if the function does not ask for one."""
         places = [np.full_like(px, x) for x in where]
         try:
             f = self.function(*places, px.copy(), py.copy(), pz.copy())
@@ -87,10 +83,9 @@ class FromFunction(Shape):
         bad = ~np.isfinite(f)
         if bad.any():
             first = int(bad.argmax())
-            there = " and (" + ", ".join(f"{x:.6g}" for x in where) + ") fm" if where else ""
             raise InputError(
                 f"shape = {self.label!r}: the function returned {f[first]} at "
-                f"{place(np.array([px, py, pz])[:, first])}{there}; return finite numbers"
+                f"{place((px[first], py[first], pz[first]), where)}; return finite numbers"
             )
         return f
 

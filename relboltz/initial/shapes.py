@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
@@ -42,9 +42,10 @@ def _finite(key: str, value: Any, legal: Callable[[float], bool], remedy: str) -
     return float(value)
 
 
-def place(p: Array) -> str:
-    """A momentum in words."""
-    return "p = (" + ", ".join(f"{v:.6g}" for v in p) + ") GeV"
+def place(p: Iterable[float], where: Iterable[float] = ()) -> str:
+    """A momentum [GeV] in words, and a place [fm] if one matters."""
+    momentum, position = (", ".join(f"{v:.6g}" for v in point) for point in (p, where))
+    return f"p = ({momentum}) GeV" + (f" and ({position}) fm" if position else "")
 
 
 def describe(grid: PhaseSpace) -> str:
@@ -73,20 +74,6 @@ def _mirror_classes(grid: PhaseSpace) -> tuple[Array, NDArray[np.int64]]:
     code, inverse = np.unique((index[0] * base + index[1]) * base + index[2], return_inverse=True)
     index = np.stack([code // base**2, code // base % base, code % base])
     return 0.5 * index * np.array(grid.spacing)[:, None], inverse.reshape(-1)
-
-
-def _average(
-    function: Callable[[Array, Array, Array], Array], centres: Array, grid: PhaseSpace, points: int
-) -> Array:
-    """Average over cells with the given centres (3, n), by tensor Gauss-Legendre quadrature."""
-    nodes, weights = np.polynomial.legendre.leggauss(points)
-    rule = list(zip(0.5 * nodes, 0.5 * weights, strict=True))
-    hx, hy, hz = grid.spacing
-    px, py, pz = centres
-    total = np.zeros(centres.shape[1])
-    for (x, wx), (y, wy), (z, wz) in product(rule, repeat=3):
-        total += wx * wy * wz * function(px + x * hx, py + y * hy, pz + z * hz)
-    return total
 
 
 def _sphere_fraction(centres: Array, grid: PhaseSpace, radius: float) -> Array:
@@ -177,10 +164,20 @@ class Shape:
         grid: PhaseSpace,
         points: int,
     ) -> Array:
-        """A function at nodes (3, n) or averaged over their cells, with so many points per axis."""
+        """A function at the centres (3, n) of cells, or averaged over these cells.
+
+        points : of the tensor Gauss-Legendre quadrature, per axis
+        """
         if self.sampling == "node":
             return function(*centres)
-        return _average(function, centres, grid, points)
+        nodes, weights = np.polynomial.legendre.leggauss(points)
+        rule = list(zip(0.5 * nodes, 0.5 * weights, strict=True))
+        hx, hy, hz = grid.spacing
+        px, py, pz = centres
+        total = np.zeros(centres.shape[1])
+        for (x, wx), (y, wy), (z, wz) in product(rule, repeat=3):
+            total += wx * wy * wz * function(px + x * hx, py + y * hy, pz + z * hz)
+        return total
 
 
 @dataclass(frozen=True)
@@ -251,20 +248,18 @@ class Thermal(Shape):
             energy = np.sqrt(px**2 + py**2 + pz**2 + m2)
             x = gamma * (energy - (vx * px + vy * py + vz * pz)) - self.chemical_potential
             if species.statistics == 1 and (x <= 0).any():
-                self._diverges(species, np.array([px, py, pz])[:, x.argmin()])
+                p = np.array([px, py, pz])[:, x.argmin()]
+                raise InputError(
+                    f"chemical_potential = {self.chemical_potential:g}: the Bose distribution of "
+                    f"{species.name} is infinite at {place(p)}; lower it, use sampling = 'cell', "
+                    "or an even number of cells, which has no node at p = 0"
+                )
             return occupation(x / self.temperature, species.statistics)
 
         if any(self.velocity):
             return self._sampled(f, grid.momenta, grid, THERMAL_POINTS)
         centres, classes = _mirror_classes(grid)
         return self._sampled(f, centres, grid, THERMAL_POINTS)[classes]
-
-    def _diverges(self, species: Species, p: Array) -> None:
-        raise InputError(
-            f"chemical_potential = {self.chemical_potential:g}: the Bose distribution of "
-            f"{species.name} is infinite at {place(p)}; lower it, use sampling = 'cell', or an "
-            "even number of cells, which has no node at p = 0"
-        )
 
     def extent(self) -> float:
         speed = math.hypot(*self.velocity)

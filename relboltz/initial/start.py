@@ -33,7 +33,7 @@ MARGIN = 1e-10
 
 
 @contextmanager
-def _named(name: str) -> Iterator[None]:
+def named(name: str) -> Iterator[None]:
     """Lets the errors of a shape begin with its place in the configuration."""
     try:
         yield
@@ -76,7 +76,7 @@ class _State:
             isotherm = isinstance(shape, Thermal)
             identity: Any = (shape, species.statistics, m2) if isotherm else index
             if identity not in known:
-                with _named(name):
+                with named(name):
                     known[identity] = shape.values(self.grid, species, m2, self.site)
             result[index] = known[identity]
         return result
@@ -148,13 +148,10 @@ def _check_values(f: Array, state: _State) -> None:
             rules.append((highest, row[highest] <= 1, remedy))
         for node, legal, problem in rules:
             if not legal:
-                where = ""
-                if state.grid.sites > 1:
-                    x, y, z = state.grid.positions[:, state.site]
-                    where = f" and ({x:.6g}, {y:.6g}, {z:.6g}) fm"
+                where = state.grid.positions[:, state.site] if state.grid.sites > 1 else ()
                 raise InputError(
                     f"initial.{name}: f = {row[node]:.6g} of {species.name} at "
-                    f"{place(state.grid.momenta[:, node])}{where} is {problem}"
+                    f"{place(state.grid.momenta[:, node], where)} is {problem}"
                 )
 
 
@@ -199,7 +196,7 @@ def extent(initial: Mapping[str, Shape], model: Model) -> float:
     """A rough half width [GeV] that contains most of the state: a first guess for the box."""
     widths = []
     for name, shape in _assign(initial, model).values():
-        with _named(name):
+        with named(name):
             widths.append(shape.extent())
     return max(widths)
 
