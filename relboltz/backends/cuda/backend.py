@@ -215,7 +215,8 @@ class CudaSpace(Threads):
             self._axes[axis] = self._prepare_axis(self._plan, axis)
         pencils, blocks, whole, p, transverse_p2, ledger, energies, refused = self._axes[axis]
         self._upload(squares)
-        self._push.copy_to_device(np.zeros(self._push.shape) if push is None else push)
+        force = np.zeros(self._push.shape) if push is None else np.ascontiguousarray(push)
+        self._push.copy_to_device(force)
         ledger.copy_to_device(np.zeros(ledger.shape, np.int64))
         real = machine.to([length, *pencils.widths], np.float64)
         rows, size = pencils.scratch
