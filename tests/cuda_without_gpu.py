@@ -19,7 +19,7 @@ import numba
 import numpy as np
 
 import relboltz as rb
-from relboltz.backends.cuda import backend, draw, kernels, machine, moments, sites
+from relboltz.backends.cuda import driver as cuda_engine
 from relboltz.events.collisions import Draw
 from relboltz.settings import Sampling
 from relboltz.stepping.parts import parts
@@ -57,6 +57,8 @@ class Recorder:
 
 def record_launches(model, sampling, precision):
     """Types of all launches of a run, a limited step and an estimate."""
+
+    from relboltz.backends.cuda import backend, draw, kernels, machine, moments, sites
 
     seen: dict = {}
     toolkit = cuda_engine.toolkit()
