@@ -4,11 +4,10 @@ import numpy as np
 import pytest
 
 import relboltz as rb
-from relboltz.backends.cpu.moments import marginal, measure
-from relboltz.equilibrium import masses
+from relboltz.backends.cpu.masses import coupling_integrals, masses
+from relboltz.backends.cpu.moments import marginal, measure_sites, tables
 from relboltz.events.collisions import bound, demand, tightest
 from relboltz.records.moments import AXES, SUMS, Shells, add_moments, entropy_term, halves_of
-from relboltz.stepping.stepper import initial_state
 
 
 @pytest.mark.parametrize("kept", [(), ("x",), ("y", "pz"), ("px", "py", "pz"), AXES])
@@ -26,20 +25,22 @@ def test_marginals_are_exact(kept):
 
 def test_sums_of_the_kernel_are_sums_over_nodes_of_the_scalar_function():
     """Of one species, compiled and as written."""
-    grid, model = rb.PhaseSpace((6, 5, 4), 2.0), rb.gluons(0.3)
-    f = 0.4 * np.exp(-grid.momentum_squared)[None]
-    state = initial_state(grid, model, f)
-    found = measure(grid, model, state, Shells.of(grid), 0.5 * f)
-    sums, held = np.zeros(SUMS), state.number * state.unit / model.degeneracy[0]
+    grid, m2, unit = rb.PhaseSpace((6, 5, 4), 2.0), 0.09, 2.0**-40
+    shells = Shells.of(grid)
+    number = np.int64(0.4 * np.exp(-grid.momentum_squared) / unit)
+    final = 0.2 * np.exp(-grid.momentum_squared)
+    planes = [np.zeros((1, n), np.int64) for n in grid.momentum_cells]
+    in_shells, found = np.zeros((1, 1, len(shells.p)), np.int64), np.zeros((1, 1, SUMS))
+    measure_sites(
+        number.reshape(1, 1, -1), unit, np.array([[2.0, 1.0]]), np.array([[m2]]),
+        tables(grid, shells), final[None], (0, 1), (*planes, in_shells, found),
+    )  # fmt: skip
+    sums = np.zeros(SUMS)
     for i, p in enumerate(grid.momenta.T):
-        add_moments(
-            held[i], tuple(p), halves_of(grid), state.mass_squared[0], 1.0, 0.0, 0.5 * f[0, i], sums
-        )
-    assert found.energy == pytest.approx([sums[0]], rel=1e-13)
-    assert found.entropy == pytest.approx([sums[8]], rel=1e-13)
-    assert found.distance == pytest.approx([sums[9]], rel=1e-13)
-    assert found.flux[0] == pytest.approx(sums[10:], rel=1e-12, abs=1e-14)
-    assert found.totals == [int(state.number.sum())]
+        f = number[i] * unit / 2
+        add_moments(f, tuple(p), halves_of(grid), m2, 1.0, 0.0, final[i], sums)
+    assert found[0, 0] == pytest.approx(sums, rel=1e-12, abs=1e-14)
+    assert all(whole.sum() == number.sum() for whole in (*planes, in_shells))
 
 
 def test_entropy_of_full_empty_and_classical_states():
@@ -51,12 +52,11 @@ def test_entropy_of_full_empty_and_classical_states():
 
 
 def test_masses_do_not_depend_on_where_newton_starts():
-    """Nor on how the state is held: as f, or in quanta."""
     grid, model = rb.PhaseSpace(8, 2.0), rb.qcd(0.3)
     f = np.full((7, grid.size), 0.2) * np.exp(-grid.momentum_squared)
     m2 = masses(grid, model, f)
     assert masses(grid, model, f, start=3 * m2) == pytest.approx(m2, rel=1e-13)
-    assert initial_state(grid, model, f).mass_squared == pytest.approx(m2, rel=1e-9)
+    assert model.mass_squared(coupling_integrals(grid, model, f, m2)) == pytest.approx(m2)
 
 
 def test_bounds_leave_half_of_what_there_is():
