@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..backends.cpu.fits import sums_at_rest
 from ..equilibrium.fits import Fits
 from ..events.collisions import Flows
 from ..grid import PhaseSpace
@@ -125,7 +126,8 @@ class Observer:
         self.backend, self.grid, self.model = backend, backend.grid, backend.model
         self.shells = Shells.of(self.grid)
         self.marginals = tuple(marginals)
-        self._final, self._fits = final, Fits(self.grid, self.model, backend.fits)
+        self._final = final
+        self._fits = Fits(self.grid, self.model, backend.fits, sums_at_rest(self.grid, self.model))
 
     def record(self, state: State) -> dict[str, Any]:
         """Everything that the state itself tells; rates follow from the next step (``rates``)."""
