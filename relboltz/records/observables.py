@@ -22,7 +22,7 @@ from ..stepping.quanta import LOW_WORD, exact_sum
 from ..stepping.state import State
 from ..units import HBARC
 from .moments import Moments, Shells, momentum_total
-from .quantities import WEIGHTED, marginal_name
+from .quantities import WEIGHTED, Quantities, marginal_name
 
 if TYPE_CHECKING:
     from ..backends.contract import Backend
@@ -121,13 +121,14 @@ def integers(now: list[int], before: list[int]) -> NDArray:
 class Observer:
     """Turns what a backend sums up into records."""
 
-    def __init__(self, backend: Backend, final: Array, marginals: Sequence[str] = ()):
-        """final : f (species, nodes) where the run should end"""
+    def __init__(
+        self, backend: Backend, final: Array, shown: Quantities, marginals: Sequence[str] = ()
+    ):
+        """final : f (species, nodes) where the run should end; shown : what a record must hold"""
         self.backend, self.grid, self.model = backend, backend.grid, backend.model
-        self.shells = Shells.of(self.grid)
-        self.marginals = tuple(marginals)
-        self._final = final
-        self._fits = Fits(self.grid, self.model, backend.fits, sums_at_rest(self.grid, self.model))
+        self.shells, self.shown, self.marginals = Shells.of(self.grid), shown, tuple(marginals)
+        at_rest = sums_at_rest(self.grid, self.model)
+        self._final, self._fits = final, Fits(self.grid, self.model, backend.fits, at_rest)
 
     def record(self, state: State) -> dict[str, Any]:
         """Everything that the state itself tells; rates follow from the next step (``rates``)."""
@@ -135,9 +136,10 @@ class Observer:
         local, y = self._local(state, moments)
         record = {"time": state.time, "step_number": state.step, "coupling_integrals": y}
         record |= {name: self.grid.in_space(values) for name, values in local.items()}
-        for name, mean in _averages(local).items():
-            record[f"total_{name}"] = mean
-        return {**record, **self._global(state, moments), **self._ledger(state)}
+        record |= self._global(state, moments)
+        if "total_number" in self.shown:
+            record |= {f"total_{name}": mean for name, mean in _averages(local).items()}
+        return record | (self._ledger(state) if "left_number" in self.shown else {})
 
     def _local(self, state: State, moments: Moments) -> tuple[dict[str, Array], Array]:
         """What has a value at every site, and Y."""
@@ -223,8 +225,8 @@ class Observer:
         """S_ex^0 of an earlier record from masses up to this state."""
         ago = state.step - record["step_number"]
         values = {"source": source(state.mass_rate(ago), record["coupling_integrals"])}
-        mean = _averages(values)["source"]
-        return {"source": self.grid.in_space(values["source"]), "total_source": mean}
+        total = {"total_source": values["source"].mean()} if "total_source" in self.shown else {}
+        return {"source": self.grid.in_space(values["source"]), **total}
 
     def rates(self, flows: Flows, null_weight: float) -> dict[str, Any]:
         """Collision rates [fm^-4], averages over the box, of the state that a step started from."""
