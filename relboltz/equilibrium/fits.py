@@ -89,7 +89,7 @@ class Fits:
     """Thermal states that match the sites of a run."""
 
     def __init__(self, grid: PhaseSpace, model: Model, sums: Sums, at_rest: Sums):
-        """sums : over all nodes; at_rest : with one node for all of the same |p|, if nothing flows"""
+        """sums : over all nodes; at_rest : where nothing flows, one node for each |p|"""
         self._grid, self._model = grid, model
         self._all, self._at_rest = sums, at_rest
 
