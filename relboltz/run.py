@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
-from numpy.typing import NDArray
 
+from .arrays import Array
 from .backends import choose
 from .backends.cpu.masses import coupling_integrals
 from .checks import accuracy, box, matter, poles
@@ -31,8 +31,6 @@ from .stepping.step import Course, Leg, begin
 from .stepping.watch import Interrupt, Stops, interruptible
 from .transport.forces import courant_limit
 from .transport.plane import COURANT
-
-Array = NDArray[np.float64]
 
 
 class Run:

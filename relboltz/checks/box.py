@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .. import initial
+from ..arrays import Array
 from ..backends.elements import Elements
 from ..equilibrium import states as equilibrium
 from ..equilibrium import unlimited
@@ -18,7 +19,7 @@ from ..initial import FromFile, Shape
 from ..model import Model, Species
 from . import reach
 from .accuracy import ACCEPTED_LOSS, WANTED_RELAXATION, rounded_up
-from .matter import Array, Totals, predict_from, totals
+from .matter import Totals, predict_from, totals
 from .reach import Reach
 
 States = Mapping[str, Shape]

@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from ..arrays import Array
 from ..errors import InputError
 from ..grid import PhaseSpace
 from ..model import Species
-from .shapes import Array, Shape, describe
+from .shapes import Shape, describe
 
 
 @dataclass(frozen=True)

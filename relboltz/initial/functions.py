@@ -16,10 +16,11 @@ from typing import Any
 
 import numpy as np
 
+from ..arrays import Array
 from ..errors import InputError
 from ..grid import PhaseSpace
 from ..model import Species, suggest
-from .shapes import Array, Shape, describe, place
+from .shapes import Shape, describe, place
 
 FUNCTION_POINTS = 3
 """Gauss-Legendre points per axis of a momentum cell."""

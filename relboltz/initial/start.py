@@ -11,13 +11,14 @@ from typing import Any
 
 import numpy as np
 
+from ..arrays import Array
 from ..backends.cpu.masses import coupling_integrals
 from ..errors import InputError
 from ..grid import PhaseSpace
 from ..model import Model
 from .files import FromFile
 from .functions import FromFunction, NodeValues
-from .shapes import Array, Gaussian, Gradient, Random, Shape, Step, Thermal, place
+from .shapes import Gaussian, Gradient, Random, Shape, Step, Thermal, place
 
 SHAPES: dict[str, type[Shape]] = {
     "step": Step,

@@ -8,10 +8,11 @@ import numpy as np
 from matplotlib.axes import Axes
 from xarray import DataArray, Dataset, full_like
 
+from ..arrays import Array
 from ..errors import InputError
 from ..records.result import box
 from . import style
-from .style import COLORS, Array, Ax, groups, label, labelled, mean, new_axes, styled
+from .style import COLORS, Ax, groups, label, labelled, mean, new_axes, styled
 
 
 def predicted_densities(ds: Dataset) -> tuple[DataArray, float]:

@@ -10,14 +10,14 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from xarray import DataArray, Dataset
 
+from ..arrays import Array
 from ..errors import InputError
 from ..model import suggest
 from ..records.result import box
 
-Array = NDArray[np.float64]
 Ax = Axes | None
 Names = str | Sequence[str] | None
 STYLE: Any = {

@@ -33,6 +33,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
+from ..arrays import Array
 from . import output
 from .entries import Column, Row, append, entries, pack, stacked, unpack
 from .output import COMPRESSED, Frame
@@ -160,7 +161,7 @@ class Journal:
             self._records.add(self._row(values))
             self._save()
 
-    def snapshot(self, time: float, f: NDArray[np.float64]) -> None:
+    def snapshot(self, time: float, f: Array) -> None:
         """Append f (sites, species, nodes)."""
         if self.path is None:
             self._kept[1].append((time, f))
