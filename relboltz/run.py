@@ -1,7 +1,5 @@
 """One run: everything that is fixed before its first step, and the loop."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What the command line prints: what begins, how it ended, how fast it is, what is installed."""
 
-from __future__ import annotations
-
 import importlib.metadata
 import math
 import platform

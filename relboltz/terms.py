@@ -1,7 +1,5 @@
 """collision_term(): C[f] of any state, with its statistical error."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What is said of a run's accuracy, before it and after it."""
 
-from __future__ import annotations
-
 import math
 import warnings
 from collections.abc import Iterable, Iterator, Mapping

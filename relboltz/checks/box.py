@@ -1,7 +1,5 @@
 """The automatic box: half widths in momentum space for a model and a start."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

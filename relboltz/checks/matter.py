@@ -1,7 +1,5 @@
 """What a start holds: its conserved totals, its masses, and the memory that it needs."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

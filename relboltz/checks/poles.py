@@ -1,7 +1,5 @@
 """Matrix elements that no run may have: poles inside phase space, negative or undefined values."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 

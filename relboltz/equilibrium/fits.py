@@ -6,8 +6,6 @@ f_a = 1 / (exp(beta E_a - b.p - alpha_a) - eta). Newton's method with shortened 
 all sites at once; sums over the nodes are for the engine that holds the state.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from math import exp, inf, log1p, sqrt
 
@@ -136,12 +134,7 @@ class Fits:
         return temperature, mu, np.where(fluid[:, None], velocity, np.nan)
 
     def _start_cold(
-        self,
-        theta: Array,
-        target: Array,
-        squares: Array,
-        which: Integers,
-        there: Flags,
+        self, theta: Array, target: Array, squares: Array, which: Integers, there: Flags
     ) -> None:
         """A dilute gas at rest: the alpha for which Boltzmann has the numbers."""
         if not len(which):
@@ -183,12 +176,7 @@ class Fits:
         return value, gradient, hessian
 
     def _newton(
-        self,
-        theta: Array,
-        target: Array,
-        used: Flags,
-        squares: Array,
-        wanted: Flags,
+        self, theta: Array, target: Array, used: Flags, squares: Array, wanted: Flags
     ) -> Array:
         """Theta where ln Z - theta.target is least, at the sites wanted; NaN where it fails."""
         result = np.full_like(theta, np.nan)

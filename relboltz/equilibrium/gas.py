@@ -4,8 +4,6 @@ An equilibrium state maximises the entropy at given conserved quantities. The du
 convex function of (1/T, v/T, mu/T), so one damped Newton iteration finds every such state.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import lru_cache
 

@@ -4,8 +4,6 @@ Every state solved for maximises the entropy of the nodes at given conserved qua
 dual is a convex function of (1/T, v/T, mu/T), so one damped Newton iteration serves them all.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Equilibrium in unlimited momentum space, by radial integrals in the rest frame of the fluid."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from functools import cache
 

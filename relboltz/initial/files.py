@@ -1,7 +1,5 @@
 """A start from a file: the last snapshot of a run."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Starts that are functions or arrays of the user's own."""
 
-from __future__ import annotations
-
 import importlib.util
 import inspect
 import math

@@ -6,8 +6,6 @@ the value of a node is the average of the function over its cell, so that number
 converge fast; with ``"node"`` it is the function at the node.
 """
 
-from __future__ import annotations
-
 import math
 import zlib
 from collections.abc import Callable, Iterable, Sequence

@@ -1,7 +1,5 @@
 """Initial states: from shapes, one for each species or group, to f on the nodes."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager

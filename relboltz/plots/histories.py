@@ -1,7 +1,5 @@
 """Pictures against time; in space, of averages over the box that include what left."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Pictures of f against momentum and energy; in space, of its average over the box."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

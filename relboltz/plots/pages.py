@@ -1,7 +1,5 @@
 """Pages of panels: the overview of a run, and all of its pictures as files."""
 
-from __future__ import annotations
-
 import textwrap
 from collections.abc import Callable, Sequence
 from functools import partial

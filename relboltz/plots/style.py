@@ -1,7 +1,5 @@
 """How all pictures look: colours, words, axes, and which species share a line."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """The result as a self-describing Dataset, and files that are never half-written."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import os
