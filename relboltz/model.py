@@ -18,6 +18,8 @@ from .arrays import Array, Integers
 from .errors import InputError
 from .process import Process, is_number, suggest
 
+__all__ = ["Model", "Process", "Screening", "Species"]
+
 
 @dataclass(frozen=True)
 class Species:
