@@ -1,7 +1,5 @@
 """PhaseSpace: the nodes on which distribution functions live."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -169,7 +167,7 @@ class PhaseSpace:
         return _mesh([self.space_axis(i) for i in range(3)])
 
     @property
-    def at_a_site(self) -> PhaseSpace:
+    def at_a_site(self) -> "PhaseSpace":
         """The momentum grid alone."""
         return PhaseSpace(self.momentum_cells, self.momentum_max) if self.sites > 1 else self
 

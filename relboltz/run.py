@@ -216,9 +216,10 @@ class Run:
     def _finish(self, status: str, began: float) -> xr.Dataset:
         """The whole result; a run that ended early also keeps the last good state."""
         if status != "done":
-            for keep in (self._keep_last_state, self._keep_last_record):
+            for kept, keep in ((self._kept_f, self._snapshot), (self._recorded, self._measure)):
                 try:
-                    keep()
+                    if kept < self.state.time:
+                        keep()
                 except Exception as error:  # a GPU that failed cannot be asked
                     status += f"; the last state is lost: {error}"
         self._keep(list(self.state.pending))
@@ -226,16 +227,6 @@ class Run:
         self.attributes["wall_seconds"] = time.perf_counter() - began
         self.attributes["steps"] = self.state.watch.steps
         return self.journal.finish(self._told(status))
-
-    def _keep_last_state(self) -> None:
-        """A snapshot of the state as it is."""
-        if self._kept_f < self.state.time:
-            self._snapshot()
-
-    def _keep_last_record(self) -> None:
-        """A record of the state as it is."""
-        if self._recorded < self.state.time:
-            self._measure()
 
     def _warn(self) -> None:
         """Say what the steps themselves showed of the accuracy."""
