@@ -86,9 +86,8 @@ class Meter:
             squares, machine.packed, *self._nodes, machine.geometry, self._final, self._planes,
             self._shells, self._sums,
         )  # fmt: skip
-        machine.wait()
         edges = np.cumsum(grid.momentum_cells)[:-1]
-        x, y, z = np.split(self._planes.copy_to_host(), edges, axis=1)
+        x, y, z = np.split(machine.fetch(self._planes), edges, axis=1)
         shells = self._shells.copy_to_host().reshape(grid.sites, machine.species, -1)
         sums = self._sums.copy_to_host().sum(axis=1).reshape(grid.sites, machine.species, SUMS)
         if not np.isfinite(final).all():
@@ -117,5 +116,4 @@ def marginal(machine: Machine, grid: PhaseSpace, kept: Sequence[str]) -> tuple[I
         machine.desk.control, machine.number, machine.upload(into.sites, np.int64),
         machine.upload(into.nodes, np.int64), high, low,
     )  # fmt: skip
-    machine.wait()
-    return high.copy_to_host().reshape(into.shape), low.copy_to_host().reshape(into.shape)
+    return machine.fetch(high).reshape(into.shape), machine.fetch(low).reshape(into.shape)
