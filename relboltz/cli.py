@@ -29,12 +29,10 @@ def main() -> None:
     """Entry point: turns errors into messages and exit codes, never into tracebacks."""
     try:
         app()
-    except InputError as error:
-        errors.print(f"[bold red]error:[/] {escape(str(error))}", soft_wrap=True)
-        sys.exit(2)
     except RelboltzError as error:
-        errors.print(f"[bold red]stopped:[/] {escape(str(error))}", soft_wrap=True)
-        sys.exit(1)
+        word, code = ("error", 2) if isinstance(error, InputError) else ("stopped", 1)
+        errors.print(f"[bold red]{word}:[/] {escape(str(error))}", soft_wrap=True)
+        sys.exit(code)
     except KeyboardInterrupt:
         sys.exit(130)
     except BrokenPipeError:

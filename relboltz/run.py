@@ -103,6 +103,7 @@ class Run:
             )
 
     def _attributes(self, title: str, configuration: str) -> dict[str, Any]:
+        without = equilibrium.temperature_without_number(self.model, self._energy)
         return {
             "title": title or f"{self.model.name}: relativistic Boltzmann equation",
             "model": self.model.name,
@@ -113,9 +114,7 @@ class Run:
             "quantum": self.state.unit,
             "momentum_max": list(self.grid.momentum_max),
             **({"boundary": list(self.grid.boundary)} if self.grid.moving_axes else {}),
-            "temperature_at_zero_chemical_potential": equilibrium.temperature_without_number(
-                self.model, self._energy
-            ),
+            "temperature_at_zero_chemical_potential": without,
         }
 
     # -- the loop --------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from math import exp, inf, log1p, sqrt
 import numpy as np
 
 from ..arrays import Array, Flags, Integers
+from ..compiling import Function
 from ..grid import PhaseSpace
 from ..model import Model
 from .conserved import NO_FLOW
@@ -79,7 +80,7 @@ def add_fit_terms(theta, alpha, p, m2, eta, weight, s):
     return True
 
 
-FUNCTIONS: list[Callable] = [thermal_terms, add_fit_terms]
+FUNCTIONS: list[Function] = [thermal_terms, add_fit_terms]
 """Callees before callers."""
 
 

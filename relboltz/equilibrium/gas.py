@@ -114,7 +114,8 @@ class Gas:
                 f = occupation(x, eta)
                 fluctuation = self.weight * f * (1 + eta * f)
                 blocks[key] = phi @ (self.weight * f), (phi * fluctuation) @ phi.T
-            spread = self._spread(d, a)
+            spread = np.eye(len(theta), d + 1)  # takes (E, -p, -1) to the derivatives by theta
+            spread[d:, d] = self.charges[:, a]
             sums += self.degeneracy[a] * (spread @ blocks[key][0])
             matrix += self.degeneracy[a] * (spread @ blocks[key][1] @ spread.T)
         if self.mode:
@@ -123,13 +124,6 @@ class Gas:
                 sums += number * phi
                 matrix += number * (1 + number / self.mode) * np.outer(phi, phi)
         return (sums, matrix) if np.isfinite(sums).all() else None
-
-    def _spread(self, d: int, a: int) -> Array:
-        """Takes (E, -p, -1) of species a to the derivatives by theta."""
-        spread = np.zeros((d + len(self.charges), d + 1))
-        spread[:d, :d] = np.eye(d)
-        spread[d:, d] = self.charges[:, a]
-        return spread
 
     def occupations(self, m2: Array, theta: Array) -> Array:
         """f (species present, points)."""

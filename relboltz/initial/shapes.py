@@ -29,15 +29,6 @@ THERMAL_POINTS = 4
 """Gauss-Legendre points per axis; an even number, so that p = 0 is never one of them."""
 
 
-def _finite(key: str, value: Any, legal: Callable[[float], bool], remedy: str) -> float:
-    """A finite number that passes the test, or an error that begins with the key."""
-    plain = isinstance(value, int | float | np.integer | np.floating)
-    plain = plain and not isinstance(value, bool)
-    if not plain or not math.isfinite(value) or not legal(value):
-        raise InputError(f"{key} = {value!r}: {remedy}")
-    return float(value)
-
-
 def place(p: Iterable[float], where: Iterable[float] = ()) -> str:
     """A momentum [GeV] in words, and a place [fm] if one matters."""
     momentum, position = (", ".join(f"{v:.6g}" for v in point) for point in (p, where))
@@ -126,17 +117,21 @@ class Shape:
         for key, value in fields.items():
             object.__setattr__(self, key, value)
 
-    def _number(self, key: str, legal: Callable[[float], bool], remedy: str) -> None:
-        """Keeps a field as a finite number that passes the test."""
-        self._keep(**{key: _finite(key, getattr(self, key), legal, remedy)})
-
-    def _three(self, key: str, legal: Callable[[float], bool], remedy: str) -> None:
-        """Keeps a field as three such numbers."""
+    def _number(
+        self, key: str, legal: Callable[[float], bool], remedy: str, three: bool = False
+    ) -> None:
+        """Keeps a field as a finite number that passes the test, or as three such numbers."""
         given = getattr(self, key)
-        values = tuple(given) if isinstance(given, list | tuple | np.ndarray) else (given,) * 3
-        if len(values) != 3:
+        several = three and isinstance(given, list | tuple | np.ndarray)
+        values = tuple(given) if several else (given,) * (3 if three else 1)
+        if three and len(values) != 3:
             raise InputError(f"{key} = {given!r}: {remedy}")
-        self._keep(**{key: tuple(_finite(key, v, legal, remedy) for v in values)})
+        for value in values:
+            plain = isinstance(value, int | float | np.integer | np.floating)
+            plain = plain and not isinstance(value, bool)
+            if not plain or not math.isfinite(value) or not legal(value):
+                raise InputError(f"{key} = {value!r}: {remedy}")
+        self._keep(**{key: tuple(float(v) for v in values) if three else float(given)})
 
     def values(self, grid: PhaseSpace, species: Species, m2: float, site: int = 0) -> Array:
         """f at all nodes of a space cell, shape (size,); m2 is the squared mass [GeV^2]."""
@@ -220,7 +215,7 @@ class Thermal(Shape):
         remedy = "use three numbers, with a length below 1 (the speed of light)"
         if not isinstance(self.velocity, list | tuple | np.ndarray):
             raise InputError(f"velocity = {self.velocity!r}: {remedy}")
-        self._three("velocity", math.isfinite, remedy)
+        self._number("velocity", math.isfinite, remedy, three=True)
         if math.hypot(*self.velocity) >= 1:
             raise InputError(f"velocity = {list(self.velocity)}: {remedy}")
 
@@ -268,7 +263,7 @@ class Gaussian(Shape):
 
     def _check(self) -> None:
         self._number("height", lambda v: v >= 0, "a gaussian has a height f >= 0")
-        self._three("widths", lambda v: v > 0, "use one width or three, above 0 GeV")
+        self._number("widths", lambda v: v > 0, "use one width or three, above 0 GeV", three=True)
 
     def values(self, grid: PhaseSpace, species: Species, m2: float, site: int = 0) -> Array:
         factors = []

@@ -4,7 +4,7 @@ Numbers are summed in quanta, exactly, along planes of the grid and in shells of
 sums over the nodes in floating point.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import log, sqrt
@@ -12,6 +12,7 @@ from math import log, sqrt
 import numpy as np
 
 from ..arrays import Array, Integers
+from ..compiling import Function
 from ..events.kinematics import inverse_energy
 from ..grid import PhaseSpace
 from ..transport.plane import node_velocity, velocity
@@ -65,7 +66,7 @@ def add_moments(f, p, halves, m2, eta, at_rest, final, s):
     s[18] += pz * uz
 
 
-FUNCTIONS: list[Callable] = [inverse_energy, velocity, node_velocity, entropy_term, add_moments]
+FUNCTIONS: list[Function] = [inverse_energy, velocity, node_velocity, entropy_term, add_moments]
 """Callees before callers."""
 
 
@@ -134,13 +135,9 @@ def momentum_words(planes: tuple[Integers, Integers, Integers]) -> Integers:
 
     In two words, of which the first counts 2^32 times; planes: (sites, nodes of the axis).
     """
+    words = [(rows >> 32, rows & 0xFFFFFFFF) for rows in planes]
     weights = [2 * np.arange(rows.shape[1]) - (rows.shape[1] - 1) for rows in planes]
-    return np.array(
-        [
-            [(rows >> 32) @ w for rows, w in zip(planes, weights, strict=True)],
-            [(rows & 0xFFFFFFFF) @ w for rows, w in zip(planes, weights, strict=True)],
-        ]
-    )
+    return np.array([[pair[i] @ w for pair, w in zip(words, weights, strict=True)] for i in (0, 1)])
 
 
 def whole(words: Integers) -> list[int]:
