@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
@@ -185,7 +185,7 @@ def _plain_warnings(quiet: bool = False) -> Iterator[None]:
         warnings.simplefilter("always", AccuracyWarning)
         warnings.simplefilter("ignore" if quiet else "always", BackendNotice)
 
-        def show(message, category, filename, lineno, file=None, line=None) -> None:
+        def show(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
             label = "note" if issubclass(category, BackendNotice) else "warning"
             print(f"{label}: {message}", file=sys.stderr)  # a running bar makes room for it
 

@@ -13,7 +13,8 @@ from pydantic import ConfigDict, Field, PrivateAttr
 from .errors import InputError
 from .initial import SHAPES, FromFunction, Shape, load_function
 from .initial.start import named
-from .model import Model, suggest
+from .model import Model
+from .process import suggest
 from .qcd import gluons, qcd, quarks
 from .settings import Grid, Settings, Table, key, no_marginals, refuse, short_axes
 

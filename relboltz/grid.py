@@ -28,7 +28,7 @@ def choices(kind: Any) -> str:
 BOUNDARY_ADVICE = f"use {choices(Boundary)}, or one of them for each axis"
 
 
-def _triple(value: object, key: str, kind: type) -> tuple[Any, ...]:
+def _triple(value: object, key: str, kind: type) -> tuple[Any, Any, Any]:
     """One number for all axes or three numbers, as a tuple of three."""
     if isinstance(value, str) and value == "auto":
         raise InputError(
@@ -40,7 +40,8 @@ def _triple(value: object, key: str, kind: type) -> tuple[Any, ...]:
         raise InputError(f"grid.{key} = {value!r}: give one number or three, one for each axis")
     if kind is int and not all(float(v).is_integer() for v in values):
         raise InputError(f"grid.{key} = {value!r}: numbers of cells are whole numbers")
-    return tuple(kind(v) for v in values)
+    x, y, z = (kind(v) for v in values)
+    return x, y, z
 
 
 def numbers_of_cells(value: object, key: str = "momentum_cells") -> tuple[int, int, int]:
@@ -48,7 +49,7 @@ def numbers_of_cells(value: object, key: str = "momentum_cells") -> tuple[int, i
     cells = _triple(value, key, int)
     if not all(1 <= n <= MAX_CELLS for n in cells):
         raise InputError(f"grid.{key} = {list(cells)}: each must lie between 1 and {MAX_CELLS}")
-    return cells  # type: ignore[return-value]
+    return cells
 
 
 def half_widths(value: object, key: str = "momentum_max", unit: str = "GeV") -> Triple:
@@ -56,7 +57,7 @@ def half_widths(value: object, key: str = "momentum_max", unit: str = "GeV") -> 
     widths = _triple(value, key, float)
     if not all(np.isfinite(w) and w > 0 for w in widths):
         raise InputError(f"grid.{key} = {list(widths)}: half widths in {unit} must be positive")
-    return widths  # type: ignore[return-value]
+    return widths
 
 
 def _boundaries(value: object) -> tuple[str, str, str]:

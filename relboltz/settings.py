@@ -17,7 +17,7 @@ from . import grid
 from .errors import InputError
 from .events.collisions import SETS, Channel
 from .grid import MAX_CELLS, PhaseSpace, choices, half_widths, numbers_of_cells
-from .model import suggest
+from .process import suggest
 
 MOST_RECORDS = 100_000
 REQUIRED = {

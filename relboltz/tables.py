@@ -157,7 +157,7 @@ def _number(value: Any) -> str:
 
 def _alike(ds: xr.Dataset) -> list[list[int]]:
     """Species that end with the same mu and mass, to three digits, share a row."""
-    groups: dict[tuple, list[int]] = {}
+    groups: dict[tuple[str, ...], list[int]] = {}
     for i in range(ds.sizes["species"]):
         values = (
             ds.chemical_potential[-1, i], ds.mass_squared[-1, i],

@@ -3,6 +3,7 @@
 import math
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 import numpy as np
 
@@ -17,6 +18,7 @@ from ..stepping.watch import Seen
 from .matter import Squares
 from .reach import Reach
 
+Record = Mapping[str, Any]
 ACCEPTED_LOSS = 0.01
 """Part of a state that may lie outside the box before a warning."""
 ACCEPTED_RELAXATION = 0.05
@@ -189,13 +191,13 @@ def of_parity(grid: PhaseSpace) -> Iterator[str]:
 # --- after the last step ------------------------------------------------------------------------
 
 
-def _particles(record: Mapping) -> float:
+def _particles(record: Record) -> float:
     """Of all species, average over the box [fm^-3]."""
     number = np.asarray(record["number"])
     return float(number.reshape(len(number), -1).mean(axis=1).sum())
 
 
-def charge_drifts(model: Model, first: Mapping, last: Mapping, density: float) -> dict[str, float]:
+def charge_drifts(model: Model, first: Record, last: Record, density: float) -> dict[str, float]:
     """Changes of the conserved charges between two records, relative to the number of particles.
 
     density : of one quantum in the whole box [fm^-3]
@@ -239,7 +241,7 @@ def of_flow(model: Model, velocity: Array) -> Iterator[str]:
         )
 
 
-def of_refusals(last: Mapping, first: Mapping) -> Iterator[str]:
+def of_refusals(last: Record, first: Record) -> Iterator[str]:
     """Matter that forces pile up at the edges of momentum space."""
     part = float(np.sum(last.get("refused_number", 0.0))) / _particles(first)
     if part > ACCEPTED_LOSS:

@@ -10,6 +10,7 @@ relaxes with is the rate times (Delta phi)^2, Delta phi the change of phi_a + ph
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -66,7 +67,7 @@ def of(elements: Elements, state: FreeState) -> Reach | None:
     """The collisions of a state; None if nothing collides in it."""
     model, rng = elements.model, np.random.default_rng(SEED)
     there = ~np.isnan(state.chemical_potential)
-    drawn: dict[tuple, tuple[Channel, float]] = {}  # equal channels are drawn once
+    drawn: dict[Any, tuple[Channel, float]] = {}  # equal channels are drawn once
     for channel in channels(model):
         if there[[*channel.nodes, *channel.pair]].all():
             key = _identity(elements, state, channel)
@@ -87,7 +88,7 @@ def of(elements: Elements, state: FreeState) -> Reach | None:
     return Reach(furthest, rate, relaxation)
 
 
-def _identity(elements: Elements, state: FreeState, channel: Channel) -> tuple:
+def _identity(elements: Elements, state: FreeState, channel: Channel) -> tuple[Any, ...]:
     """What the collisions of a channel depend on."""
     model, process = elements.model, elements.model.processes[channel.process]
     legs = [*channel.nodes, *channel.pair]

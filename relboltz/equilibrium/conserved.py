@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -10,6 +11,9 @@ from ..model import Model
 from ..units import HBARC
 from .gas import Gas, Indices, cold_start
 
+Solved = tuple[Array, Array]
+"""theta and Y."""
+Image = Callable[[Array], tuple[Array, Any] | None]
 NO_FLOW = 1e-13
 """|P_i| / E below which a component of the momentum counts as exactly 0."""
 MODE_WEIGHT = 1e-8
@@ -70,7 +74,9 @@ class Conserved:
     def flowing(self) -> Flags:
         return abs(self.momentum) > NO_FLOW * abs(self.energy)
 
-    def solve(self, at_rest: float, model: Model, gas: Gas, y: Array, drift: Array, start):
+    def solve(
+        self, at_rest: float, model: Model, gas: Gas, y: Array, drift: Array, start: Array | None
+    ) -> Solved | None:
         """theta and Y (species) of the gas with the masses that y [GeV^2] gives, or None.
 
         Total energy at fixed f is stationary in the masses, so E_total + y.K.y/4 is the energy
@@ -94,7 +100,7 @@ class Conserved:
         return theta, new
 
 
-def fixed_point(image: Callable, z: Array, positive: int, tolerance: float):
+def fixed_point(image: Image, z: Array, positive: int, tolerance: float) -> Any:
     """What image(z) -> (z', result) gives where z' = z, or None; Anderson's acceleration.
 
     image(z) may be None (masses too heavy for the energy): then back towards the last good z.
@@ -124,11 +130,11 @@ def fixed_point(image: Callable, z: Array, positive: int, tolerance: float):
 
 def self_consistent(
     at_rest: float, model: Model, given: Conserved, gas: Gas, y: Array, tolerance: float = 1e-13
-):
+) -> Solved | None:
     """theta and Y of the state whose masses are those of its own Y, or None."""
     theta = None
 
-    def image(y):
+    def image(y: Array) -> tuple[Array, Solved] | None:
         nonlocal theta
         solved = given.solve(at_rest, model, gas, y, np.zeros(3), theta)
         if solved is None:
@@ -136,7 +142,9 @@ def self_consistent(
         theta = solved[0]
         return solved[1], solved
 
-    return fixed_point(image, y if model.mass_coupling.any() else 0 * y, len(y), tolerance)
+    first = y if model.mass_coupling.any() else 0 * y
+    found: Solved | None = fixed_point(image, first, len(y), tolerance)
+    return found
 
 
 def _anderson(tried: list[Array], missed: list[Array]) -> Array:

@@ -39,6 +39,9 @@ def fluid_energy(p: Sequence[Array] | Array, m2: float, velocity: Sequence[float
     return gamma * (np.sqrt(px**2 + py**2 + pz**2 + m2) - (vx * px + vy * py + vz * pz))
 
 
+Vectors = dict[float, Array]
+"""(E - drift, -p, -1) at the points, by squared mass."""
+Densities = tuple[Array, Array]
 Refined = tuple[Integers, Array, Array]
 
 
@@ -99,11 +102,11 @@ class Gas:
         x = np.where(x > 0, np.minimum(x, 700.0), np.nan)
         return np.where(self.statistics == 1, self.mode / np.expm1(x), 0.0)
 
-    def densities(self, vectors: dict[float, Array], m2: Array, theta: Array):
+    def densities(self, vectors: Vectors, m2: Array, theta: Array) -> Densities | None:
         """Conserved densities (E, -P, -Q) and minus their derivative; None if x <= 0 somewhere."""
         d = 1 + len(self.momenta)
         sums, matrix = np.zeros(len(theta)), np.zeros((len(theta), len(theta)))
-        blocks: dict[tuple, tuple[Array, Array]] = {}  # equal species are summed once
+        blocks: dict[tuple[float, int, float], Densities] = {}  # equal species are summed once
         for a, (alpha, eta) in enumerate(zip(self.potentials(theta), self.statistics, strict=True)):
             key = (m2[a], eta, alpha)
             if key not in blocks:
@@ -153,7 +156,7 @@ class Gas:
                 return None
             excess = state[0] - target
             try:
-                step = np.linalg.solve(state[1], excess)
+                step: Array = np.linalg.solve(state[1], excess)
             except np.linalg.LinAlgError:
                 return None
             descent = excess @ step  # Newton decrement squared, in particles per fm^3
@@ -162,10 +165,12 @@ class Gas:
             if descent <= 1e-20 * abs(target).max():
                 frozen = np.diag(state[1]) <= 1e-11 * abs(target)  # a full Fermi sea: any low T
                 return None if frozen.any() else theta + step
-            theta, state = self._line_search(vectors, m2, target, theta, step, descent)
+            theta, state = self._line_search(vectors, m2, target, theta, step, float(descent))
         return None
 
-    def _line_search(self, vectors, m2, target, theta, step, descent):
+    def _line_search(
+        self, vectors: Vectors, m2: Array, target: Array, theta: Array, step: Array, descent: float
+    ) -> tuple[Array, Densities | None]:
         """As far along a step as the convex dual keeps falling, or nearly."""
         length = 1.0
         for _ in range(60):
@@ -174,7 +179,7 @@ class Gas:
             if state is None:
                 length *= 0.5
                 continue
-            slope = (state[0] - target) @ step
+            slope = float((state[0] - target) @ step)
             if slope >= -0.5 * descent:
                 return trial, state
             length *= min(0.8, max(0.1, descent / (descent - slope)))

@@ -5,6 +5,7 @@ dual is a convex function of (1/T, v/T, mu/T), so one damped Newton iteration se
 """
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -201,7 +202,7 @@ def _with_condensate(
     n, present, flowing = len(y), given.present, given.flowing
     start = None
 
-    def image(z):
+    def image(z: Array) -> tuple[Array, Any] | None:
         nonlocal start
         y, velocity = z[:n], np.zeros(3)
         velocity[flowing] = z[n:]

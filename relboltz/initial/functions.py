@@ -17,7 +17,8 @@ import numpy as np
 from ..arrays import Array
 from ..errors import InputError
 from ..grid import PhaseSpace
-from ..model import Species, suggest
+from ..model import Species
+from ..process import suggest
 from .shapes import Shape, describe, place
 
 FUNCTION_POINTS = 3

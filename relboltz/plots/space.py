@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from xarray import DataArray, Dataset
 
 from ..errors import InputError
-from ..model import suggest
+from ..process import suggest
 from . import style
 from .style import Ax, Names, label, labelled, members, new_axes, recorded, shades, styled
 

@@ -13,7 +13,7 @@ from xarray import DataArray, Dataset
 
 from ..arrays import Array
 from ..errors import InputError
-from ..model import suggest
+from ..process import suggest
 from ..records.result import box
 
 Ax = Axes | None

@@ -93,13 +93,13 @@ def momentum(grid: PhaseSpace, moments: Moments, state: State) -> list[int]:
     return result
 
 
-def node_planes(grid: PhaseSpace, number: NDArray) -> tuple[NDArray, NDArray, NDArray]:
+def node_planes(grid: PhaseSpace, number: Any) -> tuple[Any, Any, Any]:
     """(sides, species, nodes) summed on the planes of each axis: (sides, nodes of the axis)."""
     cube = number.sum(axis=1).reshape(len(number), *grid.momentum_cells)
     return cube.sum(axis=(2, 3)), cube.sum(axis=(1, 3)), cube.sum(axis=(1, 2))
 
 
-def integers(now: list[int], before: list[int]) -> NDArray:
+def integers(now: list[int], before: list[int]) -> NDArray[Any]:
     """Changes in quanta, all zero if conserved: 64-bit integers where they fit, floats beyond."""
     changes = [a - b for a, b in zip(now, before, strict=True)]
     fits = all(abs(v) < 2**63 for v in changes)
