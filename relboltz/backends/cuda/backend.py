@@ -84,6 +84,7 @@ class CudaBackend:
             machine.desk.control, machine.desk.scalars, self._squares[:batch],
             machine.new(batch, np.int64), machine.new(k.COUNTS * batch, np.int64),
         )  # fmt: skip
+        self._uploaded: Array | None = None
         self._spread = machine.new((batch, 2), np.float64)
         self._push = machine.new((*self.shape[:2], 2), np.float64)
         size = machine.work.shape[0]
@@ -149,7 +150,9 @@ class CudaBackend:
         self.desk.scalars.copy_to_device(self._scalars)
 
     def _upload(self, squares: Array) -> None:
-        self._squares.copy_to_device(np.ascontiguousarray(squares))
+        if squares is not self._uploaded:
+            self._squares.copy_to_device(np.ascontiguousarray(squares))
+            self._uploaded = squares
 
     # -- what happens to it ----------------------------------------------------------------------
 
@@ -278,7 +281,7 @@ class CudaBackend:
             machine.mass_model, self._work, self._squares,
         )  # fmt: skip
         machine.wait()
-        squares = self._squares.copy_to_host()
+        self._uploaded = squares = self._squares.copy_to_host()
         bad = ~np.isfinite(squares).all(axis=1)
         if bad.any():
             where = f" in space cell {self.numbers[bad.argmax()]}" if sites > 1 else ""
@@ -290,9 +293,8 @@ class CudaBackend:
 
     def moments(self, squares: Array, final: Array) -> Moments:
         """Sums over the nodes of every site."""
-        self._set()
         self._upload(squares)
-        return self._meter.moments(self._squares, final)
+        return self._meter.moments(self.row, 2.0**-self._bits, self._squares, final)
 
     def marginal(self, kept: Sequence[str]) -> tuple[Integers, Integers]:
         """N f summed over all directions but those kept, in quanta."""
