@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from test_transport import WALLS, holding, free_gas
+from test_transport import WALLS, free_gas, holding
 
 import relboltz as rb
 from relboltz.transport.forces import courant_limit, total
@@ -177,6 +177,8 @@ def test_the_longest_step_follows_all_that_pushes():
     steep = np.array([[0.25], [1.0], [0.25], [1.0]])
     push = np.zeros((4, 1, 2))
     push[2, 0] = -0.25, 0.125
+    assert courant_limit(grid, np.full((4, 1), 0.25)) == pytest.approx(2 * 0.8)
+    assert courant_limit(grid, steep) == pytest.approx(2 * 0.8 / (1 + 0.5))
     assert courant_limit(grid, steep, {0: push}) == pytest.approx(2 * 0.8 / (1 + 0.5 + 0.5))
     assert courant_limit(grid, steep, {1: 8 * push}) == pytest.approx(2 * 0.8 / 4.0)
     at_rest = rb.PhaseSpace(4, 2.0)
