@@ -236,7 +236,7 @@ class PhaseSpace:
 
     def in_space(self, values: NDArray) -> NDArray:
         """Values of the sites (sites, ...) as (..., nx, ny, nz)."""
-        return np.moveaxis(values, 0, -1).reshape(*values.shape[1:], *self.space_cells)
+        return values.reshape(len(values), -1).T.reshape(*values.shape[1:], *self.space_cells)
 
     def cube(self, values: NDArray) -> NDArray:
         """Node values (..., size) as (..., nx, ny, nz)."""

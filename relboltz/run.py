@@ -58,9 +58,9 @@ class Run:
         self.course = Course(wants.step, wants.tolerance, self.stops.near, parts(grid))
         self.state = begin(self.backend, f, self.course.first)
         self._check_physics(f)
-        self.observer = Observer(self.backend, self.predicted.f, kept.marginals)
-        self.attributes = self._attributes(title, configuration)
         shown = quantities(grid, kept.marginals)
+        self.observer = Observer(self.backend, self.predicted.f, shown, kept.marginals)
+        self.attributes = self._attributes(title, configuration)
         self.journal = Journal(
             file, Frame(grid, model, self.observer.shells.p, self.predicted, self.lost, shown)
         )
@@ -264,4 +264,4 @@ class Run:
 
 def total_energy(record: Mapping[str, Any]) -> float:
     """Total energy density of a record, what left the box included [GeV fm^-3]."""
-    return float(record["total_energy_total"] + np.sum(record["left_energy"]))
+    return float(np.mean(record["energy_total"]) + np.sum(record.get("left_energy", 0.0)))

@@ -193,12 +193,18 @@ def of_parity(grid: PhaseSpace) -> Iterator[str]:
 # --- after the last step ------------------------------------------------------------------------
 
 
+def _particles(record: Mapping) -> float:
+    """Of all species, average over the box [fm^-3]."""
+    number = np.asarray(record["number"])
+    return float(number.reshape(len(number), -1).mean(axis=1).sum())
+
+
 def charge_drifts(model: Model, first: Mapping, last: Mapping, density: float) -> dict[str, float]:
     """Changes of the conserved charges between two records, relative to the number of particles.
 
     density : of one quantum in the whole box [fm^-3]
     """
-    total = float(np.sum(first.get("total_number", first["number"])))
+    total = _particles(first)
     changes = zip(model.conserved, last["charge_drift"], strict=True)
     return {name: int(quanta) * density / total for name, quanta in changes}
 
@@ -239,7 +245,7 @@ def of_flow(model: Model, velocity: NDArray[np.float64]) -> Iterator[str]:
 
 def of_refusals(last: Mapping, first: Mapping) -> Iterator[str]:
     """Matter that forces pile up at the edges of momentum space."""
-    part = float(np.sum(last["refused_number"]) / np.sum(first["total_number"]))
+    part = float(np.sum(last.get("refused_number", 0.0))) / _particles(first)
     if part > ACCEPTED_LOSS:
         yield (
             f"forces would have pushed {100 * part:.1f} % of the particles beyond momentum_max: "

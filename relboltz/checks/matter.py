@@ -14,7 +14,7 @@ from ..equilibrium.states import Equilibrium
 from ..errors import InputError
 from ..grid import PhaseSpace
 from ..model import Model
-from ..records.moments import Moments, momentum_total
+from ..records.moments import Moments, whole
 
 Array = NDArray[np.float64]
 Squares = tuple[Array, Array]
@@ -44,7 +44,7 @@ def totals_of_sites(
     """
     density = unit * grid.measure / grid.sites
     numbers = moments.totals.sum(axis=0, dtype=float) * density
-    quanta = zip(grid.spacing, momentum_total(moments.planes), strict=True)
+    quanta = zip(grid.spacing, whole(moments.momentum_words), strict=True)
     momentum = np.array([0.5 * h * density * q for h, q in quanta])
     for axis in grid.moving_axes:
         if grid.boundary[axis] != "periodic":

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from ..grid import PhaseSpace
 from ..model import Model
+from .conserved import NO_FLOW
 
 Array = NDArray[np.float64]
 Sums = Callable[[Array, Array, NDArray[np.int64]], Array]
@@ -42,10 +43,10 @@ def thermal_terms(x, eta):
     return (-eta * log1p(-eta * small) if eta != 0.0 else small), f, f * (1.0 + eta * f)
 
 
-def add_fit_terms(theta, alpha, p, m2, eta, s):
-    """Add what a node with momentum p contributes to FIT_SUMS sums; False outside the domain.
+def add_fit_terms(theta, alpha, p, m2, eta, weight, s):
+    """Add what nodes with momentum p contribute to FIT_SUMS sums; False outside the domain.
 
-    theta : begins with beta and b
+    theta : begins with beta and b; weight : how many such nodes there are
     """
     px, py, pz = p
     e = sqrt(px * px + py * py + pz * pz + m2)
@@ -54,7 +55,9 @@ def add_fit_terms(theta, alpha, p, m2, eta, s):
     if f < 0.0:
         s[0] = inf
         return False
-    s[0] += value
+    f *= weight
+    g *= weight
+    s[0] += weight * value
     s[1] += f
     s[2] += f * e
     s[3] += f * px
@@ -85,8 +88,10 @@ FUNCTIONS: list[Callable] = [thermal_terms, add_fit_terms]
 class Fits:
     """Thermal states that match the sites of a run."""
 
-    def __init__(self, grid: PhaseSpace, model: Model, sums: Sums):
-        self._grid, self._model, self._sums = grid, model, sums
+    def __init__(self, grid: PhaseSpace, model: Model, sums: Sums, at_rest: Sums):
+        """sums : over all nodes; at_rest : where nothing flows, one node for each |p|"""
+        self._grid, self._model = grid, model
+        self._all, self._at_rest = sums, at_rest
 
     def match(
         self,
@@ -104,7 +109,9 @@ class Fits:
         """
         target = np.column_stack([-energy, momentum, numbers]) / self._grid.measure
         there = numbers > 1e-12 * numbers.sum(axis=1, keepdims=True)
-        axes = np.array([n > 1 for n in self._grid.momentum_cells])
+        flows = bool((abs(momentum) > NO_FLOW * abs(energy)[:, None]).any())
+        self._sums = self._all if flows else self._at_rest
+        axes = np.array([flows and n > 1 for n in self._grid.momentum_cells])
         used = np.column_stack([np.ones(len(target), bool), np.tile(axes, (len(target), 1)), there])
         theta = np.where(used, np.nan if start is None else start, 0.0)
         cold = ~np.isfinite(theta).all(axis=1)

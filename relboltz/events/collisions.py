@@ -93,6 +93,31 @@ def shares(amount, r):
     return amount - from_high, from_high
 
 
+def demand(amount, r):
+    """Quanta, rounded up, that an event moves at its nodes, at the low and at the high pair."""
+    high = r * amount
+    low = amount - high
+    return np.int64(ceil(abs(amount))), np.int64(ceil(abs(low))), np.int64(ceil(abs(high)))
+
+
+def bound(available, wanted, allowance):
+    """Part of what all events want of a cell that they may have: half of what there is.
+
+    available : quanta to lose, or, for fermions, to gain; allowance : lowers that part
+    """
+    return min(max(allowance * available / (2.0 * wanted), 0.0), 1.0) if wanted > 0 else 1.0
+
+
+def tightest(p, k3, low_1, low_2, high_1, high_2, r):
+    """Part of an event that the bounds of its six cells leave."""
+    s = min(p, k3)
+    if r < 1.0:
+        s = min(s, min(low_1, low_2))
+    if r > 0.0:
+        s = min(s, min(high_1, high_2))
+    return min(s, 1.0)
+
+
 @dataclass(frozen=True)
 class Draw:
     """Identity of a set of events: everything that a redraw needs. Masses in GeV^2."""

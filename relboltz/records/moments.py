@@ -122,6 +122,11 @@ class Moments:
         """N f in quanta: (sites, species)."""
         return self.shells.sum(axis=2)  # a state's total fits 61 bits
 
+    @cached_property
+    def momentum_words(self) -> Integers:
+        """Momentum of every site, see ``momentum_words``."""
+        return momentum_words(self.planes)
+
 
 def halves_of(grid: PhaseSpace) -> tuple[float, float, float]:
     """Half the spacings of the nodes [GeV]."""
@@ -129,15 +134,24 @@ def halves_of(grid: PhaseSpace) -> tuple[float, float, float]:
     return 0.5 * hx, 0.5 * hy, 0.5 * hz
 
 
-def momentum_total(planes: tuple[Integers, Integers, Integers]) -> list[int]:
-    """Momentum in quanta times half a spacing per axis, exactly; planes: (sites, nodes)."""
-    result = []
-    for rows in planes:
-        weights = 2 * np.arange(rows.shape[1]) - (rows.shape[1] - 1)
-        high = int(((rows >> 32) * weights).sum())
-        low = int(((rows & 0xFFFFFFFF) * weights).sum())
-        result.append((high << 32) + low)
-    return result
+def momentum_words(planes: tuple[Integers, Integers, Integers]) -> Integers:
+    """Momentum of every site in quanta times half a spacing per axis, exactly: (2, 3, sites).
+
+    In two words, of which the first counts 2^32 times; planes: (sites, nodes of the axis).
+    """
+    weights = [2 * np.arange(rows.shape[1]) - (rows.shape[1] - 1) for rows in planes]
+    return np.array(
+        [
+            [(rows >> 32) @ w for rows, w in zip(planes, weights, strict=True)],
+            [(rows & 0xFFFFFFFF) @ w for rows, w in zip(planes, weights, strict=True)],
+        ]
+    )
+
+
+def whole(words: Integers) -> list[int]:
+    """Sums over the sites of (2, ..., sites), as one number each."""
+    high, low = words.sum(axis=-1).tolist()
+    return [(a << 32) + b for a, b in zip(high, low, strict=True)]
 
 
 # --- marginals ----------------------------------------------------------------------------------

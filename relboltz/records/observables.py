@@ -13,22 +13,23 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..backends.cpu.fits import sums_at_rest
 from ..equilibrium.fits import Fits
 from ..events.collisions import Flows
 from ..grid import PhaseSpace
 from ..model import Model
-from ..stepping.quanta import LOW_WORD, exact_sum
+from ..stepping.quanta import exact_sum
 from ..stepping.state import State
 from ..units import HBARC
-from .moments import Moments, Shells, momentum_total
-from .quantities import WEIGHTED, marginal_name
+from .moments import Moments, Shells, momentum_words, whole
+from .quantities import WEIGHTED, Quantities, marginal_name
 
 if TYPE_CHECKING:
     from ..backends.contract import Backend
 
 Array = NDArray[np.float64]
-STRESS = ((1, 1), (2, 2), (3, 3), (1, 2), (1, 3), (2, 3))
-"""Components of the tensor in the order of the moments."""
+STRESS = [[0, 3, 4], [3, 1, 5], [4, 5, 2]]
+"""Which of the moments is which component of the tensor."""
 
 
 def coupling_integrals(grid: PhaseSpace, model: Model, moments: Moments) -> Array:
@@ -51,19 +52,12 @@ def energy_momentum(grid: PhaseSpace, model: Model, moments: Moments, unit: floa
     weight = model.degeneracy * grid.measure
     tensor = np.zeros((len(moments.totals), 4, 4))
     tensor[:, 0, 0] = moments.sums[:, :, 0] @ weight
-    for i, (planes, h) in enumerate(zip(moments.planes, grid.spacing, strict=True)):
-        tensor[:, 0, 1 + i] = momentum_quanta(planes) * (0.5 * h * unit * grid.measure)
-    stress = np.einsum("sak,a->sk", moments.sums[:, :, 2:8], weight)
-    for k, (i, j) in enumerate(STRESS):
-        tensor[:, i, j] = tensor[:, j, i] = stress[:, k]
-    tensor[:, 1:, 0] = tensor[:, 0, 1:]
+    high, low = moments.momentum_words
+    half = 0.5 * np.array(grid.spacing) * (unit * grid.measure)
+    tensor[:, 0, 1:] = tensor[:, 1:, 0] = (high * 2.0**32 + low).T * half  # 0 if exactly 0
+    stress = weight @ moments.sums[:, :, 2:8]
+    tensor[:, 1:, 1:] = stress[:, STRESS]
     return tensor
-
-
-def momentum_quanta(planes: NDArray[np.int64]) -> Array:
-    """Momentum of every site in quanta times half a spacing: 0 if it is exactly 0."""
-    weights = 2 * np.arange(planes.shape[1]) - (planes.shape[1] - 1)
-    return ((planes >> 32) @ weights) * 2.0**32 + (planes & LOW_WORD) @ weights
 
 
 def pressure_ratio(tensor: Array) -> Array:
@@ -97,9 +91,9 @@ def charges(model: Model, moments: Moments, state: State) -> list[int]:
 
 def momentum(grid: PhaseSpace, moments: Moments, state: State) -> list[int]:
     """Momentum inside and in the ledger, in quanta times half a spacing per axis, exactly."""
-    result = momentum_total(moments.planes)
+    result = whole(moments.momentum_words)
     for words in state.ledger.left.values():
-        high, low = (momentum_total(node_planes(grid, word)) for word in words)
+        high, low = (whole(momentum_words(node_planes(grid, word))) for word in words)
         result = [a + (b << 32) + c for a, b, c in zip(result, high, low, strict=True)]
     return result
 
@@ -120,12 +114,14 @@ def integers(now: list[int], before: list[int]) -> NDArray:
 class Observer:
     """Turns what a backend sums up into records."""
 
-    def __init__(self, backend: Backend, final: Array, marginals: Sequence[str] = ()):
-        """final : f (species, nodes) where the run should end"""
+    def __init__(
+        self, backend: Backend, final: Array, shown: Quantities, marginals: Sequence[str] = ()
+    ):
+        """final : f (species, nodes) where the run should end; shown : what a record must hold"""
         self.backend, self.grid, self.model = backend, backend.grid, backend.model
-        self.shells = Shells.of(self.grid)
-        self.marginals = tuple(marginals)
-        self._final, self._fits = final, Fits(self.grid, self.model, backend.fits)
+        self.shells, self.shown, self.marginals = Shells.of(self.grid), shown, tuple(marginals)
+        at_rest = sums_at_rest(self.grid, self.model)
+        self._final, self._fits = final, Fits(self.grid, self.model, backend.fits, at_rest)
 
     def record(self, state: State) -> dict[str, Any]:
         """Everything that the state itself tells; rates follow from the next step (``rates``)."""
@@ -133,9 +129,10 @@ class Observer:
         local, y = self._local(state, moments)
         record = {"time": state.time, "step_number": state.step, "coupling_integrals": y}
         record |= {name: self.grid.in_space(values) for name, values in local.items()}
-        for name, mean in _averages(local).items():
-            record[f"total_{name}"] = mean
-        return {**record, **self._global(state, moments), **self._ledger(state)}
+        record |= self._global(state, moments)
+        if "total_number" in self.shown:
+            record |= {f"total_{name}": mean for name, mean in _averages(local).items()}
+        return record | (self._ledger(state) if "left_number" in self.shown else {})
 
     def _local(self, state: State, moments: Moments) -> tuple[dict[str, Array], Array]:
         """What has a value at every site, and Y."""
@@ -148,7 +145,7 @@ class Observer:
         temperature, mu, velocity, state.fit = self._fits.match(
             numbers, tensor[:, 0, 1:], energy, state.squares, state.fit
         )
-        flux = np.einsum("sak,a->sk", moments.sums[:, :, 10:], weight)
+        flux = weight @ moments.sums[:, :, 10:]
         local = {
             "number": numbers,
             "energy_kinetic": energy,
@@ -221,8 +218,8 @@ class Observer:
         """S_ex^0 of an earlier record from masses up to this state."""
         ago = state.step - record["step_number"]
         values = {"source": source(state.mass_rate(ago), record["coupling_integrals"])}
-        mean = _averages(values)["source"]
-        return {"source": self.grid.in_space(values["source"]), "total_source": mean}
+        total = {"total_source": values["source"].mean()} if "total_source" in self.shown else {}
+        return {"source": self.grid.in_space(values["source"]), **total}
 
     def rates(self, flows: Flows, null_weight: float) -> dict[str, Any]:
         """Collision rates [fm^-4], averages over the box, of the state that a step started from."""

@@ -200,10 +200,11 @@ class CpuBackend(Threads):
     def fits(self, theta: Array, squares: Array, which: Integers) -> Array:
         """Sums over the nodes for ``Fits``, at some sites."""
         sums = np.zeros((len(which), self.shape[1], FIT_SUMS))
-        momenta, statistics = self.grid.momenta, self._species[:, 1].copy()
+        momenta, weights = self.grid.momenta, np.ones(self.grid.size)
+        statistics = self._species[:, 1].copy()
 
         def work(first: int, last: int) -> None:
-            fit_sums(theta, squares, which, momenta, statistics, first, last, sums)
+            fit_sums(theta, squares, which, momenta, weights, statistics, first, last, sums)
 
         self.each(work, len(which))
         return sums

@@ -7,7 +7,6 @@ cannot be done that way (table look-ups, additions into cells) has loops of its 
 
 from __future__ import annotations
 
-import math
 from functools import partial
 
 import numpy as np
@@ -419,31 +418,39 @@ def demands(count, scale, legs, ratios, w, loss, gain):
     """What all events together want to take from, and to put into, every cell (rounded up)."""
     for i in range(count):
         amount = scale * w[NET + i]
-        high = ratios[i] * amount
-        low = amount - high
-        for leg in range(6):
-            move = amount if leg < 2 else (-low if leg < 4 else -high)
-            if move > 0.0:
-                gain[legs[i, leg]] += np.int64(math.ceil(move))
-            elif move < 0.0:
-                loss[legs[i, leg]] += np.int64(math.ceil(-move))
+        into, out = (gain, loss) if amount > 0.0 else (loss, gain)
+        whole, low, high = physics.demand(amount, ratios[i])
+        into[legs[i, 0]] += whole
+        into[legs[i, 1]] += whole
+        out[legs[i, 2]] += low
+        out[legs[i, 3]] += low
+        out[legs[i, 4]] += high
+        out[legs[i, 5]] += high
+
+
+@kernel
+def limits(number, loss, gain, capacity, fermion, allowance, low, high):
+    """Bounds of what cells lose and, for fermions, of what they gain."""
+    for i in range(number.size):
+        low[i] = physics.bound(number[i], loss[i], allowance)
+        high[i] = 1.0
+        if fermion[i]:
+            high[i] = physics.bound(capacity[i] - number[i], gain[i], allowance)
 
 
 @kernel
 def limit(count, legs, ratios, loss_scale, gain_scale, w):
-    """Scale whole events by the tightest limit of their legs; returns what that refused."""
+    """Scale whole events by the tightest bound of their legs; returns what that refused."""
     refused = 0.0
     for i in range(count):
         net = w[NET + i]
         if net == 0.0:
             continue
-        s = 1.0
-        for leg in range(6):
-            share = 1.0 if leg < 2 else (ratios[i] - 1.0 if leg < 4 else -ratios[i])
-            if share * net < 0.0:
-                s = min(s, loss_scale[legs[i, leg]])
-            elif share * net > 0.0:
-                s = min(s, gain_scale[legs[i, leg]])
+        into, out = (gain_scale, loss_scale) if net > 0.0 else (loss_scale, gain_scale)
+        s = physics.tightest(
+            into[legs[i, 0]], into[legs[i, 1]], out[legs[i, 2]], out[legs[i, 3]],
+            out[legs[i, 4]], out[legs[i, 5]], ratios[i],
+        )  # fmt: skip
         refused += abs(net) * (1.0 - s)
         w[NET + i] = s * net
     return refused

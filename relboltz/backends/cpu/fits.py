@@ -5,13 +5,16 @@ from __future__ import annotations
 import numpy as np
 
 from ...compiling import build, kernel, scalar
-from ...equilibrium.fits import FIT_SUMS, FUNCTIONS
+from ...equilibrium.fits import FIT_SUMS, FUNCTIONS, Sums
+from ...equilibrium.gas import nodes_by_energy
+from ...grid import PhaseSpace
+from ...model import Model
 
 compiled = build(FUNCTIONS, scalar)
 
 
 @kernel
-def fit_sums(theta, squares, which, momenta, statistics, first, last, sums):
+def fit_sums(theta, squares, which, momenta, weights, statistics, first, last, sums):
     """Sums over the nodes at the sites which[first] to which[last]; ln Z is inf outside."""
     for row in range(first, last):
         for a in range(statistics.size):
@@ -20,6 +23,20 @@ def fit_sums(theta, squares, which, momenta, statistics, first, last, sums):
             if alpha != -np.inf:
                 for i in range(momenta.shape[1]):
                     p = (momenta[0, i], momenta[1, i], momenta[2, i])
-                    if not compiled.add_fit_terms(theta[row], alpha, p, m2, statistics[a], s):
+                    eta, many = statistics[a], weights[i]
+                    if not compiled.add_fit_terms(theta[row], alpha, p, m2, eta, many, s):
                         break
             sums[row, a] = s
+
+
+def sums_at_rest(grid: PhaseSpace, model: Model) -> Sums:
+    """The sums where nothing flows: one node stands for all of the same |p|."""
+    momenta, density = nodes_by_energy(grid)
+    weights, statistics = density / grid.measure, model.statistics.astype(float)
+
+    def sums(theta, squares, which):
+        found = np.zeros((len(which), len(statistics), FIT_SUMS))
+        fit_sums(theta, squares, which, momenta, weights, statistics, 0, len(which), found)
+        return found
+
+    return sums

@@ -7,7 +7,7 @@ import numpy as np
 from ...compiling import build, kernel, scalar
 from ...errors import RunError
 from ...grid import PhaseSpace
-from ...masses import FUNCTIONS, Array, eliminate, field_energy, kinetic_energy
+from ...masses import FUNCTIONS, Array, MassModel, field_energy, kinetic_energy
 from ...model import Model
 
 gap = build(FUNCTIONS, scalar)
@@ -76,27 +76,12 @@ def site_masses(number, unit, first, last, model, squares):
 # --- of a state that the host holds -------------------------------------------------------------
 
 
-_eliminate = kernel(eliminate)
-
-
-def _solved(matrix: Array, right: Array) -> Array:
-    """x of matrix x = right."""
-    x = right.copy()
-    _eliminate(matrix.ravel(), x, len(x))
-    return x
-
-
-def _at_rest(grid: PhaseSpace, m2: float) -> float:
-    """What 1/E of a massless node at rest is replaced by [GeV^-1]."""
-    return grid.rest_inverse_energy if m2 == 0 else 0.0
-
-
 def coupling_integrals(grid: PhaseSpace, model: Model, f: Array, mass_squared: Array) -> Array:
     """Y_a = N_a Int d^3p/(2 pi)^3 f_a / E_a [GeV^2]."""
-    sums = [
-        inverse_energy_sums(row, grid.momentum_squared, m2, _at_rest(grid, m2))[0]
-        for row, m2 in zip(f, np.asarray(mass_squared, float), strict=True)
-    ]
+    sums = []
+    for row, m2 in zip(f, np.asarray(mass_squared, float), strict=True):
+        at_rest = grid.rest_inverse_energy if m2 == 0 else 0.0
+        sums.append(inverse_energy_sums(row, grid.momentum_squared, m2, at_rest)[0])
     return model.degeneracy * sums * (grid.cell_volume / (2 * np.pi) ** 3)
 
 
@@ -105,41 +90,19 @@ def masses(grid: PhaseSpace, model: Model, f: Array, start: Array | None = None)
 
     Newton's iteration to rounding. ``start`` is the m^2 of a similar state.
     """
-    coupling, m2 = model.mass_coupling, model.constant_mass_squared.copy()
-    if not coupling.any():
+    squares = np.zeros((1, len(model.species) + len(model.screenings)))
+    m2 = squares[0, : len(model.species)]
+    m2[:] = model.constant_mass_squared
+    if not model.mass_coupling.any():
         return m2
-    groups = _equal_masses(model, f)
-    unit = grid.cell_volume / (2 * np.pi) ** 3
     if start is not None and (np.asarray(start) >= 0).all():
-        m2 = np.array(start, dtype=float)
-    for _ in range(100):
-        y, slope = np.zeros(len(m2)), np.zeros(len(m2))
-        for a, total in groups:
-            first, third = inverse_energy_sums(
-                total, grid.momentum_squared, m2[a], _at_rest(grid, m2[a])
-            )
-            y[a], slope[a] = unit * first, -0.5 * unit * third
-        wanted = model.mass_squared(y)
-        step = _solved(np.eye(len(m2)) - coupling * slope, wanted - m2)
-        new = np.maximum(m2 + step, 0.1 * m2)  # m^2 stays positive on the way
-        moved = abs(new - m2).max()
-        m2 = new
-        if moved <= 1e-9 * m2.max():  # Newton: the error left is the square of this
-            return m2
-    raise RunError("the thermal masses of this state do not converge: check model.mass_coupling")
-
-
-def _equal_masses(model: Model, f: Array) -> list[tuple[int, Array]]:
-    """N f summed over species that always share one mass, under the index of the first."""
-    groups: dict[tuple, tuple[int, Array]] = {}
-    for a, row in enumerate(f):
-        if model.mass_coupling[a].any() and row.any():
-            key = (*model.mass_coupling[a], model.constant_mass_squared[a])
-            if key in groups:
-                groups[key][1][:] += model.degeneracy[a] * row
-            else:
-                groups[key] = (a, model.degeneracy[a] * row)
-    return list(groups.values())
+        m2[:] = start
+    number = model.degeneracy[None, :, None] * f
+    if site_masses(number, 1.0, 0, 1, MassModel.of(grid, model).numbers, squares) >= 0:
+        raise RunError(
+            "the thermal masses of this state do not converge: check model.mass_coupling"
+        )
+    return m2
 
 
 def total_energy(grid: PhaseSpace, model: Model, f: Array, mass_squared: Array) -> float:

@@ -20,6 +20,7 @@ from ...errors import RunError
 from ...events.collisions import AHEAD, SETS, Draw, Flows
 from ...stepping.quanta import SUM_BITS, capacities, exact_sum
 from ...stepping.report import StepReport
+from . import events
 from .collider import Collider, Tables
 
 
@@ -131,10 +132,6 @@ class Stages:
         allowance: float,
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """s = min(1, f / 2D) for losses and, for fermions, min(1, (1 - f) / 2G) for gains."""
-        with np.errstate(divide="ignore", invalid="ignore"):
-            low = np.where(loss > 0, np.minimum(1.0, allowance * number / (2.0 * loss)), 1.0)
-            room = self._capacity - number
-            high = np.where(
-                self._fermion & (gain > 0), np.minimum(1.0, allowance * room / (2.0 * gain)), 1.0
-            )
-        return np.maximum(low, 0.0), np.maximum(high, 0.0)
+        low, high = np.empty(number.size), np.empty(number.size)
+        events.limits(number, loss, gain, self._capacity, self._fermion, allowance, low, high)
+        return low, high

@@ -188,7 +188,8 @@ class CudaBackend:
         machine = self.machine
         pencils, blocks, whole, p, transverse_p2, ledger, energies, refused = self._axis(axis)
         self._upload(squares)
-        self._push.copy_to_device(np.zeros(self._push.shape) if push is None else push)
+        force = np.zeros(self._push.shape) if push is None else np.ascontiguousarray(push)
+        self._push.copy_to_device(force)
         ledger.copy_to_device(np.zeros(ledger.shape, np.int64))
         real = machine.upload([length, *pencils.widths], np.float64)
         rows, size = pencils.scratch

@@ -169,12 +169,7 @@ def apply(
             forward += ahead * weight
             if low.size > 0 and flow != 0.0:
                 into, out = (high, low) if flow > 0.0 else (low, high)
-                s = min(into[p], into[k3])
-                if r < 1.0:
-                    s = min(s, min(out[l0], out[m0]))
-                if r > 0.0:
-                    s = min(s, min(out[l1], out[m1]))
-                s = min(s, 1.0)
+                s = physics.tightest(into[p], into[k3], out[l0], out[m0], out[l1], out[m1], r)
                 refused += abs(flow) * (1.0 - s)
                 flow *= s
             if only_p != 0:
@@ -223,20 +218,19 @@ def demands(
             flow, _ = event_flow(table, p, k3, l0, m0, l1, m1, r, control[k.SINGLE])
             amount = scale * (flow * weight)
             into, out = (gain, loss) if amount > 0.0 else (loss, gain)
-            cuda.atomic.add(into, p, int64(math.ceil(abs(amount))))
-            cuda.atomic.add(into, k3, int64(math.ceil(abs(amount))))
-            part = int64(math.ceil(abs(amount - r * amount)))
-            cuda.atomic.add(out, l0, part)
-            cuda.atomic.add(out, m0, part)
-            part = int64(math.ceil(abs(r * amount)))
-            cuda.atomic.add(out, l1, part)
-            cuda.atomic.add(out, m1, part)
+            whole, less, more = physics.demand(amount, r)
+            cuda.atomic.add(into, p, whole)
+            cuda.atomic.add(into, k3, whole)
+            cuda.atomic.add(out, l0, less)
+            cuda.atomic.add(out, m0, less)
+            cuda.atomic.add(out, l1, more)
+            cuda.atomic.add(out, m1, more)
 
 
 @kernel
 def limits(control, number, change, species, capacity, loss, gain, low, high, allowances, stage,
            first_site):  # fmt: skip
-    """s = min(1, f / 2D) for losses and, for fermions, min(1, (1 - f) / 2G) for gains.
+    """Bounds of what cells lose and, for fermions, of what they gain.
 
     allowances : part of it that a site may use; 0: the site needs no limits. Also clears the
     change that is to be found again.
@@ -258,12 +252,9 @@ def limits(control, number, change, species, capacity, loss, gain, low, high, al
     low[cell] = 1.0
     high[cell] = 1.0
     if allowance > 0.0:
-        s = allowance * held / (2.0 * loss[cell]) if loss[cell] > 0 else 1.0
-        low[cell] = min(max(s, 0.0), 1.0)
-        s = 1.0
-        if species[a, 1] < 0.0 and gain[cell] > 0:
-            s = allowance * (capacity[a] - held) / (2.0 * gain[cell])
-        high[cell] = min(max(s, 0.0), 1.0)
+        low[cell] = physics.bound(held, loss[cell], allowance)
+        if species[a, 1] < 0.0:
+            high[cell] = physics.bound(capacity[a] - held, gain[cell], allowance)
 
 
 @kernel

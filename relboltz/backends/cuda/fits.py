@@ -29,5 +29,5 @@ def fit_sums(theta, squares, which, species, packed, momentum, geometry, sums):
         s[j] = 0.0
     for i in range(cuda.threadIdx.x, packed.size, THREADS):
         p = momentum_at(packed[i], momentum, geometry)
-        compiled.add_fit_terms(theta[at], alpha, p, m2, eta, s)
+        compiled.add_fit_terms(theta[at], alpha, p, m2, eta, 1.0, s)
     column_sums(shared, s, FIT_SUMS, sums[row])

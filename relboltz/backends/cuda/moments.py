@@ -69,11 +69,14 @@ class Meter:
         self._shells = machine.new((rows, len(shells.p)), np.int64)
         self._sums = machine.new((rows, parts, SUMS), np.float64)
         self._final = machine.new(machine.cells, np.float64)
+        self._given: Array | None = None
 
     def moments(self, squares: Any, final: Array) -> Moments:
         """Of the current state; squares : masses on the GPU; final : f it should end at, or NaN."""
         machine, grid = self._machine, self._grid
-        self._final.copy_to_device(np.nan_to_num(final).ravel())
+        if final is not self._given:  # large, and mostly the same
+            self._final.copy_to_device(np.nan_to_num(final).ravel())
+            self._given = final
         for whole in (self._planes, self._shells):
             whole.copy_to_device(np.zeros(whole.shape, np.int64))
         rows, parts, _ = self._sums.shape

@@ -1,0 +1,161 @@
+"""Rows of arrays as entries of a file that only grows, each with its length and checksum."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import struct
+import zlib
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import h5py
+import numpy as np
+from numpy.typing import NDArray
+
+from .output import COMPRESSED
+
+CHUNK_BYTES = 2**20
+"""Of a large array: what is read at once."""
+LARGE_BYTES = 2**16
+"""Arrays from here on are compressed once, when they are recorded."""
+LENGTH = struct.Struct("<Q")
+HEAD = struct.Struct("<QI")
+"""Before an entry: its length and its checksum."""
+
+
+class Column(NamedTuple):
+    """One array of a row: its bytes, or the compressed chunks that HDF5 will hold."""
+
+    dtype: str
+    shape: tuple[int, ...]
+    chunks: tuple[int, ...] | None
+    parts: Sequence[bytes | memoryview]
+
+    @classmethod
+    def of(cls, values: Any, apart: int = 0) -> Column:
+        """apart : leading axes that share no chunk"""
+        values = np.asarray(values)
+        if values.nbytes < LARGE_BYTES:
+            return cls(values.dtype.str, values.shape, None, [values.tobytes()])
+        chunks = (*[1] * apart, *_chunks(values.shape[apart:]))
+        parts = [_compressed(values, chunks, at) for at in _corners(values.shape, chunks)]
+        return cls(values.dtype.str, values.shape, chunks, parts)
+
+    @property
+    def values(self) -> NDArray:
+        """The array, if it was not compressed."""
+        return np.frombuffer(self.parts[0], self.dtype).reshape(self.shape)
+
+    def store(self, dataset: h5py.Dataset, row: int) -> None:
+        """Hand the chunks over as they are."""
+        assert self.chunks is not None
+        for at, part in zip(_corners(self.shape, self.chunks), self.parts, strict=True):
+            dataset.id.write_direct_chunk((row, *at), part)
+
+
+Row = dict[str, Column]
+
+
+def stacked(columns: Sequence[Column]) -> NDArray:
+    """np.stack of arrays that were not compressed, as fast as most of them allow."""
+    first = columns[0]
+    if any(column.dtype != first.dtype for column in columns):
+        return np.stack([column.values for column in columns])
+    joined = b"".join(column.parts[0] for column in columns)
+    return np.frombuffer(joined, first.dtype).reshape(len(columns), *first.shape)
+
+
+def _chunks(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """As many of the last axes as stay below CHUNK_BYTES."""
+    chunks, size = [1] * len(shape), 8
+    for axis in reversed(range(len(shape))):
+        chunks[axis] = max(1, min(shape[axis], CHUNK_BYTES // size))
+        size *= chunks[axis]
+        if chunks[axis] < shape[axis]:
+            break
+    return tuple(chunks)
+
+
+def _corners(shape: tuple[int, ...], chunks: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
+    """Where the chunks begin."""
+    return itertools.product(*(range(0, n, c) for n, c in zip(shape, chunks, strict=True)))
+
+
+def _compressed(values: NDArray, chunks: tuple[int, ...], at: tuple[int, ...]) -> bytes:
+    """One chunk, full to its edges, as HDF5 shuffles and deflates it."""
+    inside = values[tuple(slice(i, i + c) for i, c in zip(at, chunks, strict=True))]
+    whole = np.zeros(chunks, values.dtype)
+    whole[tuple(slice(n) for n in inside.shape)] = inside
+    shuffled = whole.reshape(-1).view(np.uint8).reshape(-1, whole.itemsize).T
+    return zlib.compress(shuffled.tobytes(), COMPRESSED["complevel"])
+
+
+# --- entries on disk ----------------------------------------------------------------------------
+
+
+def pack(row: Row) -> bytes:
+    """A row as bytes: what its arrays are, then the arrays."""
+    words = _words(
+        tuple(
+            (name, c.dtype, c.shape, c.chunks, tuple(map(len, c.parts))) for name, c in row.items()
+        )
+    )
+    parts = itertools.chain.from_iterable(column.parts for column in row.values())
+    return b"".join((LENGTH.pack(len(words)), words, *parts))
+
+
+def unpack(payload: bytes) -> Row:
+    """The row that was packed."""
+    at = LENGTH.size + LENGTH.unpack_from(payload)[0]
+    view, row = memoryview(payload), {}
+    for name, dtype, shape, chunks, lengths in _table(payload[LENGTH.size : at]):
+        ends = tuple(itertools.accumulate(lengths, initial=at))
+        whole = payload if chunks is None else view  # copies of what is small are cheaper
+        parts = tuple([whole[i:j] for i, j in itertools.pairwise(ends)])
+        row[name], at = Column(dtype, shape, chunks, parts), ends[-1]
+    return row
+
+
+@lru_cache(8)  # most records are alike
+def _words(table: tuple) -> bytes:
+    return json.dumps(table).encode()
+
+
+@lru_cache(8)
+def _table(words: bytes) -> list[tuple]:
+    return [
+        (name, dtype, tuple(shape), chunks and tuple(chunks), lengths)
+        for name, dtype, shape, chunks, lengths in json.loads(words)
+    ]
+
+
+def append(path: Path, end: int, payload: bytes) -> int:
+    """Write an entry at the end of the good ones, over what a failure left; the new end."""
+    entry = memoryview(HEAD.pack(len(payload), zlib.crc32(payload)) + payload)
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT, 0o666)
+    try:
+        while entry:
+            written = os.pwrite(handle, entry, end)
+            entry, end = entry[written:], end + written
+    finally:
+        os.close(handle)
+    return end
+
+
+def entries(path: Path) -> Iterator[bytes]:
+    """Entries of a file up to the first that is torn."""
+    with open(path, "rb") as handle:
+        left = os.fstat(handle.fileno()).st_size - HEAD.size
+        while left >= 0:
+            length, checksum = HEAD.unpack(handle.read(HEAD.size))
+            if length > left:
+                return
+            payload = handle.read(length)
+            if zlib.crc32(payload) != checksum:
+                return
+            yield payload
+            left -= length + HEAD.size

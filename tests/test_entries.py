@@ -1,0 +1,51 @@
+"""Entries of a file that only grows: whole, torn, damaged."""
+
+import os
+
+import numpy as np
+import pytest
+
+from relboltz.records import entries
+from relboltz.records.entries import Column
+
+
+def written(path, payloads):
+    end = 0
+    for payload in payloads:
+        end = entries.append(path, end, payload)
+    return path
+
+
+@pytest.mark.parametrize("lost", range(1, 18))
+def test_a_torn_entry_is_ignored(tmp_path, lost):
+    """5 bytes and 12 before them: whatever is missing of the last entry."""
+    path = written(tmp_path / "log", [b"first", b"second", b"third"])
+    assert list(entries.entries(path)) == [b"first", b"second", b"third"]
+    os.truncate(path, path.stat().st_size - lost)
+    assert list(entries.entries(path)) == [b"first", b"second"]
+
+
+def test_a_wrong_bit_is_noticed(tmp_path):
+    path = written(tmp_path / "log", [b"first", b"second"])
+    data = bytearray(path.read_bytes())
+    data[-1] ^= 1
+    path.write_bytes(data)
+    assert list(entries.entries(path)) == [b"first"]
+
+
+def test_an_entry_replaces_what_a_failure_left(tmp_path):
+    path = written(tmp_path / "log", [b"first"])
+    end = path.stat().st_size
+    with open(path, "ab") as handle:
+        handle.write(bytes(100))
+    entries.append(path, end, b"second")
+    assert list(entries.entries(path))[:2] == [b"first", b"second"]
+
+
+def test_rows_survive_their_bytes():
+    rng = np.random.default_rng(1)
+    row = {"a": Column.of(3), "b": Column.of(rng.random((4, 5))), "c": Column.of(rng.random(9000))}
+    again = entries.unpack(entries.pack(row))
+    assert again.keys() == row.keys() and again["a"].values == 3
+    np.testing.assert_array_equal(again["b"].values, row["b"].values)
+    assert again["c"].chunks and [bytes(p) for p in again["c"].parts] == row["c"].parts
