@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import sys
+
 import numpy as np
 import pytest
 
@@ -9,6 +12,8 @@ import relboltz as rb
 from relboltz.backends.contract import Backend
 from relboltz.backends.cpu.backend import CpuBackend
 from relboltz.backends.cuda import driver
+from relboltz.records.observables import Observer
+from relboltz.records.quantities import quantities
 from relboltz.settings import Sampling
 from relboltz.stepping.parts import parts
 from relboltz.stepping.quanta import occupation
@@ -18,6 +23,12 @@ from relboltz.stepping.step import Course, begin
 GPU = driver.trouble() is None
 BACKENDS = ("cpu", "cuda") if GPU else ("cpu",)
 EVERYWHERE = pytest.mark.parametrize("where", BACKENDS)
+
+if driver.SIMULATED:  # a manager polls the threads of a block: short turns, and on one core
+    sys.setswitchinterval(1e-5)
+    if hasattr(os, "sched_setaffinity"):
+        cores = sorted(os.sched_getaffinity(0))
+        os.sched_setaffinity(0, {cores[int(os.environ.get("CORE", "0")) % len(cores)]})
 
 
 def backend_of(grid, model, where="cpu", numbers=None, threads=2, **sampling) -> Backend:
@@ -46,6 +57,13 @@ def advanced(backend, state, length) -> None:
     state.wanted = length
     for _ in backend.advance(state, course_of(backend.grid, length), state.time + length):
         pass
+
+
+def observer_of(backend, *marginals) -> Observer:
+    """Records of a state on this backend; the final state is empty."""
+    shown = quantities(backend.grid, marginals)
+    nothing = np.zeros((len(backend.model.species), backend.grid.size))
+    return Observer(backend, nothing, shown, marginals)
 
 
 def f_of(backend, state) -> np.ndarray:

@@ -9,10 +9,10 @@ CUDA simulator (NUMBA_ENABLE_CUDASIM=1), a process of its own, and prints JSON:
 from __future__ import annotations
 
 import json
-import os
 import sys
 import warnings
 
+import begun  # noqa: F401, sets up the simulator
 import numpy as np
 
 import relboltz as rb
@@ -327,7 +327,4 @@ def measure(name: str) -> dict:
 
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
-    if hasattr(os, "sched_setaffinity"):  # threads that take turns are twice as fast on one core
-        cores = sorted(os.sched_getaffinity(0))
-        os.sched_setaffinity(0, {cores[int(os.environ.get("CORE", "0")) % len(cores)]})
     print(json.dumps({name: measure(name) for name in sys.argv[1:]}))

@@ -11,10 +11,10 @@ from begun import EVERYWHERE, advanced, backend_of, begun, course_of, f_of
 
 import relboltz as rb
 from relboltz import equilibrium
-from relboltz.equilibrium.fits import FIT_SUMS, add_fit_terms
+from relboltz.equilibrium.fits import FIT_SUMS
 from relboltz.errors import Halted
 from relboltz.events.collisions import Draw
-from relboltz.records.moments import AXES, SUMS, Shells, add_moments, halves_of, momentum_total
+from relboltz.records.moments import AXES, SUMS, Shells, add_moments, halves_of, whole
 from relboltz.stepping.step import advance
 
 ONE = rb.PhaseSpace([4, 3, 3], 2.0)
@@ -44,7 +44,7 @@ def in_space(model, where, grid=FOUR, **options):
     return begun(grid, model, shapes, where, **{"samples": 1} | options)
 
 
-def whole(number):
+def total(number):
     """Exact sum."""
     return sum(int(n) for n in number.ravel())
 
@@ -145,7 +145,7 @@ def test_collisions_conserve_at_every_site_and_stay_legal(where, length):
         assert energy[1] == pytest.approx(energy[0], rel=1e-13)
     assert (after >= 0).all() and (new[:, 0] <= 1).all() and (after != before).any()
     assert len(report.counts) == len(report.limited) == 4
-    assert [c[2] for c in report.counts] == [whole(site) for site in before]
+    assert [c[2] for c in report.counts] == [total(site) for site in before]
 
 
 @EVERYWHERE
@@ -201,14 +201,14 @@ def test_streaming_loses_nothing_that_is_not_in_its_passage(where):
     assert passage.energy == pytest.approx((passage.left * energies).sum(axis=(1, 2)), rel=1e-12)
     before = backend.get().copy()
     closed = backend.stream(0, 0.4, state.squares, None)
-    assert closed.left.size == 0 and whole(backend.get()) == whole(before)
+    assert closed.left.size == 0 and total(backend.get()) == total(before)
     before = backend.get().copy()
     backend.stream(1, 0.4, state.squares, None)
     assert np.array_equal(backend.get(), before)
     push = np.zeros((4, 2, 2))
     push[..., 0] = 0.5
     pushed = backend.stream(1, 0.4, state.squares, push)
-    assert whole(backend.get()) == whole(before) and (backend.get() != before).any()
+    assert total(backend.get()) == total(before) and (backend.get() != before).any()
     assert (pushed.refused[1] > 0).all() and not pushed.refused[0].any()
 
 
@@ -297,9 +297,10 @@ def test_moments_are_sums_over_the_nodes(where):
                         state.squares[site, a], PAIR.statistics[a], FOUR.rest_inverse_energy,
                         final[a, i], sums)  # fmt: skip
         assert moments.sums[site, a] == pytest.approx(sums, rel=1e-12, abs=1e-14)
-    momentum = [(number.sum(axis=(0, 1)) * np.rint(2 * p / h).astype(int)).sum()
-                for p, h in zip(FOUR.momenta, FOUR.spacing, strict=True)]  # fmt: skip
-    assert momentum_total(moments.planes) == momentum
+    steps = np.rint(2 * FOUR.momenta / np.array(FOUR.spacing)[:, None]).astype(np.int64)
+    assert whole(moments.momentum_words) == [
+        total(step * number.sum(axis=(0, 1))) for step in steps
+    ]
 
 
 @EVERYWHERE
@@ -331,12 +332,17 @@ def test_fits_are_sums_of_thermal_states_at_the_sites_asked_for(where):
     ])  # fmt: skip
     sums = backend.fits(theta, state.squares, which)
     assert sums.shape == (3, 2, FIT_SUMS)
+    px, py, pz = p = FOUR.momenta
     for row, a in ((0, 0), (0, 1), (1, 0), (2, 0)):
-        expected = np.zeros(FIT_SUMS)
-        for i in range(FOUR.size):
-            add_fit_terms(theta[row], theta[row, 4 + a], FOUR.momenta[:, i],
-                          state.squares[which[row], a], PAIR.statistics[a], expected)  # fmt: skip
-        assert sums[row, a] == pytest.approx(expected, rel=1e-12, abs=1e-13)
+        e, eta = FOUR.energies(state.squares[which[row], a]), PAIR.statistics[a]
+        x = theta[row, 0] * e - theta[row, 1:4] @ p - theta[row, 4 + a]
+        f = 1 / (np.exp(x) - eta)
+        g = f * (1 + eta * f)
+        terms = [
+            -eta * np.log1p(-eta * np.exp(-x)), f, f * e, *(f * p), g, g * e, g * e * e,
+            *(g * e * p), *(g * p), *(g * p * p), g * px * py, g * px * pz, g * py * pz,
+        ]  # fmt: skip
+        assert sums[row, a] == pytest.approx(np.sum(terms, axis=1), rel=1e-12, abs=1e-13)
     assert not sums[1, 1].any() and np.isinf(sums[2, 1, 0])
     assert backend.fits(theta[:0], state.squares, which[:0]).shape == (0, 2, FIT_SUMS)
 

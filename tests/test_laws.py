@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-from begun import EVERYWHERE, advanced, begun, f_of
+from begun import EVERYWHERE, advanced, begun, f_of, observer_of
 
 import relboltz as rb
 from relboltz import equilibrium
-from relboltz.records.observables import Observer, charges, momentum
+from relboltz.records.observables import charges, momentum
 
 QCD = rb.qcd(0.3)
 
@@ -141,7 +141,7 @@ def test_every_step_in_space_conserves_and_stays_legal(walls, masses, where):
     grid = rb.PhaseSpace(5, 2.0, [4, 1, 2], 3.0, SPACES[walls])
     shape = rb.initial.from_function(hump)
     backend, state = begun(grid, model, {"g": shape, "u": shape}, where, samples=2)
-    observer = Observer(backend, np.zeros((3, grid.size)))
+    observer = observer_of(backend)
     first = observer.record(state)
     for _ in range(3):
         advanced(backend, state, 0.2)

@@ -4,10 +4,9 @@ import io
 
 import numpy as np
 import pytest
-from begun import EVERYWHERE, backend_of, begun, course_of, f_of
+from begun import EVERYWHERE, backend_of, begun, course_of, f_of, observer_of
 
 import relboltz as rb
-from relboltz.records.observables import Observer
 from relboltz.stepping.state import State
 from relboltz.transport.ledger import Ledger
 
@@ -72,7 +71,7 @@ def test_a_run_goes_on_to_the_same_bits_from_what_was_packed(place, where, steps
 
     def goes_on(backend, state):
         """Four more steps, and a record of the end."""
-        observer = Observer(backend, np.zeros((3, grid.size)), ["px"])
+        observer = observer_of(backend, "px")
         lengths = []
         while len(lengths) < 4:
             for leg in backend.advance(state, course, 1.0):
@@ -82,7 +81,7 @@ def test_a_run_goes_on_to_the_same_bits_from_what_was_packed(place, where, steps
         return lengths, observer.record(state)
 
     backend, state = begun(grid, model, start, where, **options)
-    Observer(backend, np.zeros((3, grid.size))).record(state)  # from here drifts are counted
+    observer_of(backend).record(state)  # from here drifts are counted
     if steps:
         for k, _ in enumerate(backend.advance(state, course, 1.0), start=1):
             if k == steps:
@@ -105,7 +104,7 @@ def test_a_run_goes_on_to_the_same_bits_from_what_was_packed(place, where, steps
 def test_records_that_wait_travel_too():
     grid, start = PLACES["in space"]
     backend, state = begun(grid, GLUONS, start, samples=1)
-    observer = Observer(backend, np.zeros((1, grid.size)))
+    observer = observer_of(backend)
     state.pending = [observer.record(state)]
     course = course_of(grid, 0.05)
     state.wanted = 0.05
