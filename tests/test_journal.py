@@ -19,7 +19,7 @@ from relboltz.equilibrium import states
 from relboltz.records import entries, journal, output
 from relboltz.records.journal import Journal
 from relboltz.records.moments import Shells
-from relboltz.records.observables import QUANTITIES
+from relboltz.records.quantities import QUANTITIES
 
 ROOT = Path(__file__).parents[1]
 MODEL = rb.gluons(0.3)

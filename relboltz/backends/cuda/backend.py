@@ -327,4 +327,5 @@ class CudaBackend:
     def estimate(self, f: Array, draw: Draw) -> Estimate:
         """C[f] of f (species, nodes) from one draw of events."""
         self.machine.desk = self.ahead.desk
+        self.ahead.forget()
         return flows.estimate(self.machine, f, draw)
