@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ...arrays import Array, Integers
 from ...equilibrium.fits import FIT_SUMS
 from ...errors import Halted, RunError
 from ...events.collisions import Draw, Estimate
@@ -38,8 +39,6 @@ from .moments import Meter, marginal
 from .stages import Stages
 from .transport import SWEEPERS, sweep, whole_numbers
 
-Array = NDArray[np.float64]
-Integers = NDArray[np.int64]
 SWEEPS_AT_ONCE = 2
 """Blocks of threads for each multiprocessor: more scratch memory than that leaves the caches."""
 

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numba import float64, int64
 
+from ...arrays import Array, Integers
 from ...compiling import build
 from ...grid import PhaseSpace
-from ...records.moments import FUNCTIONS, SUMS, Array, Integers, Marginal, Moments, Shells
+from ...records.moments import FUNCTIONS, SUMS, Marginal, Moments, Shells
 from . import layout as k
 from .driver import device_function, kernel
 from .layout import THREADS
