@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from begun import advanced, begun
+from begun import advanced, backend_of, begun
 
 import relboltz as rb
 
@@ -30,9 +30,7 @@ def test_the_number_of_threads_changes_no_bit(cells):
 
 def test_words_tell_the_threads():
     grid, model = rb.PhaseSpace(5, 2.0), rb.gluons(0.3)
-    words = [
-        begun(grid, model, {"g": rb.initial.step(0.5, 1.5)}, threads=n)[0].words for n in (1, 3)
-    ]
+    words = [backend_of(grid, model, threads=n).words for n in (1, 3)]
     assert words == ["cpu, 1 thread, float64", "cpu, 3 threads, float64"]
 
 
