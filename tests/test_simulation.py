@@ -17,7 +17,6 @@ from relboltz import config, equilibrium, simulation
 from relboltz.backends.cpu.backend import CpuBackend
 from relboltz.backends.cpu.collider import Collider
 from relboltz.records import journal
-from relboltz.stepping.watch import Stops
 
 ROOT = Path(__file__).parents[1]
 GRID = rb.PhaseSpace(7, 2.0)
@@ -344,16 +343,6 @@ def test_threads_and_processes_give_the_same_bits(tmp_path):
 def test_writing_a_file_changes_no_bits(tmp_path, monkeypatch):
     monkeypatch.setattr(journal.Journal, "due", lambda self: self.path is not None)
     xr.testing.assert_identical(solve().drop_attrs(), solve(file=tmp_path / "run.nc").drop_attrs())
-
-
-def test_times_are_stops_whatever_their_rounding():
-    settings = config.Settings.from_options(end=0.3, every=0.1, snapshots=[0.1 * 3])
-    stops = Stops(0.3, 0.1, settings.output.snapshots)
-    now, times = 0.0, [0.0]
-    while now < 0.3 - 1e-12:
-        now = stops.next(now)
-        times.append(now)
-    assert len(times) == 4 and stops.wants_snapshot(0.3) and stops.wants_record(0.1 + 0.1 + 0.1)
 
 
 def test_a_table_is_the_shape_it_describes():
