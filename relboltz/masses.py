@@ -9,6 +9,7 @@ import numpy as np
 
 from .arrays import Array, Integers
 from .compiling import Function
+from .errors import RunError
 from .grid import PhaseSpace
 from .model import Model
 from .units import HBARC
@@ -136,6 +137,13 @@ class MassModel:
     def numbers(self) -> tuple[Integers, Array, Array, float, float]:
         """All of it, as ``site_masses`` takes it."""
         return self.group, self.flat, self.p2, self.cell, self.at_rest
+
+
+def unsolved(where: str = "") -> RunError:
+    """The error for a state whose gap equation Newton's iteration does not solve."""
+    return RunError(
+        f"the thermal masses of this state do not converge{where}: check model.mass_coupling"
+    )
 
 
 # --- energies ------------------------------------------------------------------------------------

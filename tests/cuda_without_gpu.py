@@ -58,7 +58,7 @@ class Recorder:
 def record_launches(model, sampling, precision):
     """Types of all launches of a run, a limited step and an estimate."""
 
-    from relboltz.backends.cuda import backend, draw, kernels, machine, moments, sites
+    from relboltz.backends.cuda import backend, draw, kernels, machine, moments
 
     seen: dict = {}
     toolkit = cuda_engine.toolkit()
@@ -68,7 +68,7 @@ def record_launches(model, sampling, precision):
     cuda_engine.free_memory = lambda: 2**30
     cuda_engine.multiprocessors = lambda: 1
     original = []
-    for module in (kernels, sites, moments, backend):
+    for module in (kernels, moments, backend):
         for name, value in list(vars(module).items()):
             if hasattr(value, "py_func") and not value.targetoptions.get("device"):
                 original.append((module, name, value))

@@ -159,8 +159,8 @@ def test_every_landed_event_conserves_momentum_and_energy(grid):
     offsets = tuple(i * grid.size for i in range(4))
     kernels.scatter_chunk(count, m2, (0.0, 0.0, 2.0), 1.0, w)
     kernels.bracket_chunk(count, m2[:2], cells_h, 1.0, w)
-    landed, everything, lost, _ = kernels.land_conserving(
-        count, m2[:2], cells_h, offsets, occupancy, w, nodes, legs, weights, ratios
+    landed, everything, lost, _ = kernels.land(
+        count, True, m2[:2], cells_h, offsets, occupancy, w, nodes, (legs, weights, ratios)
     )
     assert 100 < landed < count and 0 < lost < everything
     cells = legs[:landed].T - np.array([3, 2, 0, 1, 0, 1])[:, None] * grid.size

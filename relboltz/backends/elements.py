@@ -227,17 +227,14 @@ def load(text: str, kind: str) -> types.ModuleType:
 
 def compile_error(process: Process, error: Exception) -> InputError:
     """A compiler's complaint in one readable line."""
+    name = getattr(process.matrix_element, "__name__", "?")
+    which = f"process {process.name}: the matrix element {name} does not"
     if "setitem" in str(error):
-        return InputError(
-            f"process {process.name}: the matrix element "
-            f"{getattr(process.matrix_element, '__name__', '?')} does not return a number"
-        )
+        return InputError(f"{which} return a number")
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     skip = ("Failed in", "During:", "File ", "-", ">>>", "There are", "raised from", "<source")
     reason = next((line for line in lines if not line.startswith(skip)), lines[0])
     return InputError(
-        f"process {process.name}: the matrix element "
-        f"{getattr(process.matrix_element, '__name__', '?')} does not compile: {reason}. Use plain "
-        "arithmetic and functions of the math module on the numbers it is given; helper functions "
-        "must be decorated with numba.njit"
+        f"{which} compile: {reason}. Use plain arithmetic and functions of the math module on the "
+        "numbers it is given; helper functions must be decorated with numba.njit"
     )

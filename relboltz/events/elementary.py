@@ -6,7 +6,7 @@ polynomials do not. Exponentials hold to about 1e-15 relative, the circle to 1e-
 
 from __future__ import annotations
 
-from math import pi, sqrt
+from math import factorial, pi, sqrt
 
 import numpy as np
 
@@ -14,6 +14,10 @@ LN2_HIGH = 6.93147180369123816490e-01
 LN2_LOW = 1.90821492927058770002e-10
 INVERSE_LN2 = 1.4426950408889634
 FARTHEST = 708.0
+EXPONENTIAL = tuple(1.0 / factorial(n) for n in range(13, 1, -1))
+SINE = tuple((-1) ** (n // 2) / factorial(n) for n in range(19, 1, -2))
+COSINE = tuple((-1) ** (n // 2) / factorial(n) for n in range(20, 0, -2))
+"""Coefficients of Taylor series, highest order first."""
 
 
 def reciprocal(x):
@@ -36,21 +40,17 @@ def floor(x):
     return np.floor(x)
 
 
+def series(z, coefficients):
+    """c_n z^n + ... + c_1 z + c_0, highest first."""
+    value = 0.0
+    for c in coefficients:
+        value = value * z + c
+    return value
+
+
 def expm1_reduced(r):
     """exp(r) - 1 for |r| <= ln(2)/2, by its Taylor series to order 13."""
-    q = 1.0 / 6227020800.0
-    q = q * r + 1.0 / 479001600.0
-    q = q * r + 1.0 / 39916800.0
-    q = q * r + 1.0 / 3628800.0
-    q = q * r + 1.0 / 362880.0
-    q = q * r + 1.0 / 40320.0
-    q = q * r + 1.0 / 5040.0
-    q = q * r + 1.0 / 720.0
-    q = q * r + 1.0 / 120.0
-    q = q * r + 1.0 / 24.0
-    q = q * r + 1.0 / 6.0
-    q = q * r + 0.5
-    return r + r * r * q
+    return r + r * r * series(r, EXPONENTIAL)
 
 
 def split(x):
@@ -78,25 +78,6 @@ def circle(u):
     """(cos, sin) of 2 pi u for 0 <= u <= 1, through half the angle about its middle."""
     x = pi * (u - 0.5)
     z = x * x
-    s = -1.0 / 121645100408832000.0
-    s = s * z + 1.0 / 355687428096000.0
-    s = s * z - 1.0 / 1307674368000.0
-    s = s * z + 1.0 / 6227020800.0
-    s = s * z - 1.0 / 39916800.0
-    s = s * z + 1.0 / 362880.0
-    s = s * z - 1.0 / 5040.0
-    s = s * z + 1.0 / 120.0
-    s = s * z - 1.0 / 6.0
-    s = x + x * z * s
-    c = 1.0 / 2432902008176640000.0
-    c = c * z - 1.0 / 6402373705728000.0
-    c = c * z + 1.0 / 20922789888000.0
-    c = c * z - 1.0 / 87178291200.0
-    c = c * z + 1.0 / 479001600.0
-    c = c * z - 1.0 / 3628800.0
-    c = c * z + 1.0 / 40320.0
-    c = c * z - 1.0 / 720.0
-    c = c * z + 1.0 / 24.0
-    c = c * z - 0.5
-    c = 1.0 + z * c
+    s = x + x * z * series(z, SINE)
+    c = 1.0 + z * series(z, COSINE)
     return 2.0 * s * s - 1.0, -2.0 * s * c

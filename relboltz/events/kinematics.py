@@ -26,6 +26,16 @@ def dot(a, b):
     return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
 
 
+def plus(a, b):
+    """Sum of two vectors."""
+    return a[0] + b[0], a[1] + b[1], a[2] + b[2]
+
+
+def minus(a, b):
+    """Difference of two vectors."""
+    return a[0] - b[0], a[1] - b[1], a[2] - b[2]
+
+
 def energy(p, m2):
     """E = sqrt(p^2 + m^2)."""
     return root(dot(p, p) + m2)
@@ -124,7 +134,7 @@ def scatter(p, k3, m2, draws, angle, at_rest):
     ep = energy(p, md2)
     ek = energy(k3, mc2)
     e = ep + ek
-    total = (p[0] + k3[0], p[1] + k3[1], p[2] + k3[2])
+    total = plus(p, k3)
     s = invariant_mass2(p, ep, k3, ek, mc2 + md2)
     threshold = sqrt(ma2) + sqrt(mb2)
     open_ = s > threshold * threshold * (1.0 + 1e-12) + 1e-12
@@ -171,17 +181,13 @@ def energy_part(s, m2, n2, other_m2, other_n2):
 
 def momentum_transfer2(k1, k3, total, part):
     """q^2 = |k1 - k3 - part total|^2 in the frame of the grid: what part leaves is spacelike."""
-    d = (
-        k1[0] - k3[0] - part * total[0],
-        k1[1] - k3[1] - part * total[1],
-        k1[2] - k3[2] - part * total[2],
-    )
+    d = minus(minus(k1, k3), (part * total[0], part * total[1], part * total[2]))
     return dot(d, d)
 
 
 def transfers(k1, k3, p, s, m2):
     """q^2 between k1 and k3, and between k1 and p, for squared masses of (k1, k2, k3, p)."""
-    total = (p[0] + k3[0], p[1] + k3[1], p[2] + k3[2])
+    total = plus(p, k3)
     t_part = energy_part(s, m2[0], m2[1], m2[2], m2[3])
     u_part = energy_part(s, m2[0], m2[1], m2[3], m2[2])
     return momentum_transfer2(k1, k3, total, t_part), momentum_transfer2(k1, p, total, u_part)
@@ -208,9 +214,7 @@ def root_through_k2(p, k3, k1x, k1y, m2, branch):
     """
     ma2, mb2, mc2, md2 = m2
     e = energy(p, md2) + energy(k3, mc2)
-    px = p[0] + k3[0]
-    py = p[1] + k3[1]
-    pz = p[2] + k3[2]
+    px, py, pz = plus(p, k3)
     s = e * e - px * px - py * py - pz * pz
     alpha = (s + ma2 - mb2 + 2.0 * (px * k1x + py * k1y)) / (2.0 * e)
     beta = pz / e
@@ -230,9 +234,7 @@ def root_through_k3(p, k2, k1x, k1y, m2, branch):
     """
     ma2, mb2, mc2, md2 = m2
     delta = energy(k2, mb2) - energy(p, md2)
-    qx = k2[0] - p[0]
-    qy = k2[1] - p[1]
-    qz = k2[2] - p[2]
+    qx, qy, qz = minus(k2, p)
     a0 = 0.5 * (qx * qx + qy * qy + qz * qz + mc2 - ma2 - delta * delta) + k1x * qx + k1y * qy
     perp2 = k1x * k1x + k1y * k1y + ma2
     a = qz * qz - delta * delta
@@ -255,7 +257,7 @@ def root_event(p, free, k1x, k1y, m2, branch, through_k3):
     ma2, mb2, mc2, md2 = m2
     if through_k3:
         k1z, chance = root_through_k3(p, free, k1x, k1y, m2, branch)
-        k3 = (k1x + free[0] - p[0], k1y + free[1] - p[1], k1z + free[2] - p[2])
+        k3 = minus(plus((k1x, k1y, k1z), free), p)
         e_free = energy(free, mb2)
     else:
         k1z, chance = root_through_k2(p, free, k1x, k1y, m2, branch)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..events.collisions import nearest_integer
+from ..events.elementary import floor
 from .plane import (
     ALONG,
     CLOSED,
@@ -20,19 +21,16 @@ from .plane import (
     SUM_ALONG,
     SUM_UP,
     UP,
-    allowed,
     face_momentum,
     force,
-    given,
-    limit,
     reconstruct,
     reconstruct_at_wall,
     spot,
     stride,
-    taken,
-    truncated,
     velocity,
 )
+
+SAFE = 1.0 - 1e-12
 
 # --- where numbers lie --------------------------------------------------------------------------
 
@@ -159,6 +157,33 @@ def advance(w, k, along, up, part, shape):
 
 
 # --- limits -------------------------------------------------------------------------------------
+
+
+def limit(available, wanted):
+    """Part of what is wanted that is available."""
+    return min(1.0, max(available, 0.0) / wanted) if wanted > 0.0 else 1.0
+
+
+def taken(left, right, below, above):
+    """What fluxes through the lower and upper faces of a cell take out of it."""
+    return max(-left, 0.0) + max(right, 0.0) + max(-below, 0.0) + max(above, 0.0)
+
+
+def given(left, right, below, above):
+    """What they bring into it."""
+    return max(left, 0.0) + max(-right, 0.0) + max(below, 0.0) + max(-above, 0.0)
+
+
+def allowed(flux, giver_loss, giver_gain, taker_loss, taker_gain):
+    """Tightest limit of the two cells that a flux from ``giver`` to ``taker`` concerns."""
+    return min(giver_loss, taker_gain) if flux > 0.0 else min(taker_loss, giver_gain)
+
+
+def truncated(flux, s):
+    """Part s of a whole flux, rounded towards nothing; all of it if s = 1."""
+    if s >= 1.0:
+        return flux
+    return floor(abs(flux) * s * SAFE) * (1.0 if flux > 0.0 else -1.0)
 
 
 def set_limits(w, k, held, capacity, only, shape):

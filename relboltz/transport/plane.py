@@ -17,8 +17,6 @@ from __future__ import annotations
 
 from math import sqrt
 
-from ..events.elementary import floor
-
 PERIODIC, REFLECTING, OPEN, CLOSED = range(4)
 KINDS = {"periodic": PERIODIC, "reflecting": REFLECTING, "open": OPEN, "closed": CLOSED}
 
@@ -29,7 +27,6 @@ ROWS = 8
 LANES = 8
 COURANT = 0.8
 """Largest part of a cell that a substep may empty: below 1 the upwind flux keeps f >= 0."""
-SAFE = 1.0 - 1e-12
 ROUGH = 1e-4
 """Squared variations below this part of the sum of f^2, such as noise, do not bend the
 reconstruction: weights that follow noise would damp waves."""
@@ -122,11 +119,6 @@ def reconstruct_at_wall(a, b, c, d, e, behind, ahead):
     elif ahead > 0:
         e, _ = extrapolated(b, c, d)
     return max(reconstruct(a, b, c, d, e), 0.0)
-
-
-def limit(available, wanted):
-    """Part of what is wanted that is available."""
-    return min(1.0, max(available, 0.0) / wanted) if wanted > 0.0 else 1.0
 
 
 def transverse(t, inner, count):
@@ -284,28 +276,3 @@ def neighbours_along(i, j, shape):
 def neighbours_up(i, j, shape):
     """The same for a p face: its place and the cells beside it."""
     return spot(i, j, shape), beside(i, j - 1, shape), beside(i, j, shape)
-
-
-# --- limits -------------------------------------------------------------------------------------
-
-
-def taken(left, right, below, above):
-    """What fluxes through the lower and upper faces of a cell take out of it."""
-    return max(-left, 0.0) + max(right, 0.0) + max(-below, 0.0) + max(above, 0.0)
-
-
-def given(left, right, below, above):
-    """What they bring into it."""
-    return max(left, 0.0) + max(-right, 0.0) + max(below, 0.0) + max(-above, 0.0)
-
-
-def allowed(flux, giver_loss, giver_gain, taker_loss, taker_gain):
-    """Tightest limit of the two cells that a flux from ``giver`` to ``taker`` concerns."""
-    return min(giver_loss, taker_gain) if flux > 0.0 else min(taker_loss, giver_gain)
-
-
-def truncated(flux, s):
-    """Part s of a whole flux, rounded towards nothing; all of it if s = 1."""
-    if s >= 1.0:
-        return flux
-    return floor(abs(flux) * s * SAFE) * (1.0 if flux > 0.0 else -1.0)

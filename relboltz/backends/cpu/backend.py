@@ -14,10 +14,9 @@ import numpy as np
 
 from ...arrays import Array, Integers
 from ...equilibrium.fits import FIT_SUMS
-from ...errors import RunError
 from ...events.collisions import Draw, Estimate
 from ...grid import PhaseSpace
-from ...masses import MassModel
+from ...masses import MassModel, unsolved
 from ...model import Model
 from ...records.moments import Moments, Shells
 from ...settings import Sampling
@@ -128,7 +127,7 @@ class CpuBackend(Threads):
 
         def work(thread: int, part: int) -> None:
             sweep(
-                self.number, squares, push, *parts[part], pencils.lines, pencils.walls,
+                self.number, squares, push, parts[part], pencils.lines, pencils.walls,
                 (length, *pencils.widths), pencils.p, pencils.transverse_p2, self._capacity,
                 scratch[thread], (ledgers[thread], energies, refused),
             )  # fmt: skip
@@ -175,10 +174,7 @@ class CpuBackend(Threads):
         self.each(work, len(squares))
         if failed:
             where = f" in space cell {self.numbers[min(failed)]}" if len(squares) > 1 else ""
-            raise RunError(
-                f"the thermal masses of this state do not converge{where}: check "
-                "model.mass_coupling"
-            )
+            raise unsolved(where)
         return squares
 
     def moments(self, squares: Array, final: Array) -> Moments:

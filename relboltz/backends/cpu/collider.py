@@ -7,7 +7,7 @@ floating point is summed per chunk and then in the order of the chunks.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from itertools import product
 
 import numpy as np
@@ -18,8 +18,9 @@ from ...events.collisions import SETS, Channel, Draw, Estimate, Flows, channels,
 from ...grid import PhaseSpace
 from ...settings import Sampling
 from ..elements import Elements
+from . import deposits as d
 from . import events as k
-from .plan import Events, Group, Scratch
+from .plan import Events, Group, Kept, Scratch
 from .roots import draw_roots
 from .threads import Threads
 
@@ -28,6 +29,8 @@ STORE_LIMIT = 4e9
 EVENT_BYTES = 6 * 4 + 8 + 8
 Tables = Sequence[Array]
 """ln(f/F) and ln F of every cell, one table for each set of events."""
+Demands = tuple[Integers, Integers]
+"""Two sums over all events, by cell."""
 NO_LIMITS = (np.empty(0), np.empty(0))
 MOST_CHUNKS = 16
 GROUPS_PER_THREAD = 8
@@ -119,11 +122,10 @@ class Collider:
     def _new_table(self) -> tuple[Integers, Integers, Integers]:
         """cumulative, record and guide of ``sampling_table``."""
         buckets = 1 << max(0, (self.size - 1).bit_length())
-        return (
-            np.zeros(self.size + 1, np.int64),
-            np.empty(self.size, np.int64),
-            np.empty(buckets, np.int64),
+        cumulative, record, guide = (
+            np.zeros(length, np.int64) for length in (self.size + 1, self.size, buckets)
         )
+        return cumulative, record, guide
 
     # -- one step --------------------------------------------------------------------------------
 
@@ -132,28 +134,23 @@ class Collider:
         table = np.empty((self.cells, 2))
         occupancy = np.empty(self.cells)
 
-        def convert(a: int) -> None:
-            part = slice(a * self.size, (a + 1) * self.size)
-            species = self.model.species[a]
-            k.fill_logarithms(
-                number[part],
-                unit,
-                float(species.degeneracy),
-                float(species.statistics),
-                table[part],
-                occupancy[part],
-            )
+        def convert(thread: int, a: int) -> None:
+            part, species = self._cells_of(a), self.model.species[a]
+            d.fill_logarithms(
+                number[part], unit, float(species.degeneracy), float(species.statistics),
+                table[part], occupancy[part],
+            )  # fmt: skip
 
-        self._each(convert, range(len(self.model.species)))
+        self.threads.share(convert, len(self.model.species))
         return table, occupancy
 
     def draw(self, draw: Draw, occupancy: Array) -> tuple[float, float]:
         """Draw all events of a step; returns (weight of physical collisions, part lost)."""
         self._draw = draw
         self._occupancy = occupancy
-        self._each(
-            lambda a: self._fill_table(a, draw.mass_squared[a], occupancy),
-            range(len(self.model.species)),
+        self.threads.share(
+            lambda thread, a: self._fill_table(a, draw.mass_squared[a], occupancy),
+            len(self.model.species),
         )
         sums = np.zeros((len(self._counts), 3))
 
@@ -181,45 +178,39 @@ class Collider:
             scratch, chunks = self._scratch[0], self._chunks_of_set
             for which, table in enumerate(tables):
                 span = slice(which * chunks, (which + 1) * chunks)
-                k.apply_group(
-                    self._counts[span], self._capacity, self._kept(span), table, scale, limits,
-                    self.channels[0].only_p, scratch.w, scratch.total[which], sums[span],
+                d.apply_group(
+                    self._kept(span), table, scale, limits, self.channels[0].only_p, scratch.w,
+                    scratch.total[which], sums[span],
                 )  # fmt: skip
             return scratch.total.copy(), self._flows(sums)
 
         def work(scratch: Scratch, group: Group) -> None:
-            events = self._again(scratch, group)
-            only_p = self.channels[group.channel].only_p
-            k.apply_group(
-                self._counts[group.span], self._capacity, events, tables[group.which], scale,
-                limits, only_p, scratch.w, scratch.total[group.which], sums[group.span],
+            d.apply_group(
+                self._again(scratch, group), tables[group.which], scale, limits,
+                self.channels[group.channel].only_p, scratch.w, scratch.total[group.which],
+                sums[group.span],
             )  # fmt: skip
 
         self._run(work)
-        return self._reduce([s.total for s in self._scratch]), self._flows(sums)
+        return _sum([s.total for s in self._scratch]), self._flows(sums)
 
-    def gross(self, table: Array, scale: float) -> tuple[Integers, Integers]:
+    def gross(self, table: Array, scale: float) -> Demands:
         """Gain and loss of every cell in whole units."""
 
         def work(scratch: Scratch, group: Group) -> None:
-            only_p = self.channels[group.channel].only_p
-            for count, (legs, weights, ratios) in self._by_chunk(scratch, group):
-                k.amounts(count, legs, weights, ratios, table, scratch.w)
-                k.deposit_gross(
-                    count, scale, legs, ratios, weights, only_p, scratch.w,
-                    scratch.gain, scratch.total[0],
-                )  # fmt: skip
+            only_p, loss = self.channels[group.channel].only_p, scratch.total[0]
+            events = self._again(scratch, group)
+            d.gross_group(events, table, scale, only_p, scratch.w, scratch.gain, loss)
 
         loss, gain = self._two_sums(work)
         return gain, loss
 
-    def demands(self, tables: Tables, scale: float) -> tuple[Integers, Integers]:
+    def demands(self, tables: Tables, scale: float) -> Demands:
         """What all events together want to take from, and to put into, every cell."""
 
         def work(scratch: Scratch, group: Group) -> None:
-            for count, (legs, weights, ratios) in self._by_chunk(scratch, group):
-                k.amounts(count, legs, weights, ratios, tables[group.which], scratch.w)
-                k.demands(count, scale, legs, ratios, scratch.w, scratch.total[0], scratch.gain)
+            events, table = self._again(scratch, group), tables[group.which]
+            d.demands_group(events, table, scale, scratch.w, scratch.total[0], scratch.gain)
 
         return self._two_sums(work)
 
@@ -257,26 +248,24 @@ class Collider:
         """Seconds of drawing and landing one chunk, and of landing it again."""
         first = Group(0, group.channel, 0, min(group.count, k.CHUNK), slice(0, 1))
         channel, room = self.channels[group.channel], scratch.events(self._capacity)
-        (k3, p), (k1, k2) = channel.nodes, channel.pair
-        mass = (float(draw.mass_squared[k1]), float(draw.mass_squared[k2]))
-        offsets = (k1 * self.size, k2 * self.size, k3 * self.size, p * self.size)
+        mass, offsets = self._of_legs(channel, draw)
         began = time.perf_counter()
         self._generate(scratch, first, room, np.empty((1, 3)))
         between = time.perf_counter()
-        k.bracket_chunk(first.count, mass, self._geometry, 1.0, scratch.w)
-        k.land_conserving(
-            first.count, mass, self._geometry, offsets, occupancy, scratch.w, scratch.nodes, *room
-        )
+        k.bracket_chunk(first.count, mass[:2], self._geometry, 1.0, scratch.w)
+        k.land(
+            first.count, True, mass[:2], self._geometry, offsets, occupancy, scratch.w,
+            scratch.nodes, room,
+        )  # fmt: skip
         return between - began, time.perf_counter() - between
 
-    def _two_sums(self, work: Callable[[Scratch, Group], None]) -> tuple[Integers, Integers]:
+    def _two_sums(self, work: Callable[[Scratch, Group], None]) -> Demands:
         """Run work that adds to both accumulators; their sums over the threads."""
         for scratch in self._scratch:
             scratch.gain = np.zeros(self.cells, np.int64)
             scratch.total[:] = 0
         self._run(work)
-        total = self._reduce([s.total[0] for s in self._scratch])
-        return total, self._reduce([s.gain for s in self._scratch])
+        return _sum([s.total[0] for s in self._scratch]), _sum([s.gain for s in self._scratch])
 
     # -- pieces ----------------------------------------------------------------------------------
 
@@ -284,41 +273,44 @@ class Collider:
         """Weights sqrt(f + 0.02 f_max)/E, or equal ones."""
         f, inverse_e = np.empty(0), np.empty(0)
         if self.sampling.pairs == "importance":
-            f = occupancy[a * self.size : (a + 1) * self.size]
+            f = occupancy[self._cells_of(a)]
             inverse_e = self.grid.inverse_energies(mass_squared)
         k.sampling_table(f, inverse_e, self.grid.packed, *self._tables[a])
+
+    def _cells_of(self, a: int) -> slice:
+        """Cells of a species."""
+        return slice(a * self.size, (a + 1) * self.size)
 
     def _events(self, scratch: Scratch, group: Group) -> Events:
         """Where a group's events are kept."""
         if not self._stored:
             return scratch.events(len(group.chunks) * self._capacity)
-        return self._kept(group.span)
+        return self._kept(group.span)[2]
 
-    def _kept(self, span: slice) -> Events:
+    def _kept(self, span: slice) -> Kept:
         """Stored events of some chunks."""
         part = slice(span.start * self._capacity, span.stop * self._capacity)
-        return self._legs[part], self._weights[part], self._ratios[part]
+        events = self._legs[part], self._weights[part], self._ratios[part]
+        return self._counts[span], self._capacity, events
 
-    def _again(self, scratch: Scratch, group: Group) -> Events:
+    def _again(self, scratch: Scratch, group: Group) -> Kept:
         """A group's events, drawn again if they were not kept."""
         events = self._events(scratch, group)
         if not self._stored:
             self._generate(scratch, group, events, np.empty((len(group.chunks), 3)))
-        return events
+        return self._counts[group.span], self._capacity, events
 
-    def _by_chunk(self, scratch: Scratch, group: Group) -> Iterator[tuple[int, Events]]:
-        """Number of events, and the events, of each chunk of a group."""
-        legs, weights, ratios = self._again(scratch, group)
-        for i, chunk in enumerate(group.chunks):
-            part = slice(i * self._capacity, (i + 1) * self._capacity)
-            yield int(self._counts[chunk]), (legs[part], weights[part], ratios[part])
+    def _of_legs(self, channel: Channel, draw: Draw) -> tuple[tuple[float, ...], tuple[int, ...]]:
+        """Squared masses of k1, k2, k3 and p, and where the cells of their species begin."""
+        kinds = (*channel.pair, *channel.nodes)
+        mass = tuple(float(draw.mass_squared[a]) for a in kinds)
+        return mass, tuple(a * self.size for a in kinds)
 
     def _generate(self, scratch: Scratch, group: Group, events: Events, sums: Array) -> None:
         """Draw and land a group of chunks; sums: all, lost and negative weight of each chunk."""
         assert self._draw is not None
         channel, draw = self.channels[group.channel], self._draw
-        (k3, p), (k1, k2) = channel.nodes, channel.pair
-        mass, size = draw.mass_squared, self.size
+        (k3, p), (mass, offsets) = channel.nodes, self._of_legs(channel, draw)
         process = self.model.processes[channel.process]
         legs = [self.model.index(leg) for leg in process.legs]
         function, parameters = self.elements.compiled[channel.process]
@@ -331,23 +323,16 @@ class Collider:
             1.0 if self.sampling.projection == "nearest" else 0.0,
             1.0 if process.built_in else 0.0,
         )
-        element_m2 = (*(float(mass[a]) for a in legs),)
+        element_m2 = tuple(float(draw.mass_squared[a]) for a in legs)
         fault = np.zeros(6)  # as ``inspect_elements`` has it
         arguments = (
-            function,
-            (group.first, group.count, samples, group.which),
+            function, (group.first, group.count, samples, group.which),
             (group.channel, draw.step, self.sampling.seed, draw.site),
-            (self._tables[p], self._tables[k3]),
-            self._geometry,
-            (float(mass[k1]), float(mass[k2]), float(mass[k3]), float(mass[p])),
+            (self._tables[p], self._tables[k3]), self._geometry, mass,
             (element_m2, self.elements.screening(channel.process, draw.screening2), parameters),
-            how,
-            (k1 * size, k2 * size, k3 * size, p * size),
-            self._occupancy,
-            (scratch.w, scratch.words, scratch.nodes),
-            events,
+            how, offsets, self._occupancy, (scratch.w, scratch.words, scratch.nodes), events,
             (self._counts[group.span], sums, fault),
-        )
+        )  # fmt: skip
         try:
             if self.sampling.sampling == "cm":
                 found = k.draw_group(*arguments)
@@ -361,24 +346,10 @@ class Collider:
             value, s, t = (float(v) for v in fault[3:])
             raise negative_element(process.name, value, s, t, sum(element_m2) - s - t)
 
-    def _each(self, function: Callable[[int], None], items: Sequence[int]) -> None:
-        if self.threads.pool is None or len(items) == 1:
-            for item in items:
-                function(item)
-        else:
-            list(self.threads.pool.map(function, items))
-
     def _run(self, work: Callable[[Scratch, Group], None]) -> None:
         """All groups, on all threads."""
         groups, scratch = self._groups, self._scratch
         self.threads.share(lambda thread, item: work(scratch[thread], groups[item]), len(groups))
-
-    @staticmethod
-    def _reduce(parts: list[Integers]) -> Integers:
-        total = parts[0].copy()
-        for part in parts[1:]:
-            total += part
-        return total
 
     def _flows(self, sums: Array) -> Flows:
         """Sums of the chunks, in their order, by process; unsymmetrical channels count one leg."""
@@ -387,3 +358,8 @@ class Collider:
             np.add.at(totals, (rows, self._process_of), sums[:, column] * self._leg_share)
         wanted, refused = float(sums[:, 2].sum()), float(sums[:, 3].sum())
         return Flows(totals[0], totals[1], wanted, refused, self._signed)
+
+
+def _sum(parts: list[Integers]) -> Integers:
+    """The sum of what threads added up, in new memory."""
+    return sum(parts[1:], parts[0].copy())

@@ -6,9 +6,8 @@ import numpy as np
 
 from ...arrays import Array
 from ...compiling import build, kernel, scalar
-from ...errors import RunError
 from ...grid import PhaseSpace
-from ...masses import FUNCTIONS, MassModel, field_energy, kinetic_energy
+from ...masses import FUNCTIONS, MassModel, field_energy, kinetic_energy, unsolved
 from ...model import Model
 
 gap = build(FUNCTIONS, scalar)
@@ -100,9 +99,7 @@ def masses(grid: PhaseSpace, model: Model, f: Array, start: Array | None = None)
         m2[:] = start
     number = model.degeneracy[None, :, None] * f
     if site_masses(number, 1.0, 0, 1, MassModel.of(grid, model).numbers, squares) >= 0:
-        raise RunError(
-            "the thermal masses of this state do not converge: check model.mass_coupling"
-        )
+        raise unsolved()
     return m2
 
 

@@ -7,12 +7,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ...arrays import Array
+from ...arrays import Array, Integers
 from ...events.collisions import SETS
 from . import events as k
 
 Events = tuple[NDArray[np.int32], Array, Array]
 """Six cells, weight and split of every event."""
+Kept = tuple[Integers, int, Events]
+"""Numbers of events of some chunks, room for those of one chunk, and the events."""
 
 
 @dataclass(frozen=True)

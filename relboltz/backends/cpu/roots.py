@@ -39,10 +39,11 @@ def draw_roots(
             k.roots_chunk(count, m2, grid, area, branch, through_k3, w)
             evaluate(count, *element, w)
             k.inspect_elements(count, how[5], w, fault)
+            k.nearest_chunk(count, grid, how[3], w, nodes)
             part = slice(2 * done + counts[chunk], 2 * (done + k.CHUNK))
-            landed, *weighed = k.land_nearest(
-                count, grid, how[3], offsets, occupancy, w, nodes,
-                legs[part], weights[part], ratios[part],
+            landed, *weighed = k.land(
+                count, False, m2[:2], grid, offsets, occupancy, w, nodes,
+                (legs[part], weights[part], ratios[part]),
             )  # fmt: skip
             counts[chunk] += landed
             sums[chunk] += weighed

@@ -20,8 +20,8 @@ from ...errors import RunError
 from ...events.collisions import AHEAD, SETS, Draw, Flows
 from ...stepping.quanta import SUM_BITS, capacities, exact_sum
 from ...stepping.report import StepReport
-from . import events
-from .collider import Collider, Tables
+from .collider import Collider, Demands, Tables
+from .deposits import limits
 
 
 def noise_sums(first: Integers) -> tuple[float, float]:
@@ -108,11 +108,11 @@ class Stages:
         if fits and self._legal(base + times * change.sum(axis=0)):
             return change, flows, 0.0
         coarser = 1.0 if fits else 2.0 ** (math.ceil(math.log2(wanted)) - SUM_BITS)
-        loss, gain = self.collider.demands(tables, half / coarser)
+        demands = self.collider.demands(tables, half / coarser)
         allowance = 0.5
         for _ in range(20):
-            limits = self._limits(base, loss, gain, allowance / coarser)
-            change, limited = self.collider.net(tables, half, limits)
+            bounds = self._bounds(base, demands, allowance / coarser)
+            change, limited = self.collider.net(tables, half, bounds)
             if self._legal(base + times * change.sum(axis=0)):
                 refused = limited.refused / limited.wanted if limited.wanted > 0 else 0.0
                 return change, flows, refused
@@ -122,10 +122,8 @@ class Stages:
     def _legal(self, number: Integers) -> bool:
         return bool((number >= 0).all() and (number <= self._capacity).all())
 
-    def _limits(
-        self, number: Integers, loss: Integers, gain: Integers, allowance: float
-    ) -> tuple[Array, Array]:
+    def _bounds(self, number: Integers, demands: Demands, allowance: float) -> tuple[Array, Array]:
         """s = min(1, f / 2D) for losses and, for fermions, min(1, (1 - f) / 2G) for gains."""
         low, high = np.empty(number.size), np.empty(number.size)
-        events.limits(number, loss, gain, self._capacity, self._fermion, allowance, low, high)
+        limits(number, demands, self._capacity, self._fermion, allowance, low, high)
         return low, high

@@ -62,10 +62,10 @@ class Threads:
                 failed.set()  # the others need not go on
                 raise
 
-        if self.pool is None:
+        if self.pool is None or count == 1:
             worker(0)
             return
-        futures = [self.pool.submit(worker, thread) for thread in range(self.count)]
+        futures = [self.pool.submit(worker, thread) for thread in range(min(count, self.count))]
         try:
             for done in futures:
                 done.result()

@@ -36,21 +36,30 @@ def flow_field(w, q2, m2, push, p, dp, dx, shape):
 
 
 @kernel
-def fluxes(w, along, up, m2, push, shape):
-    """Fluxes of a stage; along and up: substep over dx and dp."""
+def fluxes(w, along, up, m2, push, upwind, shape):
+    """Fluxes of a stage, or the upwind ones of the whole substep: then sums are what goes beyond.
+
+    along and up : substep over dx and dp
+    """
     n, m, lanes, _, _ = shape
     for i in range(n + 1):
         for j in range(m):
             face = compiled.x_face(i, j, shape)
             for lane in range(lanes):
-                compiled.flux_along(w, lane, along, face)
+                if upwind:
+                    compiled.upwind_along(w, lane, along, face)
+                else:
+                    compiled.flux_along(w, lane, along, face)
     for i in range(n):
         if not compiled.is_pushed(i, m2, push):
             continue
         for j in range(m + 1):
             face = compiled.p_face(i, j, shape)
             for lane in range(lanes):
-                compiled.flux_up(w, lane, up, face)
+                if upwind:
+                    compiled.upwind_up(w, lane, up, face)
+                else:
+                    compiled.flux_up(w, lane, up, face)
 
 
 @kernel
@@ -66,29 +75,11 @@ def make_stage(w, along, up, part, shape):
 def runge_kutta(w, along, up, m2, push, shape):
     """Fluxes of the three stages, weighted, in SUM_ALONG and SUM_UP."""
     for keep, share, part in plane.STAGES:
-        fluxes(w, along, up, m2, push, shape)
+        fluxes(w, along, up, m2, push, False, shape)
         for k in range(compiled.length(shape)):
             compiled.add_up(w, k, keep, share)
         if part > 0.0:
             make_stage(w, SUM_ALONG, SUM_UP, part, shape)
-
-
-@kernel
-def upwind_fluxes(w, along, up, m2, push, shape):
-    """Upwind fluxes of the whole substep; the sums become what goes beyond them."""
-    n, m, lanes, _, _ = shape
-    for i in range(n + 1):
-        for j in range(m):
-            face = compiled.x_face(i, j, shape)
-            for lane in range(lanes):
-                compiled.upwind_along(w, lane, along, face)
-    for i in range(n):
-        if not compiled.is_pushed(i, m2, push):
-            continue
-        for j in range(m + 1):
-            face = compiled.p_face(i, j, shape)
-            for lane in range(lanes):
-                compiled.upwind_up(w, lane, up, face)
 
 
 @kernel
@@ -163,9 +154,8 @@ def refusal(w, up, shape):
 
 
 @kernel
-def sweep(number, squares, push, first, last, lines, walls, steps, p, transverse_p2, capacity, w,
-          found):  # fmt: skip
-    """Advance the pencils of groups first to last along one axis, in place.
+def sweep(number, squares, push, span, lines, walls, steps, p, transverse_p2, capacity, w, found):
+    """Advance the pencils of groups in a span, first to last, along one axis, in place.
 
     number : (sites, species, nodes) in quanta; squares : (sites, species ...), m^2 to use
     push : (sites, species, 2), external force along the axis, constant and linear in p
@@ -183,7 +173,7 @@ def sweep(number, squares, push, first, last, lines, walls, steps, p, transverse
     across = nodes // m
     blocks = (across + LANES - 1) // LANES
     m2 = np.empty(n + 2)
-    for group in range(first, last):
+    for group in range(span[0], span[1]):
         block, rest = group % blocks, group // blocks
         a, line = rest % kinds, rest // kinds
         lanes = min(LANES, across - block * LANES)
@@ -205,7 +195,7 @@ def sweep(number, squares, push, first, last, lines, walls, steps, p, transverse
         flow_field(w, q2, m2, force, p, dp, dx, shape)
         runge_kutta(w, along, up, m2, force, shape)
         refused[group, 0], refused[group, 1] = refusal(w, up, shape)
-        upwind_fluxes(w, along, up, m2, force, shape)
+        fluxes(w, along, up, m2, force, True, shape)
         limit_fluxes(w, capacity[a], shape)
         energies[group, 0], energies[group, 1] = 0.0, 0.0
         for i in range(n):

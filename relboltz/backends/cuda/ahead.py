@@ -16,6 +16,7 @@ import numpy as np
 
 from ...errors import Halted, RunError
 from ...events.collisions import Draw
+from ...masses import unsolved
 from ...stepping.state import State
 from ...stepping.step import Course, Leg
 from . import driver, kernels
@@ -156,6 +157,4 @@ class Ahead:
                 )
             )
         if status == k.NO_MASSES:
-            raise RunError(
-                "the thermal masses of this state do not converge: check model.mass_coupling"
-            )
+            raise unsolved()

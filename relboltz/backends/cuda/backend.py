@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 
 from ...arrays import Array, Integers
 from ...equilibrium.fits import FIT_SUMS
-from ...errors import Halted, RunError
+from ...errors import Halted
 from ...events.collisions import Draw, Estimate
 from ...grid import PhaseSpace
+from ...masses import unsolved
 from ...model import Model
 from ...records.moments import Moments
 from ...settings import Sampling
@@ -27,9 +28,8 @@ from ...stepping.step import Course, Leg, advance
 from ...transport.ledger import Passage
 from ...transport.pencils import Pencils
 from ..elements import Elements
-from . import driver, flows
+from . import driver, flows, kernels
 from . import layout as k
-from . import sites as sites_kernels
 from .ahead import Ahead
 from .fits import fit_sums
 from .machine import Desk, Machine
@@ -39,6 +39,7 @@ from .moments import Meter, marginal
 from .stages import Stages
 from .transport import SWEEPERS, sweep, whole_numbers
 
+NONE_LEFT = np.zeros((0, 1, 1), np.int64)
 SWEEPS_AT_ONCE = 2
 """Blocks of threads for each multiprocessor: more scratch memory than that leaves the caches."""
 
@@ -123,7 +124,7 @@ class CudaBackend:
 
     def get(self) -> Integers:
         """The state (sites, species, nodes) in quanta."""
-        return self.machine.number[self.row].copy_to_host().reshape(self.shape)
+        return self.machine.fetch(self.machine.number[self.row]).reshape(self.shape)
 
     def f_of(self, site: int) -> Array:
         """f (species, nodes) of a site."""
@@ -200,11 +201,9 @@ class CudaBackend:
             machine.number[self.row], self._squares, self._push, whole, real, p, transverse_p2,
             self._capacity, scratch, ledger, energies, refused,
         )  # fmt: skip
-        machine.wait()
-        left = np.zeros((0, *self.shape[1:]), np.int64)
-        if pencils.open:
-            left = ledger.copy_to_host().reshape(2, *self.shape[1:])
-        return pencils.passage(left, energies.copy_to_host(), refused.copy_to_host())
+        left = machine.fetch(ledger).reshape(2, *self.shape[1:]) if pencils.open else NONE_LEFT
+        passage: Passage = pencils.passage(left, machine.fetch(energies), machine.fetch(refused))
+        return passage
 
     def _batches(self) -> Iterator[tuple[int, int]]:
         """Sites that collide at once; the machine is set to them."""
@@ -222,10 +221,9 @@ class CudaBackend:
     def find_peaks(self) -> None:
         """The largest numbers of the sites at work: what drawing needs to know of them."""
         machine = self.machine
-        rows = machine.species * machine.count
-        sites_kernels.peaks[rows, k.THREADS, machine.stream](
-            machine.desk.control, machine.number, machine.highest,
-            machine.first_site * machine.species,
+        machine.launch(
+            kernels.peaks, machine.species * machine.count, machine.desk.control, machine.number,
+            machine.highest, machine.first_site * machine.species,
         )  # fmt: skip
 
     def collide(self, step: int, length: float, squares: Array) -> StepReport:
@@ -236,7 +234,7 @@ class CudaBackend:
         scale = 0.5 * length * 2.0**self._bits
         self._set(step, scale, length)
         self._upload(squares)
-        parts: list[tuple[NDArray, ...]] = []
+        parts: list[tuple[NDArray[Any], ...]] = []
         for first, count in self._batches():
 
             def origin(i: int, first: int = first) -> tuple[Draw, Array]:
@@ -248,8 +246,7 @@ class CudaBackend:
             rates, drawn = flows.look(machine, origin)
             self.desk.counts.copy_to_device(np.zeros(self.desk.counts.shape, np.int64))
             machine.update(False)
-            machine.wait()
-            counts = self.desk.counts.copy_to_host()[: k.COUNTS * count].reshape(-1, k.COUNTS)
+            counts = machine.fetch(self.desk.counts)[: k.COUNTS * count].reshape(-1, k.COUNTS)
             parts.append((counts, rates, drawn, limited, self._noise()))
         counts, rates, drawn, limited, noise = map(np.concatenate, zip(*parts, strict=True))
         return StepReport(
@@ -261,11 +258,9 @@ class CudaBackend:
     def _noise(self) -> Array:
         """Sums of the squared standard error of C, and of C^2, at the sites at work."""
         machine = self.machine
-        sites_kernels.site_noise[machine.count, k.THREADS, machine.stream](
-            machine.spread, self._spread, machine.species * machine.tiles
-        )
-        machine.wait()
-        return self._spread.copy_to_host()[: machine.count]
+        rows = machine.species * machine.tiles
+        machine.launch(kernels.site_noise, machine.count, machine.spread, self._spread, rows)
+        return machine.fetch(self._spread)[: machine.count]
 
     # -- what is asked about it ------------------------------------------------------------------
 
@@ -275,19 +270,15 @@ class CudaBackend:
         self._set()
         self._upload(start)
         number = machine.number[self.row].reshape(sites, machine.cells)
-        site_masses[sites, k.THREADS, machine.stream](
-            self.desk.control, self.desk.scalars, number, machine.groups, machine.p2,
-            machine.mass_model, self._work, self._squares,
+        machine.launch(
+            site_masses, sites, self.desk.control, self.desk.scalars, number, machine.groups,
+            machine.p2, machine.mass_model, self._work, self._squares,
         )  # fmt: skip
-        machine.wait()
-        self._uploaded = squares = self._squares.copy_to_host()
+        self._uploaded = squares = machine.fetch(self._squares)
         bad = ~np.isfinite(squares).all(axis=1)
         if bad.any():
             where = f" in space cell {self.numbers[bad.argmax()]}" if sites > 1 else ""
-            raise RunError(
-                f"the thermal masses of this state do not converge{where}: check "
-                "model.mass_coupling"
-            )
+            raise unsolved(where)
         return squares
 
     def moments(self, squares: Array, final: Array) -> Moments:
@@ -316,12 +307,11 @@ class CudaBackend:
         there, chosen, sums = self._rooms["fits"]
         there[:count].copy_to_device(np.ascontiguousarray(theta))
         chosen[:count].copy_to_device(which)
-        fit_sums[rows, k.THREADS, machine.stream](
-            there, self._squares, chosen, machine.species_numbers, machine.packed, self._momentum,
-            machine.geometry, sums,
+        machine.launch(
+            fit_sums, rows, there, self._squares, chosen, machine.species_numbers, machine.packed,
+            self._momentum, machine.geometry, sums,
         )  # fmt: skip
-        machine.wait()
-        return sums[:rows].copy_to_host().reshape(count, machine.species, FIT_SUMS)
+        return machine.fetch(sums[:rows]).reshape(count, machine.species, FIT_SUMS)
 
     def estimate(self, f: Array, draw: Draw) -> Estimate:
         """C[f] of f (species, nodes) from one draw of events."""

@@ -12,7 +12,16 @@ from . import layout as k
 from .driver import kernel
 from .events import first_half
 from .layout import THREADS
-from .physics import block_sum, cuda, expected, inverse_energy, largest_inverse, physics
+from .physics import (
+    block_max,
+    block_sum,
+    cuda,
+    expected,
+    inverse_energy,
+    keep_sums,
+    largest_inverse,
+    physics,
+)
 
 
 @kernel
@@ -37,11 +46,9 @@ def prepare(control, scalars, squares, given, number, species, highest, p2, tabl
     scale = scalars[k.UNIT] / species[a, 0]
     if i < n:
         cell = row * n + i
-        f = 0.0
+        f = number[control[k.CURRENT], first_site * kinds * n + cell] * scale
         if given.size > 0:
             f = given[cell]
-        else:
-            f = number[control[k.CURRENT], first_site * kinds * n + cell] * scale
         tables[0, cell, 0], tables[0, cell, 1] = physics.logarithms(f, species[a, 1])
         for which in range(change.shape[0]):
             change[which, cell] = 0
@@ -127,71 +134,65 @@ def update(control, scalars, number, species, p2, capacity, change, highest, spr
     spread : sums of the blocks of the squared standard error of C, of C^2, and of N f/E, N f/E^3,
         N f/E^5 with the masses that are expected of the new state
     """
-    shared = cuda.shared.array(THREADS, int64)
-    shared_floats = cuda.shared.array(THREADS, float64)
+    whole = cuda.shared.array(THREADS, int64)  # the simulator tells them apart by their lines
+    real = cuda.shared.array(THREADS, float64)
     if control[k.STATUS] != k.GO:
         return
-    t, row = cuda.threadIdx.x, cuda.blockIdx.y
+    i, row = cuda.grid(1), cuda.blockIdx.y
     kinds = species.shape[0]
     site, a = row // kinds, row % kinds
-    i = cuda.blockIdx.x * THREADS + t
-    n = control[k.NODES]
-    current = control[k.CURRENT]
-    target = 1 - current if beside != 0 else current
-    moved = 0
-    difference = 0
-    held = 0
-    new = 0
-    apart = 0.0
-    size = 0.0
-    first = 0.0
-    third = 0.0
-    fifth = 0.0
+    n, current = control[k.NODES], control[k.CURRENT]
+    moved, difference, held, new = 0, 0, 0, 0
+    apart, size, first, third, fifth = 0.0, 0.0, 0.0, 0.0, 0.0
     if i < n:
         cell = row * n + i
-        d1 = first_half(change, cell)
-        d2 = change[SETS, cell]
+        d1, d2 = first_half(change, cell), change[SETS, cell]
         held = number[current, first_site * kinds * n + cell]
         new = held + d1 + d2
         if control[k.SYMMETRICAL] == 0:
             new = min(max(new, 0), capacity[a])
         elif new < 0 or new > capacity[a]:
             illegal[site] = 1
-        number[target, first_site * kinds * n + cell] = new
-        moved = abs(d1)
-        difference = abs(d2 - d1)
-        apart = float(change[0, cell] - change[1, cell]) ** 2
-        size = float(d1) ** 2
+        number[1 - current if beside != 0 else current, first_site * kinds * n + cell] = new
+        moved, difference = abs(d1), abs(d2 - d1)
+        apart, size = float(change[0, cell] - change[1, cell]) ** 2, float(d1) ** 2
         if control[k.THERMAL] != 0:
             inverse = inverse_energy(p2[i], expected(scalars, a), scalars[k.AT_REST])
             first = new * inverse
             third = first * inverse * inverse
             fifth = third * inverse * inverse
-    moved = block_sum(shared, moved)
-    difference = block_sum(shared, difference)
-    total = block_sum(shared, held)
-    apart = block_sum(shared_floats, apart)
-    size = block_sum(shared_floats, size)
-    first = block_sum(shared_floats, first)
-    third = block_sum(shared_floats, third)
-    fifth = block_sum(shared_floats, fifth)
     block = row * cuda.gridDim.x + cuda.blockIdx.x
-    if t == 0:
-        spread[block, 0] = apart
-        spread[block, 1] = size
-        spread[block, 2] = first
-        spread[block, 3] = third
-        spread[block, 4] = fifth
+    keep_sums(real, (apart, size, first, third, fifth), spread[block])
+    moved = block_sum(whole, moved)
+    difference = block_sum(whole, difference)
+    total = block_sum(whole, held)
+    largest = block_max(whole, new)
+    if cuda.threadIdx.x == 0:
         cuda.atomic.add(counts, k.COUNTS * site, moved)
         cuda.atomic.add(counts, k.COUNTS * site + 1, difference)
         cuda.atomic.add(counts, k.COUNTS * site + 2, total)
-    shared[t] = new
-    cuda.syncthreads()
-    half = THREADS // 2
-    while half > 0:
-        if t < half:
-            shared[t] = max(shared[t], shared[t + half])
-        cuda.syncthreads()
-        half //= 2
-    if t == 0:
-        cuda.atomic.max(highest, (1 - current, row), shared[0])
+        cuda.atomic.max(highest, (1 - current, row), largest)
+
+
+@kernel
+def peaks(control, number, highest, first_row):
+    """The largest number of quanta of every row of nodes."""
+    shared = cuda.shared.array(THREADS, int64)
+    row, n = cuda.blockIdx.x, control[k.NODES]
+    largest = 0
+    for i in range(cuda.threadIdx.x, n, THREADS):
+        largest = max(largest, number[control[k.CURRENT], (first_row + row) * n + i])
+    largest = block_max(shared, largest)
+    if cuda.threadIdx.x == 0:
+        highest[control[k.CURRENT], row] = largest
+
+
+@kernel
+def site_noise(spread, noise, rows):
+    """Sums of the first two columns of ``spread`` over the rows of every site, in a fixed order."""
+    shared = cuda.shared.array(THREADS, float64)
+    error, size = 0.0, 0.0
+    for row in range(cuda.threadIdx.x, rows, THREADS):
+        error += spread[cuda.blockIdx.x * rows + row, 0]
+        size += spread[cuda.blockIdx.x * rows + row, 1]
+    keep_sums(shared, (error, size), noise[cuda.blockIdx.x])

@@ -15,7 +15,7 @@ from . import layout as k
 from .driver import kernel
 from .layout import NEAR_BY, WIDE
 from .masses import gap, solve_masses
-from .physics import block_sum, cuda, expected, physics, piece
+from .physics import cuda, expected, keep_sums, physics, piece
 
 
 @kernel
@@ -152,23 +152,15 @@ def quick_masses(scalars, group, model, work, width):
 @piece
 def add_up_events(shared, control, sums, sums_2, totals):
     """Totals over the blocks that drew events; notes a block with an illegal matrix element."""
-    t = cuda.threadIdx.x
-    everything = 0.0
-    lost = 0.0
-    moves = 0.0
-    for block in range(t, sums.shape[0], WIDE):
+    everything, lost, moves = 0.0, 0.0, 0.0
+    for block in range(cuda.threadIdx.x, sums.shape[0], WIDE):
         everything += sums[block, k.EVERYTHING]
         lost += sums[block, k.LOST]
         moves += sums[block, k.MOVES] + sums_2[block, k.MOVES]  # of both stages
         if physics.illegal(sums[block, k.NEGATIVE], sums[block, k.POSITIVE]):
             cuda.atomic.max(control, k.FAULT, block)
-    everything = block_sum(shared, everything)
-    lost = block_sum(shared, lost)
-    moves = block_sum(shared, moves)
-    if t == 0:
-        totals[k.EVERYTHING] = everything
-        totals[k.LOST] = lost
-        totals[k.MOVES] = moves
+    keep_sums(shared, (everything, lost), totals[k.EVERYTHING :])
+    keep_sums(shared, (moves,), totals[k.MOVES :])
 
 
 @piece
@@ -176,8 +168,7 @@ def add_up_cells(shared, spread, totals, work, s, width):
     """Totals over the tiles of every species: noise of C for totals, sums of N f/E^n for work."""
     t = cuda.threadIdx.x
     if t == 0:
-        totals[k.SUMS] = 0.0
-        totals[k.SUMS + 1] = 0.0
+        totals[k.SUMS], totals[k.SUMS + 1] = 0.0, 0.0
     many = 5 * s
     tiles = spread.shape[0] // s
     for base in range(0, many, WIDE // k.LANES):
@@ -205,19 +196,14 @@ def add_up_cells(shared, spread, totals, work, s, width):
 def keep_rates(scalars, channels, sums, flows):
     """Flows of every channel (``Machine.flows_of``), of the state that the step started from."""
     for channel in range(cuda.threadIdx.x, channels.shape[0], WIDE):
-        forward = 0.0
-        net = 0.0
-        above = 0.0
-        below = 0.0
+        forward, net, above, below = 0.0, 0.0, 0.0, 0.0
         for block in range(channels[channel, k.FIRST_BLOCK], channels[channel, k.LAST_BLOCK]):
             forward += sums[block, k.FORWARD]
             net += sums[block, k.NET]
             above += sums[block, k.EVERYTHING]
             below += sums[block, k.BELOW]
-        flows[channel, 0] = forward
-        flows[channel, 1] = max(forward - net, 0.0)
-        flows[channel, 2] = above
-        flows[channel, 3] = below
+        flows[channel, 0], flows[channel, 1] = forward, max(forward - net, 0.0)
+        flows[channel, 2], flows[channel, 3] = above, below
     if cuda.threadIdx.x == 0:
         scalars[k.RATES_NULL] = scalars[k.NULL]
 

@@ -205,7 +205,8 @@ FINISH = """        found = low >= 0.0 and high >= 0.0
             ratios[slot] = r
         if use != 0 and weight > 0.0:
             {cells}
-            flow, ahead = event_flow(table, cell_p, cell_3, {six}, r, single)
+            six = (cell_p, cell_3, {pairs})
+            flow, ahead = event_flow(table, six, r, single)
             flow *= weight
             shared[k.NET * k.THREADS + thread] += flow
             shared[k.MOVES * k.THREADS + thread] += abs(flow)
@@ -214,7 +215,7 @@ FINISH = """        found = low >= 0.0 and high >= 0.0
             if only_p != 0:
                 whole = int64(physics.nearest_integer(amount))
             else:
-                whole = move(change, row, cell_3, {six}, r, amount)
+                whole = move(change, row, six, r, amount)
             if cell_p != last_p:
                 if gathered != 0:
                     add(change, row, last_p, gathered)
@@ -262,13 +263,13 @@ def body(projection: str, sampling: str) -> str:
         finish = FINISH.format(
             other="np.uint32(kind_1 * n + int64(max(high, 0.0)))",
             cells="both = int64(cell_p) + int64(cell_3) + partner",
-            six="l0, np.uint32(both - int64(l0)), l1, np.uint32(both - int64(l1))",
+            pairs="l0, np.uint32(both - int64(l0)), l1, np.uint32(both - int64(l1))",
         )
     else:
         finish = FINISH.format(
             other="np.uint32(kind_2 * n + int64(max(high, 0.0)))",
             cells="pass",
-            six="l0, l1, l0, l1",
+            pairs="l0, l1, l0, l1",
         )
     if sampling == "cm":
         return THROUGH_CM.format(

@@ -31,16 +31,12 @@ def _installed(name: str) -> str | None:
 
 def parts() -> dict[str, str]:
     """Versions of the CUDA parts of this installation; 'missing' where there is none."""
-    names = ["numba-cuda", "cuda-bindings", "cuda-core"]
-    either = [
-        ("nvidia-nvvm", "nvidia-cuda-nvcc-cu12"),
-        ("nvidia-nvjitlink", "nvidia-nvjitlink-cu12"),
+    wanted = [
+        ("numba-cuda",), ("cuda-bindings",), ("cuda-core",),
+        ("nvidia-nvvm", "nvidia-cuda-nvcc-cu12"), ("nvidia-nvjitlink", "nvidia-nvjitlink-cu12"),
         ("nvidia-cuda-runtime", "nvidia-cuda-runtime-cu12"),
-    ]
-    found = {name: _installed(name) or "missing" for name in names}
-    for pair in either:
-        found[pair[0]] = next((v for v in map(_installed, pair) if v), "missing")
-    return found
+    ]  # fmt: skip
+    return {one[0]: next(filter(None, map(_installed, one)), "missing") for one in wanted}
 
 
 def _no_device() -> str:

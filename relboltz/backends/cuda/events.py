@@ -11,7 +11,7 @@ from ...events.collisions import SETS
 from . import layout as k
 from .driver import kernel
 from .layout import THREADS
-from .physics import add, block_sum, cuda, flow_single, physics, piece
+from .physics import add, cuda, flow_single, keep_sums, physics, piece
 
 
 @piece
@@ -56,8 +56,9 @@ def stratified(cumulative, guide, a, sample, word, samples, shift, even):
 
 
 @piece
-def event_flow(table, p, k3, l0, m0, l1, m1, r, single):
+def event_flow(table, cells, r, single):
     """Net and forward flow of an event, per unit weight; six cells and the split."""
+    p, k3, l0, m0, l1, m1 = cells
     x, y = physics.exponents(
         table[l0, 0] + table[m0, 0], table[l1, 0] + table[m1, 0], table[p, 0] + table[k3, 0],
         table[l0, 1] + table[m0, 1], table[l1, 1] + table[m1, 1], table[p, 1] + table[k3, 1], r,
@@ -74,8 +75,9 @@ def both_occupied(table, p, k3):
 
 
 @piece
-def move(change, row, k3, l0, m0, l1, m1, r, amount):
+def move(change, row, cells, r, amount):
     """Whole amounts: in at k3, out at the low and the high pair; p is for the caller."""
+    _, k3, l0, m0, l1, m1 = cells
     whole = int64(physics.nearest_integer(amount))
     if whole != 0:
         add(change, row, k3, whole)
@@ -87,6 +89,15 @@ def move(change, row, k3, l0, m0, l1, m1, r, amount):
             add(change, row, l1, -high)
             add(change, row, m1, -high)
     return whole
+
+
+@piece
+def add_to_pairs(into, cells, low, high):
+    """Add to the cells of the low and of the high pair of an event."""
+    cuda.atomic.add(into, cells[2], low)
+    cuda.atomic.add(into, cells[3], low)
+    cuda.atomic.add(into, cells[4], high)
+    cuda.atomic.add(into, cells[5], high)
 
 
 @piece
@@ -124,6 +135,14 @@ def seen(which, stage):
 
 
 @piece
+def event_limit(low, high, cells, r, flow):
+    """Part of an event that the limits of its cells leave."""
+    into, out = (high, low) if flow > 0.0 else (low, high)
+    p, k3, l0, m0, l1, m1 = cells
+    return physics.tightest(into[p], into[k3], out[l0], out[m0], out[l1], out[m1], r)
+
+
+@piece
 def first_half(change, cell):
     """What the first stage of both sets changes: half an Euler step."""
     return change[0, cell] + change[1, cell]
@@ -131,8 +150,8 @@ def first_half(change, cell):
 
 @kernel
 def apply(
-    control, scalars, channels, blocks, nodes, weights, ratios, tables, change, low, high, sums,
-    first_block, roots, conserving, stage,
+    control, scalars, channels, blocks, nodes, weights, ratios, tables, first_block, roots,
+    conserving, change, low, high, sums, stage,
 ):  # fmt: skip
     """Apply kept events to the cells; low and high: limits of losses and gains, or no entries.
 
@@ -141,65 +160,48 @@ def apply(
     shared = cuda.shared.array(THREADS, float64)
     if control[k.STATUS] != k.GO:
         return
-    t = cuda.threadIdx.x
     block = cuda.blockIdx.x + first_block
-    channel = blocks[block, k.CHANNEL]
-    table = tables[seen(blocks[block, k.SET], stage)]
+    channel, which = blocks[block, k.CHANNEL], blocks[block, k.SET]
+    table, row = tables[seen(which, stage)], SETS if stage == k.LAST_STAGE else which
     shift = partner_shift(control, channels, channel)
     only_p = channels[channel, k.ONLY_P]
-    row = SETS if stage == k.LAST_STAGE else blocks[block, k.SET]
-    scale = scalars[k.SCALE]
-    single = control[k.SINGLE]
-    forward = 0.0
-    net = 0.0
-    moves = 0.0
-    refused = 0.0
+    forward, net, moves, refused = 0.0, 0.0, 0.0, 0.0
     last_p = np.uint32(0)
     gathered = 0
     for i in range(k.EACH * roots):
         j = slot_of(i, roots)
         weight = float64(weights[j])
         if weight > 0.0:
-            r = ratios[j]
-            p, k3, l0, m0, l1, m1 = cells_of(nodes, j, shift, conserving)
-            flow, ahead = event_flow(table, p, k3, l0, m0, l1, m1, r, single)
+            cells, r = cells_of(nodes, j, shift, conserving), ratios[j]
+            flow, ahead = event_flow(table, cells, r, control[k.SINGLE])
             flow *= weight
             net += flow
             moves += abs(flow)
             forward += ahead * weight
             if low.size > 0 and flow != 0.0:
-                into, out = (high, low) if flow > 0.0 else (low, high)
-                s = physics.tightest(into[p], into[k3], out[l0], out[m0], out[l1], out[m1], r)
+                s = event_limit(low, high, cells, r, flow)
                 refused += abs(flow) * (1.0 - s)
                 flow *= s
             if only_p != 0:
-                whole = int64(physics.nearest_integer(scale * flow))
+                whole = int64(physics.nearest_integer(scalars[k.SCALE] * flow))
             else:
-                whole = move(change, row, k3, l0, m0, l1, m1, r, scale * flow)
-            if p != last_p:
+                whole = move(change, row, cells, r, scalars[k.SCALE] * flow)
+            if cells[0] != last_p:
                 if gathered != 0:
                     add(change, row, last_p, gathered)
                 gathered = 0
-                last_p = p
+                last_p = cells[0]
             gathered += whole
     if gathered != 0:
         add(change, row, last_p, gathered)
-    forward = block_sum(shared, forward)
-    net = block_sum(shared, net)
-    moves = block_sum(shared, moves)
-    refused = block_sum(shared, refused)
     block += cuda.blockIdx.y * blocks.shape[0]
-    if t == 0:
-        sums[block, k.FORWARD] = forward
-        sums[block, k.NET] = net
-        sums[block, k.MOVES] = moves
-        sums[block, k.NEGATIVE] = refused
+    keep_sums(shared, (forward, net, moves, refused), sums[block, k.FORWARD :])
 
 
 @kernel
 def demands(
-    control, scalars, channels, blocks, nodes, weights, ratios, tables, loss, gain,
-    first_block, roots, conserving, stage, coarser,
+    control, scalars, channels, blocks, nodes, weights, ratios, tables, first_block, roots,
+    conserving, loss, gain, stage, coarser,
 ):  # fmt: skip
     """What all events together want to take from, and to put into, every cell (rounded up).
 
@@ -213,18 +215,14 @@ def demands(
         j = slot_of(i, roots)
         weight = float64(weights[j])
         if weight > 0.0:
-            r = ratios[j]
-            p, k3, l0, m0, l1, m1 = cells_of(nodes, j, shift, conserving)
-            flow, _ = event_flow(table, p, k3, l0, m0, l1, m1, r, control[k.SINGLE])
+            cells, r = cells_of(nodes, j, shift, conserving), ratios[j]
+            flow, _ = event_flow(table, cells, r, control[k.SINGLE])
             amount = scale * (flow * weight)
             into, out = (gain, loss) if amount > 0.0 else (loss, gain)
             whole, less, more = physics.demand(amount, r)
-            cuda.atomic.add(into, p, whole)
-            cuda.atomic.add(into, k3, whole)
-            cuda.atomic.add(out, l0, less)
-            cuda.atomic.add(out, m0, less)
-            cuda.atomic.add(out, l1, more)
-            cuda.atomic.add(out, m1, more)
+            cuda.atomic.add(into, cells[0], whole)
+            cuda.atomic.add(into, cells[1], whole)
+            add_to_pairs(out, cells, less, more)
 
 
 @kernel
@@ -274,36 +272,27 @@ def check(control, number, capacity, change, illegal, stage, first_site):
 
 @kernel
 def gross(
-    control, scalars, channels, blocks, nodes, weights, ratios, tables, gain, loss,
-    first_block, roots, conserving,
+    control, scalars, channels, blocks, nodes, weights, ratios, tables, first_block, roots,
+    conserving, gain, loss,
 ):  # fmt: skip
     """What comes in and what goes out, apart: e^x into the nodes, e^y out of them."""
-    block = cuda.blockIdx.x + first_block
-    channel = blocks[block, k.CHANNEL]
-    table = tables[0]
+    channel = blocks[cuda.blockIdx.x + first_block, k.CHANNEL]
     shift = partner_shift(control, channels, channel)
     for i in range(k.EACH * roots):
         j = slot_of(i, roots)
         weight = float64(weights[j])
         if weight > 0.0:
-            r = ratios[j]
-            p, k3, l0, m0, l1, m1 = cells_of(nodes, j, shift, conserving)
-            net, ahead = event_flow(table, p, k3, l0, m0, l1, m1, r, control[k.SINGLE])
+            cells, r = cells_of(nodes, j, shift, conserving), ratios[j]
+            net, ahead = event_flow(tables[0], cells, r, control[k.SINGLE])
             ahead *= weight
             back = max(ahead - net * weight, 0.0)
-            for direction in range(2):
-                into, out = (gain, loss) if direction == 0 else (loss, gain)
-                whole = int64(
-                    physics.nearest_integer(scalars[k.SCALE] * (ahead if direction == 0 else back))
-                )
-                cuda.atomic.add(into, p, whole)
+            for into, out, flow in ((gain, loss, ahead), (loss, gain, back)):
+                whole = int64(physics.nearest_integer(scalars[k.SCALE] * flow))
+                cuda.atomic.add(into, cells[0], whole)
                 if channels[channel, k.ONLY_P] == 0:
-                    cuda.atomic.add(into, k3, whole)
+                    cuda.atomic.add(into, cells[1], whole)
                     less, more = physics.shares(whole, r)
-                    cuda.atomic.add(out, l0, less)
-                    cuda.atomic.add(out, m0, less)
-                    cuda.atomic.add(out, l1, more)
-                    cuda.atomic.add(out, m1, more)
+                    add_to_pairs(out, cells, less, more)
 
 
 @kernel
@@ -311,9 +300,8 @@ def merge(sums, sums_2):
     """Flows of events that were drawn first and applied later."""
     block = cuda.grid(1)
     if block < sums.shape[0]:
-        sums[block, k.FORWARD] = sums_2[block, k.FORWARD]
-        sums[block, k.NET] = sums_2[block, k.NET]
-        sums[block, k.MOVES] = sums_2[block, k.MOVES]
+        for column in (k.FORWARD, k.NET, k.MOVES):
+            sums[block, column] = sums_2[block, column]
 
 
 @kernel

@@ -80,13 +80,7 @@ def estimate(machine: Machine, f: Array, draw: Draw) -> Estimate:
     scalars[k.SCALE] = scale
     machine.desk.scalars.copy_to_device(scalars)
     gain, loss = (machine.upload(np.zeros(machine.cells), np.int64) for _ in range(2))
-
-    def gross(first: int, count: int) -> None:
-        kernels.gross[(count, 1), k.THREADS, machine.stream](
-            *machine.events(), gain, loss, first, machine.roots, machine.conserving
-        )
-
-    machine.with_events(gross)
+    machine.over_events(kernels.gross, gain, loss)
     machine.apply(k.FIRST_STAGE)
     net = machine.change.copy_to_host()[:SETS].sum(axis=0) / scale
     return Estimate(net, gain.copy_to_host() / scale, loss.copy_to_host() / scale, flows, null)

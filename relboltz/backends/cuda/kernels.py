@@ -15,11 +15,11 @@ Sums of floating-point numbers are taken in a fixed order; cells are added up in
 
 from __future__ import annotations
 
-from .cells import cumulate, predict, prepare, update
+from .cells import cumulate, peaks, predict, prepare, site_noise, update
 from .conclude import conclude, set_course
 from .events import apply, check, demands, gross, hammer, limits, merge
 
 __all__ = [
     "apply", "check", "conclude", "cumulate", "demands", "gross", "hammer", "limits", "merge",
-    "predict", "prepare", "set_course", "update",
+    "peaks", "predict", "prepare", "set_course", "site_noise", "update",
 ]  # fmt: skip

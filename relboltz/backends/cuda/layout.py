@@ -55,8 +55,8 @@ CHANNEL, SAMPLE, COUNT, SET = range(4)
 FIRST_STAGE, LAST_STAGE = range(2)
 """Stages of a step; changes have a row for each set in the first, and one for the last."""
 
-EVERYTHING, LOST, FORWARD, NET, MOVES, POSITIVE, NEGATIVE, BELOW = range(8)
-"""What a block sums up while drawing; applying leaves the first two out, refused in NEGATIVE.
+EVERYTHING, LOST, POSITIVE, BELOW, FORWARD, NET, MOVES, NEGATIVE = range(8)
+"""What a block sums up while drawing; applying only from FORWARD on, and refused in NEGATIVE.
 
 POSITIVE and NEGATIVE are legal |M|^2 and flaws (``collisions.illegal``), BELOW is the weight of
 physical collisions with |M|^2 < 0."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ...arrays import Array, Integers
 from ...errors import InputError
@@ -87,10 +88,14 @@ class Machine:
             control[k.ILLEGAL : k.ILLEGAL + 1], control[k.MOVED : k.MOVED + k.COUNTS],
         )  # fmt: skip
 
-    @property
-    def over_cells(self) -> tuple[tuple[int, int], int]:
-        """Blocks and threads for all cells of the sites at work."""
-        return (self.tiles, self.species * self.count), k.THREADS
+    def launch(self, kernel: Any, blocks: int | tuple[int, int], *arguments: Any) -> None:
+        """Launch a kernel with so many blocks of threads."""
+        kernel[blocks, k.THREADS, self.stream](*arguments)
+
+    def over_cells(self, kernel: Any, *arguments: Any) -> None:
+        """Launch a kernel over all cells of the sites at work."""
+        blocks = (self.tiles, self.species * self.count)
+        self.launch(kernel, blocks, self.desk.control, *arguments)
 
     # -- memory ----------------------------------------------------------------------------------
 
@@ -184,10 +189,8 @@ class Machine:
         self.work = self.new(7 * self.width + 1 + s * s, np.float64)
         self.capacity = self.new(s, np.int64)
         self.nothing = self.to(np.empty(0), np.float64)
-        self.limits = (
-            *(self.new(cells, np.int64) for _ in range(2)),
-            *(self.new(cells, np.float64) for _ in range(2)),
-        )
+        kinds = (np.int64, np.int64, np.float64, np.float64)
+        self.limits = tuple(self.new(cells, kind) for kind in kinds)
 
     def _allocate_events(self) -> None:
         """Room for as many blocks of events as are needed, or as fit: then they are redrawn."""
@@ -230,10 +233,8 @@ class Machine:
 
     def fresh_control(self, unit: float) -> tuple[Integers, Array]:
         """Control and scalars of a state that has not moved yet."""
-        control, scalars = (
-            np.zeros(k.CONTROLS, np.int64),
-            np.zeros(k.ROWS + k.MASS_ROWS * self.width),
-        )
+        control = np.zeros(k.CONTROLS, np.int64)
+        scalars = np.zeros(k.ROWS + k.MASS_ROWS * self.width)
         sampling, model, grid = self.sampling, self.model, self.grid
         control[k.FAULT] = -1
         control[k.SYMMETRICAL] = sampling.symmetrical
@@ -262,16 +263,14 @@ class Machine:
 
     def prepare(self, given: Any = None) -> None:
         """Logarithms and sampling tables of the state, or of a given f."""
-        desk = self.desk
-        grid, threads = self.over_cells
-        f = self.nothing if given is None else given
-        kernels.prepare[grid, threads, self.stream](
-            desk.control, desk.scalars, desk.squares, f, self.number, self.species_numbers,
+        self.over_cells(
+            kernels.prepare, self.desk.scalars, self.desk.squares,
+            self.nothing if given is None else given, self.number, self.species_numbers,
             self.highest, self.p2, self.tables, self.change, self.prefix, self.tile_sums,
             self.first_site,
         )  # fmt: skip
-        kernels.cumulate[grid, threads, self.stream](
-            desk.control, self.prefix, self.tile_sums, self.shift, self.cumulative, self.guide
+        self.over_cells(
+            kernels.cumulate, self.prefix, self.tile_sums, self.shift, self.cumulative, self.guide
         )
 
     def slabs(self) -> Iterator[tuple[int, int]]:
@@ -282,11 +281,12 @@ class Machine:
     def draw(self, first: int, count: int, sums: Any, use: bool, land: bool = True) -> None:
         """Draw and keep the events of some blocks; use: apply them as well."""
         desk = self.desk
-        self.draw_kernel[(count, self.count), k.THREADS, self.stream](
-            desk.control, desk.scalars, desk.squares, self.geometry, self.channel_integers,
-            self.channel_floats, self.block_table, self.cumulative, self.guide, self.table,
-            self.event_nodes, self.event_weights, self.event_ratios, self.change, sums,
-            self.numbers, first, self.first_site, self.shift, int(land), int(use),
+        self.launch(
+            self.draw_kernel, (count, self.count), desk.control, desk.scalars, desk.squares,
+            self.geometry, self.channel_integers, self.channel_floats, self.block_table,
+            self.cumulative, self.guide, self.table, self.event_nodes, self.event_weights,
+            self.event_ratios, self.change, sums, self.numbers, first, self.first_site, self.shift,
+            int(land), int(use),
         )  # fmt: skip
 
     def draw_all(self, use: bool) -> None:
@@ -294,47 +294,35 @@ class Machine:
         for first, count in self.slabs():
             self.draw(first, count, self.sums, use)
 
-    def with_events(self, action: Callable[[int, int], None]) -> None:
-        """Do something with the events of all blocks, drawn again if they were not kept."""
+    def over_events(self, kernel: Any, *arguments: Any) -> None:
+        """Launch a kernel over the events of all blocks, drawn again if they were not kept."""
+        desk = self.desk
         for first, count in self.slabs():
             if self.slab < self.blocks:
                 self.draw(first, count, self.sums_2, False)
-            action(first, count)
-
-    def events(self) -> tuple[Any, ...]:
-        desk = self.desk
-        return (
-            desk.control, desk.scalars, self.channel_integers, self.block_table,
-            self.event_nodes, self.event_weights, self.event_ratios, self.tables,
-        )  # fmt: skip
+            self.launch(
+                kernel, (count, self.count), desk.control, desk.scalars, self.channel_integers,
+                self.block_table, self.event_nodes, self.event_weights, self.event_ratios,
+                self.tables, first, self.roots, self.conserving, *arguments,
+            )  # fmt: skip
 
     def apply(self, stage: int, limits: tuple[Any, Any] | None = None) -> None:
         """The kept events as a stage of a step."""
         low, high = limits or (self.nothing, self.nothing)
-
-        def action(first: int, count: int) -> None:
-            kernels.apply[(count, self.count), k.THREADS, self.stream](
-                *self.events(), self.change, low, high, self.sums_2,
-                first, self.roots, self.conserving, stage,
-            )  # fmt: skip
-
-        self.with_events(action)
+        self.over_events(kernels.apply, self.change, low, high, self.sums_2, stage)
 
     def predict(self) -> None:
         """Logarithms of what the two sets of events predict."""
-        desk = self.desk
-        grid, threads = self.over_cells
-        kernels.predict[grid, threads, self.stream](
-            desk.control, desk.scalars, self.number, self.species_numbers, self.capacity,
+        self.over_cells(
+            kernels.predict, self.desk.scalars, self.number, self.species_numbers, self.capacity,
             self.tables, self.change, self.first_site,
         )  # fmt: skip
 
     def update(self, beside: bool) -> None:
         """The new state, beside the old one or in its place."""
         desk = self.desk
-        grid, threads = self.over_cells
-        kernels.update[grid, threads, self.stream](
-            desk.control, desk.scalars, self.number, self.species_numbers, self.p2, self.capacity,
+        self.over_cells(
+            kernels.update, desk.scalars, self.number, self.species_numbers, self.p2, self.capacity,
             self.change, self.highest, self.spread, desk.illegal, desk.counts, self.first_site,
             int(beside),
         )  # fmt: skip
@@ -346,8 +334,7 @@ class Machine:
         kernels.conclude[1, k.WIDE, self.stream](
             desk.control, desk.scalars, self.sums, self.sums_2, self.spread,
             self.channel_integers, self.number, self.groups, self.species_numbers, self.p2,
-            self.mass_model, self.work, self.highest, self.flows,
-            self.totals,
+            self.mass_model, self.work, self.highest, self.flows, self.totals,
         )  # fmt: skip
 
     def steps(self, count: int) -> None:
@@ -377,3 +364,9 @@ class Machine:
         """Until everything launched is done."""
         if self.stream:
             self.stream.synchronize()
+
+    def fetch(self, array: Any) -> NDArray[Any]:
+        """A copy on the host, once everything launched is done."""
+        self.wait()
+        copy: NDArray[Any] = array.copy_to_host()
+        return copy

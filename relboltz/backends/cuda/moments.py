@@ -90,8 +90,7 @@ class Meter:
             self._rows[row], unit, grid.rest_inverse_energy, machine.species_numbers, squares,
             machine.packed, *self._nodes, machine.geometry, self._final, self._counts, self._sums,
         )  # fmt: skip
-        machine.wait()
-        planes, shells = np.split(self._counts.copy_to_host(), [self._behind])
+        planes, shells = np.split(machine.fetch(self._counts), [self._behind])
         edges = np.cumsum(grid.momentum_cells)[:-1]
         x, y, z = np.split(planes.reshape(grid.sites, -1), edges, axis=1)
         sums = self._sums.copy_to_host().sum(axis=1).reshape(grid.sites, machine.species, SUMS)
@@ -121,5 +120,4 @@ def marginal(machine: Machine, grid: PhaseSpace, kept: Sequence[str]) -> tuple[I
         machine.desk.control, machine.number, machine.upload(into.sites, np.int64),
         machine.upload(into.nodes, np.int64), high, low,
     )  # fmt: skip
-    machine.wait()
-    return high.copy_to_host().reshape(into.shape), low.copy_to_host().reshape(into.shape)
+    return machine.fetch(high).reshape(into.shape), machine.fetch(low).reshape(into.shape)

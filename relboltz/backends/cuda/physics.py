@@ -135,6 +135,32 @@ def block_sum(shared, value):
 
 
 @piece
+def keep_sums(shared, values, row):
+    """Write sums over the threads of the numbers that each one holds, a tuple; fixed order."""
+    for i in range(len(values)):
+        total = block_sum(shared, values[i])
+        if cuda.threadIdx.x == 0:
+            row[i] = total
+
+
+@piece
+def block_max(shared, value):
+    """The largest number of all threads."""
+    t = cuda.threadIdx.x
+    shared[t] = value
+    cuda.syncthreads()
+    half = cuda.blockDim.x // 2
+    while half > 0:
+        if t < half:
+            shared[t] = max(shared[t], shared[t + half])
+        cuda.syncthreads()
+        half //= 2
+    result = shared[0]
+    cuda.syncthreads()
+    return result
+
+
+@piece
 def block_sums(shared, row):
     """Write sums over the threads of the SUMS numbers each left in shared memory; fixed order."""
     t = cuda.threadIdx.x

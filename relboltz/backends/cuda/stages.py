@@ -50,9 +50,7 @@ class Stages:
         machine.draw_all(False)
         limited = self._stage(k.FIRST_STAGE, scale, spared)
         rows = machine.blocks * machine.batch
-        kernels.merge[-(-rows // k.THREADS), k.THREADS, machine.stream](
-            machine.sums, machine.sums_2
-        )
+        machine.launch(kernels.merge, -(-rows // k.THREADS), machine.sums, machine.sums_2)
         machine.predict()
         return np.maximum(limited, self._stage(k.LAST_STAGE, scale, spared))
 
@@ -101,22 +99,14 @@ class Stages:
         there = machine.upload(coarser, np.float64)
         for demand in (loss, gain):
             demand.copy_to_device(np.zeros(demand.shape, np.int64))
-
-        def add(first: int, count: int) -> None:
-            kernels.demands[(count, machine.count), k.THREADS, machine.stream](
-                *machine.events(), loss, gain, first, machine.roots, machine.conserving, stage,
-                there,
-            )  # fmt: skip
-
-        machine.with_events(add)
+        machine.over_events(kernels.demands, loss, gain, stage, there)
 
     def _limit(self, stage: int, allowance: Array) -> None:
         """The stage again, with limits from the demands."""
         machine = self.machine
         loss, gain, low, high = machine.limits
-        grid, threads = machine.over_cells
-        kernels.limits[grid, threads, machine.stream](
-            machine.desk.control, machine.number, machine.change, machine.species_numbers,
+        machine.over_cells(
+            kernels.limits, machine.number, machine.change, machine.species_numbers,
             machine.capacity, loss, gain, low, high, machine.upload(allowance, np.float64), stage,
             machine.first_site,
         )  # fmt: skip
@@ -124,13 +114,12 @@ class Stages:
 
     def _legal(self, stage: int) -> Flags:
         """Whether the stage leaves every cell within its bounds, by site."""
-        machine, desk = self.machine, self.machine.desk
+        machine, illegal = self.machine, self.machine.desk.illegal
         machine.clear_illegal()
-        grid, threads = machine.over_cells
-        kernels.check[grid, threads, machine.stream](
-            desk.control, machine.number, machine.capacity, machine.change, desk.illegal, stage,
+        machine.over_cells(
+            kernels.check, machine.number, machine.capacity, machine.change, illegal, stage,
             machine.first_site,
         )  # fmt: skip
-        found: Flags = desk.illegal.copy_to_host()[: machine.count] == 0
+        found: Flags = illegal.copy_to_host()[: machine.count] == 0
         machine.clear_illegal()
         return found

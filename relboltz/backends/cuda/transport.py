@@ -19,7 +19,7 @@ from ...transport import phases, plane
 from ...transport.pencils import Pencils
 from ...transport.plane import ALONG, FORCE, LANES, NUMBER, OPEN, STAGE, SUM_ALONG, SUM_UP, UP
 from .driver import SIMULATED, device_function, kernel
-from .physics import block_sum, cuda, physics, piece
+from .physics import cuda, keep_sums, physics, piece
 
 SWEEPERS = 2 if SIMULATED else 256
 """Threads of a block."""
@@ -69,16 +69,26 @@ def flow_field(w, q2, m2, push, p, dp, dx, shape):
 
 
 @piece
-def fluxes(w, along, up, shape):
-    """Fluxes of a stage; along and up: substep over dx and dp."""
+def fluxes(w, along, up, upwind, shape):
+    """Fluxes of a stage, or the upwind ones of the whole substep: then sums are what goes beyond.
+
+    along and up : substep over dx and dp
+    """
     n, m, lanes, _, _ = shape
     for k in range(cuda.threadIdx.x, (n + 1) * m * lanes, SWEEPERS):
         i, j, lane = cell_of(k, m, lanes)
-        compiled.flux_along(w, lane, along, compiled.x_face(i, j, shape))
+        face = compiled.x_face(i, j, shape)
+        if upwind:
+            compiled.upwind_along(w, lane, along, face)
+        else:
+            compiled.flux_along(w, lane, along, face)
     for k in range(cuda.threadIdx.x, n * (m + 1) * lanes, SWEEPERS):
         i, j, lane = cell_of(k, m + 1, lanes)
-        if w[FORCE, k] != 0.0:  # else the flux stays 0
-            compiled.flux_up(w, lane, up, compiled.p_face(i, j, shape))
+        face = compiled.p_face(i, j, shape)
+        if upwind:
+            compiled.upwind_up(w, lane, up, face)
+        elif w[FORCE, k] != 0.0:  # else the flux stays 0
+            compiled.flux_up(w, lane, up, face)
     cuda.syncthreads()
 
 
@@ -94,25 +104,12 @@ def make_stage(w, along, up, part, shape):
 def runge_kutta(w, along, up, shape):
     """Fluxes of the three stages, weighted, in SUM_ALONG and SUM_UP."""
     for keep, share, part in plane.STAGES:
-        fluxes(w, along, up, shape)
+        fluxes(w, along, up, False, shape)
         for k in range(cuda.threadIdx.x, compiled.length(shape), SWEEPERS):
             compiled.add_up(w, k, keep, share)
         cuda.syncthreads()
         if part > 0.0:
             make_stage(w, SUM_ALONG, SUM_UP, part, shape)
-
-
-@piece
-def upwind_fluxes(w, along, up, shape):
-    """Upwind fluxes of the whole substep; the sums become what goes beyond them."""
-    n, m, lanes, _, _ = shape
-    for k in range(cuda.threadIdx.x, (n + 1) * m * lanes, SWEEPERS):
-        i, j, lane = cell_of(k, m, lanes)
-        compiled.upwind_along(w, lane, along, compiled.x_face(i, j, shape))
-    for k in range(cuda.threadIdx.x, n * (m + 1) * lanes, SWEEPERS):
-        i, j, lane = cell_of(k, m + 1, lanes)
-        compiled.upwind_up(w, lane, up, compiled.p_face(i, j, shape))
-    cuda.syncthreads()
 
 
 @piece
@@ -183,15 +180,6 @@ def refusal(w, up, shape):
     return low, high
 
 
-@piece
-def keep_sums(shared, low, high, sums):
-    """Sums over the threads of a block of what they found on either side."""
-    low = block_sum(shared, low)
-    high = block_sum(shared, high)
-    if cuda.threadIdx.x == 0:
-        sums[0], sums[1] = low, high
-
-
 @partial(kernel, max_registers=REGISTERS)
 def sweep(number, squares, push, whole, real, p, transverse_p2, capacity, scratch, ledger, energies,
           refused):  # fmt: skip
@@ -228,9 +216,8 @@ def sweep(number, squares, push, whole, real, p, transverse_p2, capacity, scratc
         cuda.syncthreads()
         flow_field(w, q2, m2, push[start::site_step, a], p, real[DP], real[DX], shape)
         runge_kutta(w, along, up, shape)
-        low, high = refusal(w, up, shape)
-        keep_sums(shared, low, high, refused[group])
-        upwind_fluxes(w, along, up, shape)
+        keep_sums(shared, refusal(w, up, shape), refused[group])
+        fluxes(w, along, up, True, shape)
         limit_fluxes(w, capacity[a], flag, shape)
         out_low, out_high = 0.0, 0.0
         for k in range(t, n * m * lanes, SWEEPERS):
@@ -248,7 +235,7 @@ def sweep(number, squares, push, whole, real, p, transverse_p2, capacity, scratc
                 cuda.atomic.add(ledger, (kinds + a) * nodes + node, int64(high))
                 out_low += low * energy
                 out_high += high * energy
-        keep_sums(shared, out_low, out_high, energies[group])
+        keep_sums(shared, (out_low, out_high), energies[group])
         cuda.syncthreads()
 
 

@@ -1,0 +1,157 @@
+"""Kernels that apply events on the CPU: what they move, taken apart, or limited.
+
+An event has six cells (two nodes, a low and a high pair), a weight, and the split of the pairs.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...compiling import kernel, scalar
+from ..physics import compiled as physics
+from .events import FORWARD, NET, X, Y
+
+
+@kernel
+def fill_logarithms(number, unit, degeneracy, eta, table, occupancy):
+    """ln(f/F) and ln F of one species' nodes, and f, from the number N f in fixed point."""
+    scale = unit / degeneracy
+    for i in range(number.size):
+        f = number[i] * scale
+        occupancy[i] = f
+        table[i, 0], table[i, 1] = physics.logarithms(f, eta)
+
+
+@scalar
+def chunk_of(group, chunk):
+    """Number of events of a chunk, their cells, weights and splits."""
+    counts, capacity, (legs, weights, ratios) = group
+    part = slice(chunk * capacity, chunk * capacity + counts[chunk])
+    return counts[chunk], legs[part], weights[part], ratios[part]
+
+
+@scalar
+def add_to_pairs(cells, legs, i, low, high):
+    """Add to the cells of the low and of the high pair of an event."""
+    cells[legs[i, 2]] += low
+    cells[legs[i, 3]] += low
+    cells[legs[i, 4]] += high
+    cells[legs[i, 5]] += high
+
+
+@kernel
+def amounts(count, legs, weights, ratios, table, w):
+    """Net and forward flow of every event; returns the sums of forward, backward and |net|."""
+    for i in range(count):
+        p, k3, l0 = legs[i, 0], legs[i, 1], legs[i, 2]
+        m0, l1, m1 = legs[i, 3], legs[i, 4], legs[i, 5]
+        w[X + i], w[Y + i] = physics.exponents(
+            table[l0, 0] + table[m0, 0], table[l1, 0] + table[m1, 0], table[p, 0] + table[k3, 0],
+            table[l0, 1] + table[m0, 1], table[l1, 1] + table[m1, 1], table[p, 1] + table[k3, 1],
+            ratios[i],
+        )  # fmt: skip
+    for i in range(count):
+        w[NET + i], w[FORWARD + i] = physics.flow(w[X + i], w[Y + i])
+    forward, net, moved = 0.0, 0.0, 0.0
+    for i in range(count):
+        w[NET + i] *= weights[i]
+        net += w[NET + i]
+        moved += abs(w[NET + i])
+        forward += w[FORWARD + i] * weights[i]
+    return forward, max(forward - net, 0.0), moved  # not below 0 by rounding
+
+
+@kernel
+def deposit(count, legs, ratios, scale, only_p, w, total):
+    """Move whole amounts: in at p and k3, out at the low and the high pair.
+
+    only_p : without symmetrical sampling a sample counts for the leg p alone
+    """
+    for i in range(count):
+        amount = physics.nearest_integer(scale * w[NET + i])
+        if amount == 0.0:
+            continue
+        whole = np.int64(amount)
+        total[legs[i, 0]] += whole
+        if not only_p:
+            total[legs[i, 1]] += whole
+            low, high = physics.shares(whole, ratios[i])
+            add_to_pairs(total, legs, i, -low, -high)
+
+
+@kernel
+def limits(number, demands, capacity, fermion, allowance, low, high):
+    """Bounds of what cells lose and, for fermions, of what they gain; demands : loss and gain."""
+    loss, gain = demands
+    for i in range(number.size):
+        low[i] = physics.bound(number[i], loss[i], allowance)
+        high[i] = 1.0
+        if fermion[i]:
+            high[i] = physics.bound(capacity[i] - number[i], gain[i], allowance)
+
+
+@kernel
+def limit(count, legs, ratios, bounds, w):
+    """Scale whole events by the tightest bound of their legs; returns what that refused."""
+    loss, gain = bounds
+    refused = 0.0
+    for i in range(count):
+        net = w[NET + i]
+        if net == 0.0:
+            continue
+        into, out = (gain, loss) if net > 0.0 else (loss, gain)
+        s = physics.tightest(
+            into[legs[i, 0]], into[legs[i, 1]], out[legs[i, 2]], out[legs[i, 3]],
+            out[legs[i, 4]], out[legs[i, 5]], ratios[i],
+        )  # fmt: skip
+        refused += abs(net) * (1.0 - s)
+        w[NET + i] = s * net
+    return refused
+
+
+# --- several chunks in one call: threads meet only between calls --------------------------------
+# group: numbers of events of its chunks, room for a chunk, and the events themselves
+
+
+@kernel
+def apply_group(group, table, scale, bounds, only_p, w, total, sums):
+    """Net flows of a group of chunks, limited if bounds are given, added to the cells."""
+    for chunk in range(group[0].size):
+        n, legs, weights, ratios = chunk_of(group, chunk)
+        sums[chunk, 0], sums[chunk, 1], sums[chunk, 2] = amounts(n, legs, weights, ratios, table, w)
+        if bounds[0].size > 0:
+            sums[chunk, 3] = limit(n, legs, ratios, bounds, w)
+        deposit(n, legs, ratios, scale, only_p, w, total)
+
+
+@kernel
+def gross_group(group, table, scale, only_p, w, gain, loss):
+    """What comes in and what goes out, apart: e^x into the nodes, e^y out of them."""
+    for chunk in range(group[0].size):
+        n, legs, weights, ratios = chunk_of(group, chunk)
+        amounts(n, legs, weights, ratios, table, w)
+        for i in range(n):
+            ahead = w[FORWARD + i] * weights[i]
+            back = max(ahead - w[NET + i], 0.0)
+            for into, out, flow in ((gain, loss, ahead), (loss, gain, back)):
+                whole = np.int64(physics.nearest_integer(scale * flow))
+                into[legs[i, 0]] += whole
+                if not only_p:
+                    into[legs[i, 1]] += whole
+                    low, high = physics.shares(whole, ratios[i])
+                    add_to_pairs(out, legs, i, low, high)
+
+
+@kernel
+def demands_group(group, table, scale, w, loss, gain):
+    """What all events together want to take from, and to put into, every cell (rounded up)."""
+    for chunk in range(group[0].size):
+        n, legs, weights, ratios = chunk_of(group, chunk)
+        amounts(n, legs, weights, ratios, table, w)
+        for i in range(n):
+            amount = scale * w[NET + i]
+            into, out = (gain, loss) if amount > 0.0 else (loss, gain)
+            whole, low, high = physics.demand(amount, ratios[i])
+            into[legs[i, 0]] += whole
+            into[legs[i, 1]] += whole
+            add_to_pairs(out, legs, i, low, high)
