@@ -1,7 +1,5 @@
 """Configuration: a run as TOML, from the text to the model, the initial states and the settings."""
 
-from __future__ import annotations
-
 import inspect
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -51,7 +49,7 @@ class Config(Settings):
     _built: _Built = PrivateAttr(default_factory=_Built)
 
     @classmethod
-    def from_dict(cls, data: Mapping[str, Any], folder: str | Path = Path()) -> Config:
+    def from_dict(cls, data: Mapping[str, Any], folder: str | Path = Path()) -> "Config":
         """Validates nested dictionaries as read from TOML; files are relative to the folder."""
         built = _Built(Path(folder))
         problems = _build_shapes(built, data.get("initial"))

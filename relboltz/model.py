@@ -4,8 +4,6 @@ Everything that can be derived is derived: multiplicities, conserved charges, th
 every process. A model is a list of species and a list of reactions, each with a matrix element.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -17,6 +15,8 @@ import numpy as np
 from .arrays import Array, Integers
 from .errors import InputError
 from .process import Process, is_number, suggest
+
+__all__ = ["Model", "Process", "Screening", "Species"]
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class Screening:
     constant: float = 0.0
     coupling: tuple[float, ...] | None = None
     ekt: bool = False
-    exchange: Mapping[str, Screening] = field(default_factory=dict, hash=False)
+    exchange: Mapping[str, "Screening"] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
         if not 0 <= self.constant < np.inf:
@@ -171,7 +171,7 @@ class Model:
         for group, members in self.groups.items():
             for member in members:
                 self._known(member, f"group {group}: unknown species {member!r}")
-        seen: dict[frozenset, str] = {}
+        seen: dict[frozenset[tuple[str, ...]], str] = {}
         for process in self.processes:
             for leg in process.legs:
                 self._known(leg, f"process {process.name}: unknown species {leg!r}")
@@ -237,18 +237,14 @@ class Model:
                 for s in self.species
             ],
             "processes": [
-                {
-                    "reaction": p.name,
-                    "matrix_element": getattr(p.matrix_element, "__name__", "?"),
-                    "peak": p.peak or "",
-                    "parameters": dict(p.parameters),
-                }
+                {"reaction": p.name, "matrix_element": p.row, "peak": p.peak or "",
+                 "parameters": dict(p.parameters)}
                 for p in self.processes
             ],
             "constant_mass_squared": self.constant_mass_squared.tolist(),
             "mass_coupling": self.mass_coupling.tolist(),
             "screening": self.screening.describe(),
-        }
+        }  # fmt: skip
 
     @cached_property
     def stoichiometry(self) -> Integers:

@@ -31,12 +31,8 @@ def bar(console: Console | None = None) -> Iterator[Report | None]:
     if not (console.is_terminal or console.is_jupyter):
         yield None
         return
-    columns = (
-        TextColumn("solving"),
-        BarColumn(None),
-        TimeRemainingColumn(),
-        TextColumn("{task.description}"),
-    )
+    left, words = TimeRemainingColumn(), TextColumn("{task.description}")
+    columns = (TextColumn("solving"), BarColumn(None), left, words)
     with Progress(*columns, console=console, transient=True) as display:
         task = display.add_task("compiling ...", total=None)
 

@@ -214,9 +214,11 @@ class Run:
     def _finish(self, status: str, began: float) -> xr.Dataset:
         """The whole result; a run that ended early also keeps the last good state."""
         if status != "done":
-            for keep in (self._keep_last_state, self._keep_last_record):
+            now = self.state
+            for kept, keep in ((now.kept, self._snapshot), (now.recorded, self._measure)):
                 try:
-                    keep()
+                    if kept < self.state.time:
+                        keep()
                 except Exception as error:  # a GPU that failed cannot be asked
                     status += f"; the last state is lost: {error}"
         self._keep(list(self.state.pending))
@@ -224,16 +226,6 @@ class Run:
         self.attributes["wall_seconds"] = time.perf_counter() - began
         self.attributes["steps"] = self.state.watch.steps
         return self.journal.finish(self._told(status))
-
-    def _keep_last_state(self) -> None:
-        """A snapshot of the state as it is."""
-        if self.state.kept < self.state.time:
-            self._snapshot()
-
-    def _keep_last_record(self) -> None:
-        """A record of the state as it is."""
-        if self.state.recorded < self.state.time:
-            self._measure()
 
     def _warn(self) -> None:
         """Say what the steps themselves showed of the accuracy."""

@@ -77,7 +77,7 @@ def _dataset(model: Model, grid: PhaseSpace, found: list[Estimate]) -> xr.Datase
     rates = zip(*(collision_rates(grid, model, e.flows) for e in found), strict=True)
     ahead, back = (np.stack(rate) for rate in rates)
     nodes = ("species", "px", "py", "pz")
-    rows: dict[str, tuple[Any, Array, str, str]] = {
+    rows: dict[str, Any] = {
         "collision_term": (nodes, net.mean(axis=0), "fm^-1", "df/dt by collisions"),
         "gain": (nodes, gain.mean(axis=0), "fm^-1", "gain of f"),
         "loss": (nodes, loss.mean(axis=0), "fm^-1", "loss of f"),
@@ -86,21 +86,18 @@ def _dataset(model: Model, grid: PhaseSpace, found: list[Estimate]) -> xr.Datase
         "rate_reverse": ("process", back.mean(axis=0), "fm^-4", f"{COLLISIONS}, reversed"),
         "rate_error": ("process", _error(ahead), "fm^-4", "standard error of rate"),
     }
-    for name, parts in (
-        ("null_weight", [e.null_weight for e in found]),
-        ("negative_weight", [e.flows.negative_weight for e in found]),
-    ):
+    null, negative = zip(*((e.null_weight, e.flows.negative_weight) for e in found), strict=True)
+    for name, parts in ("null_weight", null), ("negative_weight", negative):
         dims, unit, words = QUANTITIES[name]
         rows[name] = (dims, np.mean(parts, axis=0), unit, words)
     ds = xr.Dataset(attrs={**output.versions(), "batches": len(found)})
     ds["species"] = ("species", list(model.names))
     ds["process"] = ("process", [q.name for q in model.processes])
     for i, name in enumerate(("px", "py", "pz")):
-        ds[name] = (name, grid.axis(i), {"units": "GeV", "long_name": f"momentum along {name[1]}"})
+        ds[name] = output.variable(name, grid.axis(i), "GeV", f"momentum along {name[1]}")
     shape = (len(model.species), *grid.momentum_cells)
-    for name, (dims, values, unit, words) in rows.items():
-        values = values.reshape(shape) if dims is nodes else values
-        ds[name] = (dims, values, {"units": unit, "long_name": words})
+    for name, (dims, values, *words) in rows.items():
+        ds[name] = output.variable(dims, values.reshape(shape) if dims is nodes else values, *words)
     return ds
 
 

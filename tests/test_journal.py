@@ -287,7 +287,7 @@ def test_a_killed_run_leaves_a_readable_file_and_readable_parts(tmp_path, delay)
     assert ds.attrs["status"] == "running" and ds.sizes["time"] > 10
     np.testing.assert_array_equal(ds.time, np.arange(ds.sizes["time"]))
     assert np.isfinite(ds.f).all()
-    rows = [entries.unpack(e) for e in entries.entries(parts(tmp_path) / "records-00000")]
+    rows = [entries.unpack(e) for e in entries.entries(parts(tmp_path) / "records")]
     assert [float(row["time"].values) for row in rows] == list(range(len(rows)))
     assert len(rows) >= ds.sizes["time"]
 

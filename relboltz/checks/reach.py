@@ -8,8 +8,6 @@ relaxes with is the rate times (Delta phi)^2, Delta phi the change of phi_a + ph
 (the dissipation of a deviation phi); the lowest power that is not conserved is phi = E^2.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -110,7 +108,7 @@ class _Radii:
     cumulative: Array  # from 0 to 1
 
     @classmethod
-    def of(cls, model: Model, state: FreeState, a: int) -> _Radii:
+    def of(cls, model: Model, state: FreeState, a: int) -> "_Radii":
         m, t = np.sqrt(state.mass_squared[a]), state.temperature
         kinetic = DEPTH * t + max(state.chemical_potential[a] - m, 0.0)
         edges = np.sqrt(kinetic * (kinetic + 2 * m)) * np.linspace(0, 1, BINS + 1) ** 2

@@ -1,7 +1,5 @@
 """What a final state must have: charges, momentum, energy; and masses of its own."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -55,7 +53,7 @@ class Conserved:
     number: float  # [fm^-3] of the start: an estimate unless it is among the charges
 
     @classmethod
-    def of(cls, model: Model, numbers: Array, momentum: Array, energy: float) -> Conserved:
+    def of(cls, model: Model, numbers: Array, momentum: Array, energy: float) -> "Conserved":
         """What survives of the numbers of all species, and the rest."""
         present, charges = reachable(model, numbers)
         densities = charges @ numbers[present]

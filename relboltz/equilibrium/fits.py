@@ -25,8 +25,9 @@ over the nodes, with g = f (1 + eta f)."""
 FARTHEST = 600.0
 DILUTE = 30.0
 PAIRS = ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))
-MOST_STEPS = 100
-MOST_HALVINGS = 40
+MOST_TRIES = 400
+SHORTEST = 2.0**-40
+"""Part of a step of Newton's below which it is given up."""
 
 
 def thermal_terms(x, eta):
@@ -181,51 +182,31 @@ class Fits:
         """Theta where ln Z - theta.target is least, at the sites wanted; NaN where it fails."""
         result = np.full_like(theta, np.nan)
         which = np.flatnonzero(wanted)
-        now, goal, mask = theta[which], target[which], used[which]
+        now, goal, mask, length = theta[which], target[which], used[which], np.ones(len(which))
         value, gradient, hessian = self._evaluate(now, squares, which)
-        for _ in range(MOST_STEPS):
-            step, decrement = _newton_step(gradient, hessian, goal, mask)
-            finite = np.where(mask, now, 0.0)
-            scale = np.abs(finite * goal).sum(axis=1)
-            sound = np.isfinite(value) & np.isfinite(decrement) & (decrement >= 0)
-            close = sound & (decrement <= 1e-20 * scale)
+        step, promise = _newton_step(gradient, hessian, goal, mask)
+        for _ in range(MOST_TRIES):
+            scale = np.abs(np.where(mask, now, 0.0) * goal).sum(axis=1)
+            sound = np.isfinite(value) & np.isfinite(promise) & (promise >= 0)
+            close = sound & (promise <= 1e-20 * scale)
             result[which[close]] = (now + step)[close]
-            keep = sound & ~close
-            which, now, goal, mask = which[keep], now[keep], goal[keep], mask[keep]
-            if not len(which):
+            keep = sound & ~close & (length > SHORTEST)
+            if not keep.any():
                 break
-            state = (now, value[keep], step[keep], decrement[keep], scale[keep], goal)
-            now, value, gradient, hessian, found = self._search(squares, which, *state)
-            which, goal, mask = which[found], goal[found], mask[found]
-            now, value, gradient, hessian = (v[found] for v in (now, value, gradient, hessian))
-            if not len(which):
-                break
-        return result
-
-    def _search(self, squares, which, now, value, step, decrement, scale, goal):
-        """As far along the steps as the convex function keeps falling; whether that worked."""
-        n = len(which)
-        length, found = np.ones(n), np.zeros(n, bool)
-        new, new_value = now.copy(), np.full(n, np.inf)
-        gradient = np.zeros((n, now.shape[1]))
-        hessian = np.zeros((n, now.shape[1], now.shape[1]))
-        todo = np.arange(n)
-        for _ in range(MOST_HALVINGS):
-            trial = now[todo] + length[todo, None] * step[todo]
-            values, slopes, bends = self._evaluate(trial, squares, which[todo])
-            linear = length[todo] * (step[todo] * goal[todo]).sum(axis=1)
-            gain = (values - value[todo]) - linear
-            fine = gain <= -0.1 * length[todo] * decrement[todo]
-            fine |= decrement[todo] <= 1e-15 * scale[todo]  # rounding hides the gain
+            which, now, goal, mask, length, value, step, promise, scale = (
+                v[keep] for v in (which, now, goal, mask, length, value, step, promise, scale)
+            )
+            trial = now + length[:, None] * step
+            values, gradient, hessian = self._evaluate(trial, squares, which)
+            gain = (values - value) - length * (step * goal).sum(axis=1)
+            fine = gain <= -0.1 * length * promise  # the convex function falls
+            fine |= promise <= 1e-15 * scale  # rounding hides the gain
             fine &= np.isfinite(values)
-            done = todo[fine]
-            new[done], new_value[done] = trial[fine], values[fine]
-            gradient[done], hessian[done], found[done] = slopes[fine], bends[fine], True
-            todo = todo[~fine]
-            if not len(todo):
-                break
-            length[todo] *= 0.5
-        return new, new_value, gradient, hessian, found
+            steps, promises = _newton_step(gradient, hessian, goal, mask)
+            now, step = (np.where(fine[:, None], *v) for v in ((trial, now), (steps, step)))
+            value, promise = (np.where(fine, *v) for v in ((values, value), (promises, promise)))
+            length = np.where(fine, 1.0, 0.5 * length)
+        return result
 
 
 def _newton_step(gradient: Array, hessian: Array, goal: Array, used: Flags) -> tuple[Array, Array]:

@@ -149,12 +149,9 @@ class Gas:
             y += self.condensed(m2, theta) / (self.gamma * massive)
         return y * HBARC**3
 
+    @np.errstate(all="ignore")  # a state that does not exist runs away
     def newton(self, m2: Array, target: Array, theta: Array) -> Array | None:
         """The theta with the densities ``target`` = (E, -P, -Q); None if there is none."""
-        with np.errstate(all="ignore"):  # a state that does not exist runs away
-            return self._newton(m2, target, theta)
-
-    def _newton(self, m2: Array, target: Array, theta: Array) -> Array | None:
         vectors = {m: self.vectors(m) for m in m2}
         state = self.densities(vectors, m2, theta)
         for _ in range(100):

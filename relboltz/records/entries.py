@@ -1,7 +1,5 @@
 """Rows of arrays as entries of a file that only grows, each with its length and checksum."""
 
-from __future__ import annotations
-
 import itertools
 import os
 import pickle
@@ -34,7 +32,7 @@ class Column(NamedTuple):
     parts: Sequence[bytes]
 
     @classmethod
-    def of(cls, values: Any, apart: int = 0) -> Column:
+    def of(cls, values: Any, apart: int = 0) -> "Column":
         """apart : leading axes that share no chunk"""
         values = np.asarray(values)
         if values.nbytes < LARGE_BYTES:

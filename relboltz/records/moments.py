@@ -4,8 +4,6 @@ Numbers are summed in quanta, exactly, along planes of the grid and in shells of
 sums over the nodes in floating point.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -84,7 +82,7 @@ class Shells:
     """Mean |p| of the nodes of a shell [GeV]."""
 
     @classmethod
-    def of(cls, grid: PhaseSpace) -> Shells:
+    def of(cls, grid: PhaseSpace) -> "Shells":
         """The shells of a grid; empty ones are left out."""
         p = np.sqrt(grid.momentum_squared)
         _, index = np.unique(np.floor(p / min(grid.spacing) + 1e-9), return_inverse=True)
@@ -108,7 +106,7 @@ class Moments:
     """What ``add_moments`` adds up, of every species: (sites, species, SUMS)."""
 
     @classmethod
-    def empty(cls, grid: PhaseSpace, species: int, shells: Shells) -> Moments:
+    def empty(cls, grid: PhaseSpace, species: int, shells: Shells) -> "Moments":
         """Room for the sums of a grid."""
         nx, ny, nz = (np.zeros((grid.sites, n), np.int64) for n in grid.momentum_cells)
         in_shells = np.zeros((grid.sites, species, len(shells.p)), np.int64)
@@ -167,7 +165,7 @@ class Marginal:
     nodes: Integers
 
     @classmethod
-    def of(cls, grid: PhaseSpace, species: int, kept: Sequence[str]) -> Marginal:
+    def of(cls, grid: PhaseSpace, species: int, kept: Sequence[str]) -> "Marginal":
         """The sums of a grid that keep some of x, y, z, px, py, pz."""
         cells = (*grid.space_cells, *grid.momentum_cells)
         used = [n if axis in kept else 1 for axis, n in zip(AXES, cells, strict=True)]
