@@ -1,7 +1,5 @@
 """The command line: relboltz run, new, plot, info, bench."""
 
-from __future__ import annotations
-
 import json
 import sys
 import warnings

@@ -30,20 +30,11 @@ import numba
 import numpy as np
 
 UNCOMPILED = (
-    "plots",
-    "checks",
-    "initial",
-    "cli",
-    "tables",
-    "config",
-    "settings",
-    "simulation",
-    "run",
-    "terms",
-    "benchmark",
-    "progress",
-)
+    "plots", "checks", "initial", "cli", "tables", "config", "settings", "simulation", "run",
+    "terms", "benchmark", "progress",
+)  # fmt: skip
 """Folders and modules without compiled functions: editing them compiles nothing anew."""
+Function = Callable[..., Any]
 FASTMATH = {"contract", "nsz", "arcp"}
 """Licences that keep NaN and infinities meaningful."""
 
@@ -85,7 +76,7 @@ def caching() -> Iterator[None]:
         settings.CACHE_DIR = before
 
 
-def kernel(function: Callable, signature: Any = None) -> Callable:
+def kernel(function: Function, signature: Any = None) -> Any:
     """A CPU kernel: releases the interpreter, cached between runs; compiled on first use."""
     flags: dict[str, Any] = {
         "nogil": True, "error_model": "numpy", "fastmath": FASTMATH, "boundscheck": False,
@@ -99,10 +90,10 @@ def kernel(function: Callable, signature: Any = None) -> Callable:
 class Eager:
     """A kernel with a fixed signature, compiled when it is first called."""
 
-    def __init__(self, function: Callable, signature: Any, flags: dict[str, Any]):
+    def __init__(self, function: Function, signature: Any, flags: dict[str, Any]):
         self._function, self._signature, self._flags = function, signature, flags
         self._lock = threading.Lock()
-        self._compiled: Callable | None = None
+        self._compiled: Function | None = None
 
     def __call__(self, *arguments: Any) -> Any:
         """Call the compiled kernel."""
@@ -113,20 +104,20 @@ class Eager:
         return self._compiled(*arguments)
 
 
-def scalar(function: Callable) -> Callable:
+def scalar(function: Function) -> Any:
     """A scalar physics function for the CPU, to be inlined into kernels."""
     return numba.njit(error_model="numpy", fastmath=FASTMATH, forceinline=True)(function)
 
 
-def functions_of(*modules: types.ModuleType) -> list[Callable]:
+def functions_of(*modules: types.ModuleType) -> list[Function]:
     """The functions written in modules, in their order: callees stand before callers."""
     found = [(m, f) for m in modules for f in vars(m).values() if inspect.isfunction(f)]
     return [function for module, function in found if function.__module__ == module.__name__]
 
 
 def build(
-    functions: Iterable[Callable],
-    compiler: Callable[[Callable], Any],
+    functions: Iterable[Function],
+    compiler: Callable[[Function], Any],
     replacements: Mapping[str, Any] | None = None,
 ) -> types.ModuleType:
     """Compile plain functions, callees before callers, so that they call one another compiled.

@@ -10,6 +10,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from .arrays import Array, Integers
 from .errors import InputError
 from .units import HBARC
 
@@ -144,13 +145,13 @@ class PhaseSpace:
         dx, dy, dz = (2 * w / n for w, n in zip(self.space_max, self.space_cells, strict=True))
         return dx, dy, dz
 
-    def space_axis(self, i: int) -> NDArray[np.float64]:
+    def space_axis(self, i: int) -> Array:
         """Centres of the space cells along axis i [fm]; exactly antisymmetric about 0."""
         n, h = self.space_cells[i], self.space_spacing[i]
         return (np.arange(n, dtype=np.float64) - 0.5 * (n - 1)) * h
 
     @cached_property
-    def positions(self) -> NDArray[np.float64]:
+    def positions(self) -> Array:
         """Centres of all sites, shape (3, sites) [fm]; the last axis varies fastest."""
         mesh = np.meshgrid(*(self.space_axis(i) for i in range(3)), indexing="ij")
         return np.stack([m.ravel() for m in mesh])
@@ -179,34 +180,34 @@ class PhaseSpace:
         """d^3p / (2 pi hbar)^3 of one cell [fm^-3]: N_a f times this is a density."""
         return self.cell_volume / (2 * np.pi * HBARC) ** 3
 
-    def axis(self, i: int) -> NDArray[np.float64]:
+    def axis(self, i: int) -> Array:
         """The nodes along axis i [GeV]; exactly antisymmetric about 0."""
         n, h = self.momentum_cells[i], self.spacing[i]
         return (np.arange(n, dtype=np.float64) - 0.5 * (n - 1)) * h
 
     @cached_property
-    def momenta(self) -> NDArray[np.float64]:
+    def momenta(self) -> Array:
         """Momenta of all nodes, shape (3, size) [GeV]; the last axis varies fastest."""
         mesh = np.meshgrid(*(self.axis(i) for i in range(3)), indexing="ij")
         return np.stack([m.ravel() for m in mesh])
 
     @cached_property
-    def momentum_squared(self) -> NDArray[np.float64]:
+    def momentum_squared(self) -> Array:
         """|p|^2 of all nodes [GeV^2]."""
         px, py, pz = self.momenta
         return px**2 + py**2 + pz**2
 
     @cached_property
-    def packed(self) -> NDArray[np.int64]:
+    def packed(self) -> Integers:
         """The three indices of every node in one integer: ix | iy << 10 | iz << 20."""
         ix, iy, iz = np.unravel_index(np.arange(self.size), self.momentum_cells)
         return (ix | (iy << 10) | (iz << 20)).astype(np.int64)
 
-    def energies(self, mass_squared: float) -> NDArray[np.float64]:
+    def energies(self, mass_squared: float) -> Array:
         """E = sqrt(p^2 + m^2) at all nodes [GeV]."""
         return np.sqrt(self.momentum_squared + mass_squared)
 
-    def inverse_energies(self, mass_squared: float) -> NDArray[np.float64]:
+    def inverse_energies(self, mass_squared: float) -> Array:
         """1/E at all nodes [GeV^-1]; a massless node at rest takes its cell average of 1/|p|."""
         energy = self.energies(mass_squared)
         at_rest = energy == 0

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from math import isfinite
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .arrays import Array, Integers
+from .compiling import Function
 from .grid import PhaseSpace
 from .model import Model
 from .units import HBARC
-
-Array = NDArray[np.float64]
 
 # --- the gap equation: m_a^2 = m_a,0^2 + Sum_b K_ab Y_b(m_b^2) of s species -----------------------
 # model: as MassModel.flat. work: m^2 of species and screenings (width numbers), Y, its slope and
@@ -92,16 +90,14 @@ def screening_of(model, work, s, width):
         work[s + row] = screening
 
 
-FUNCTIONS: list[Callable] = [
-    leader, eliminate, newton_step, improve, screening_of,
-]  # fmt: skip
+FUNCTIONS: list[Function] = [leader, eliminate, newton_step, improve, screening_of]
 
 
 @dataclass(frozen=True)
 class MassModel:
     """The gap equation of a model on a grid, for kernels that solve it at many sites."""
 
-    group: NDArray[np.int64]
+    group: Integers
     """Species that always share one mass, by the same number; -1: couples to nothing."""
     coupling: Array
     constant: Array
@@ -117,7 +113,7 @@ class MassModel:
         """The gap equation of a model on the nodes of a grid."""
         none = (0.0,) * len(model.species)
         screening = [(*(row.coupling or none), row.constant) for row in model.screenings]
-        groups: dict[tuple, int] = {}
+        groups: dict[tuple[float, ...], int] = {}
         group = []
         for a, row in enumerate(model.mass_coupling):
             own = [line[a] for line in screening]
@@ -137,7 +133,7 @@ class MassModel:
         return np.concatenate([self.coupling.ravel(), self.constant, couplings, constants])
 
     @property
-    def numbers(self) -> tuple:
+    def numbers(self) -> tuple[Integers, Array, Array, float, float]:
         """All of it, as ``site_masses`` takes it."""
         return self.group, self.flat, self.p2, self.cell, self.at_rest
 

@@ -13,8 +13,8 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .arrays import Array, Integers
 from .errors import InputError
 from .process import Process, is_number, suggest
 
@@ -84,7 +84,7 @@ class Screening:
             described["exchange"] = {name: row.describe() for name, row in rows}
         return described
 
-    def squared(self, y: NDArray[np.float64]) -> float:
+    def squared(self, y: Array) -> float:
         """screening2 [GeV^2] of a state with Y_b = y [GeV^2]."""
         if self.coupling is None:
             return self.constant
@@ -112,7 +112,7 @@ class Model:
         processes: Sequence[Process],
         *,
         masses: Mapping[str, float] | str | None = None,
-        mass_coupling: NDArray[np.float64] | None = None,
+        mass_coupling: Array | None = None,
         screening: float | Screening = 0.0,
         groups: Mapping[str, Sequence[str]] | None = None,
         name: str = "user model",
@@ -213,11 +213,11 @@ class Model:
         depends = any(row.coupling is not None for row in self.screenings)
         return bool(self.mass_coupling.any()) or depends
 
-    def mass_squared(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
+    def mass_squared(self, y: Array) -> Array:
         """m_a^2 [GeV^2] of a state with Y_b = y [GeV^2]."""
         return self.constant_mass_squared + (self.mass_coupling * y).sum(axis=1)  # not BLAS: bits
 
-    def screening_squared(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
+    def screening_squared(self, y: Array) -> Array:
         """Squared screening masses [GeV^2] of a state with Y_b = y [GeV^2], as in ``screenings``.
 
         The first is that of t and u; those of the exchange of species follow.
@@ -251,7 +251,7 @@ class Model:
         }
 
     @cached_property
-    def stoichiometry(self) -> NDArray[np.int64]:
+    def stoichiometry(self) -> Integers:
         """Change of each species' number by one reaction, one row a process."""
         table = np.zeros((len(self.processes), len(self.species)), dtype=np.int64)
         for row, process in zip(table, self.processes, strict=True):
@@ -294,7 +294,7 @@ def _charge_name(vector: Sequence[int], names: Sequence[str]) -> str:
     return "".join(words)
 
 
-def _null_space(matrix: NDArray[np.int64]) -> list[tuple[int, ...]]:
+def _null_space(matrix: Integers) -> list[tuple[int, ...]]:
     """Integer basis of {v : matrix v = 0}, by exact row reduction."""
     rows = [[Fraction(int(v)) for v in row] for row in matrix]
     n = matrix.shape[1]

@@ -1,7 +1,5 @@
 """Process: one reaction and its matrix element."""
 
-from __future__ import annotations
-
 import difflib
 import inspect
 from collections.abc import Callable, Iterable

@@ -1,7 +1,5 @@
 """A progress bar: time left, time reached, step, drifts; silent where nobody watches."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ Departures from the paper: the masses are solved self-consistently from the firs
 paper starts with E = |p|), and screening is a setting of its own, with a second form of the table.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from itertools import combinations

@@ -1,7 +1,5 @@
 """One run: everything that is fixed before its first step, and the loop."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -9,8 +7,8 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
-from numpy.typing import NDArray
 
+from .arrays import Array
 from .backends import choose
 from .backends.cpu.masses import coupling_integrals
 from .checks import accuracy, box, matter, poles
@@ -31,8 +29,6 @@ from .stepping.step import Course, Leg, begin
 from .stepping.watch import Interrupt, Stops, interruptible
 from .transport.forces import courant_limit
 from .transport.plane import COURANT
-
-Array = NDArray[np.float64]
 
 
 class Run:

@@ -1,7 +1,5 @@
 """solve(): from a model, a grid and a start to a Dataset; the same from a configuration."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What the command line prints: what begins, how it ended, how fast it is, what is installed."""
 
-from __future__ import annotations
-
 import importlib.metadata
 import math
 import platform
@@ -115,7 +113,7 @@ def _distance(ds: xr.Dataset) -> Row:
 
 def _in_space(ds: xr.Dataset) -> Iterator[Row]:
     """Rows of a result in space: averages over the box, what left, how even the density is."""
-    from .records.space import box
+    from .records.result import box
 
     kinds = zip(ds.attrs["boundary"], "xyz", strict=True)
     walls = {str(kind) for kind, axis in kinds if ds.sizes[axis] > 1}

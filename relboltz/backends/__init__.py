@@ -5,9 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import NDArray
-
+from ..arrays import Integers
 from ..errors import BackendNotice, InputError, depth_of_user
 from ..grid import PhaseSpace
 from ..model import Model
@@ -42,11 +40,7 @@ def resolve(backend: str, precision: str = "auto") -> tuple[str, str]:
 
 
 def choose(
-    grid: PhaseSpace,
-    model: Model,
-    sampling: Sampling,
-    run: Any,
-    numbers: NDArray[np.int64] | None = None,
+    grid: PhaseSpace, model: Model, sampling: Sampling, run: Any, numbers: Integers | None = None
 ) -> Backend:
     """The backend that [run] asks for; an "auto" that found no GPU says so once.
 

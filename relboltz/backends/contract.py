@@ -10,9 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
+from ..arrays import Array, Integers
 from ..events.collisions import Draw, Estimate
 from ..grid import PhaseSpace
 from ..model import Model
@@ -23,9 +21,6 @@ from ..stepping.state import State
 from ..stepping.step import Course, Leg
 from ..transport.ledger import Passage
 from .elements import Elements
-
-Array = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 
 class Backend(Protocol):

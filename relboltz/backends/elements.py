@@ -14,17 +14,17 @@ import os
 import sys
 import tempfile
 import types
-from collections.abc import Callable
 from typing import Any
 
 import numba
 import numpy as np
 from numba.core.errors import NumbaError
-from numpy.typing import NDArray
 
-from ..compiling import FASTMATH, cache_folder
+from ..arrays import Array
+from ..compiling import FASTMATH, Function, cache_folder
 from ..errors import InputError, raising_element
-from ..model import Model, Process
+from ..model import Model
+from ..process import Process
 from .cpu import events as k
 
 TEMPLATE = '''"""Generated: {name} for every event of a chunk."""
@@ -85,7 +85,7 @@ class Elements:
     def __init__(self, model: Model):
         self.model = model
         self.ekt = 1.0 if model.screening.ekt else 0.0
-        memory: dict = {}
+        memory: dict[Any, Function] = {}
         self.compiled = [evaluator(process, memory) for process in model.processes]
         self.folds = [self._foldable(index) for index in range(len(model.processes))]
 
@@ -112,13 +112,13 @@ class Elements:
     def evaluate(
         self,
         index: int,
-        s: NDArray[np.float64],
-        t: NDArray[np.float64],
+        s: Array,
+        t: Array,
         m2: tuple[float, ...],
-        screening2: NDArray[np.float64],
-        q2: NDArray[np.float64],
-        qu2: NDArray[np.float64],
-    ) -> NDArray[np.float64]:
+        screening2: Array,
+        q2: Array,
+        qu2: Array,
+    ) -> Array:
         """|M|^2 of a process at given s and t [GeV^2]."""
         function, parameters = self.compiled[index]
         screening = self.screening(index, screening2)
@@ -146,9 +146,7 @@ def arguments_of(process: Process) -> tuple[str, list[float]]:
     return arguments, [process.parameters[name] for name in own]
 
 
-def evaluator(
-    process: Process, memory: dict[Any, Callable]
-) -> tuple[Callable, NDArray[np.float64]]:
+def evaluator(process: Process, memory: dict[Any, Function]) -> tuple[Function, Array]:
     """The compiled loop of a process and the parameters to call it with.
 
     ``memory`` holds the loops of one model, so that processes share them. It must not outlive the
@@ -168,7 +166,7 @@ def evaluator(
     return store[key], parameters
 
 
-_package: dict[Any, Callable] = {}
+_package: dict[Any, Function] = {}
 """Loops of this package's own matrix elements: their sources do not change under a process."""
 
 
@@ -193,13 +191,13 @@ def _text(name: str, imports: str, arguments: str) -> str:
     )  # fmt: skip
 
 
-def _cached(function: Callable, arguments: str) -> Callable:
+def _cached(function: Function, arguments: str) -> Any:
     """The loop of a function of this package, kept on disk between runs."""
     imports = f"from {function.__module__} import {function.__name__} as function"
     return load(_text(function.__name__, imports, arguments) + FIXED, "element").evaluate
 
 
-def _fresh(function: Callable, arguments: str) -> Callable:
+def _fresh(function: Function, arguments: str) -> Any:
     """The loop of a user's function, compiled anew: no cache knows all that it refers to."""
     name = getattr(function, "__name__", "matrix element")
     plain = inspect.unwrap(getattr(function, "py_func", function))

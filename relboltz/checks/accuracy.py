@@ -1,14 +1,12 @@
 """What is said of a run's accuracy, before it and after it."""
 
-from __future__ import annotations
-
 import math
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..arrays import Array
 from ..equilibrium import states as equilibrium
 from ..equilibrium.states import Equilibrium
 from ..errors import AccuracyWarning, depth_of_user
@@ -88,9 +86,7 @@ def _of_grid(grid: PhaseSpace, needed: float, what: str) -> Iterator[str]:
         )
 
 
-def _of_nodes_at_rest(
-    grid: PhaseSpace, model: Model, mass_squared: NDArray[np.float64]
-) -> Iterator[str]:
+def _of_nodes_at_rest(grid: PhaseSpace, model: Model, mass_squared: Array) -> Iterator[str]:
     """Species for which a node at p = 0 will not do."""
     coarsest = max(grid.spacing)
     for species, m2 in zip(model.species, mass_squared, strict=True):
@@ -231,7 +227,7 @@ def of_drift(
         yield f"total energy changed by {100 * energy:.2g} %: {remedy}"
 
 
-def of_flow(model: Model, velocity: NDArray[np.float64]) -> Iterator[str]:
+def of_flow(model: Model, velocity: Array) -> Iterator[str]:
     """Screening that depends on the frame; velocity: (axis, ...) of the records."""
     squares = (np.nan_to_num(velocity) ** 2).sum(axis=0)
     speed = math.sqrt(float(squares.max(initial=0.0)))

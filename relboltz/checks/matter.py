@@ -1,13 +1,11 @@
 """What a start holds: its conserved totals, its masses, and the memory that it needs."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..arrays import Array
 from ..backends.cpu.masses import masses, total_energy
 from ..equilibrium import states as equilibrium
 from ..equilibrium.states import Equilibrium
@@ -16,7 +14,6 @@ from ..grid import PhaseSpace
 from ..model import Model
 from ..records.moments import Moments, whole
 
-Array = NDArray[np.float64]
 Squares = tuple[Array, Array]
 """Squared masses of the species, and squared screening masses [GeV^2]."""
 Totals = tuple[Array, Array, float]

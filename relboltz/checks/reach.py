@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..arrays import Array
 from ..backends.cpu import events as k
 from ..backends.elements import Elements
 from ..equilibrium.gas import occupation
@@ -23,8 +23,6 @@ from ..equilibrium.unlimited import FreeState
 from ..events.collisions import Channel, channels
 from ..model import Model
 from ..units import HBARC
-
-Array = NDArray[np.float64]
 
 EVENTS = 120_000
 """Drawn for all channels together."""

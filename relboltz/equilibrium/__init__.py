@@ -2,14 +2,7 @@
 
 from ..backends.cpu.masses import coupling_integrals, masses, total_energy
 from ..masses import kinetic_energy
-from .states import (
-    Equilibrium,
-    edge_loss,
-    local,
-    predict,
-    temperature_without_number,
-    thermal,
-)
+from .states import Equilibrium, edge_loss, local, predict, temperature_without_number, thermal
 
 __all__ = [
     "Equilibrium",

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ..arrays import Array, Flags
 from ..model import Model
 from ..units import HBARC
-from .gas import Array, Gas, cold_start
+from .gas import Gas, cold_start
 
 NO_FLOW = 1e-13
 """|P_i| / E below which a component of the momentum counts as exactly 0."""
@@ -69,7 +70,7 @@ class Conserved:
         return y
 
     @property
-    def flowing(self) -> NDArray[np.bool_]:
+    def flowing(self) -> Flags:
         return abs(self.momentum) > NO_FLOW * abs(self.energy)
 
     def solve(self, at_rest: float, model: Model, gas: Gas, y: Array, drift: Array, start):

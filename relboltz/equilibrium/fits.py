@@ -6,20 +6,17 @@ f_a = 1 / (exp(beta E_a - b.p - alpha_a) - eta). Newton's method with shortened 
 all sites at once; sums over the nodes are for the engine that holds the state.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from math import exp, inf, log1p, sqrt
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..arrays import Array, Flags, Integers
 from ..grid import PhaseSpace
 from ..model import Model
 from .conserved import NO_FLOW
 
-Array = NDArray[np.float64]
-Sums = Callable[[Array, Array, NDArray[np.int64]], Array]
+Sums = Callable[[Array, Array, Integers], Array]
 """(theta, squared masses, sites) -> FIT_SUMS numbers of every one of the sites and species."""
 
 FIT_SUMS = 21
@@ -126,7 +123,7 @@ class Fits:
             found[missed] = again[missed]
         return *self._parameters(found, there), found
 
-    def _parameters(self, theta: Array, there: NDArray[np.bool_]) -> tuple[Array, Array, Array]:
+    def _parameters(self, theta: Array, there: Flags) -> tuple[Array, Array, Array]:
         """T, mu and velocity from theta = (gamma/T, gamma v/T, mu/T)."""
         with np.errstate(invalid="ignore", divide="ignore"):
             beta, velocity = theta[:, 0], theta[:, 1:4] / theta[:, :1]
@@ -137,12 +134,7 @@ class Fits:
         return temperature, mu, np.where(fluid[:, None], velocity, np.nan)
 
     def _start_cold(
-        self,
-        theta: Array,
-        target: Array,
-        squares: Array,
-        which: NDArray[np.int64],
-        there: NDArray[np.bool_],
+        self, theta: Array, target: Array, squares: Array, which: Integers, there: Flags
     ) -> None:
         """A dilute gas at rest: the alpha for which Boltzmann has the numbers."""
         if not len(which):
@@ -160,7 +152,7 @@ class Fits:
         theta[which, 4:] = np.where(there[which], np.minimum(alpha, highest), -np.inf)
 
     def _evaluate(
-        self, theta: Array, squares: Array, which: NDArray[np.int64]
+        self, theta: Array, squares: Array, which: Integers
     ) -> tuple[Array, Array, Array]:
         """ln Z, its gradient and its Hessian in theta, of some sites."""
         sums = self._sums(theta, squares, which) * self._model.degeneracy[:, None]
@@ -184,12 +176,7 @@ class Fits:
         return value, gradient, hessian
 
     def _newton(
-        self,
-        theta: Array,
-        target: Array,
-        used: NDArray[np.bool_],
-        squares: Array,
-        wanted: NDArray[np.bool_],
+        self, theta: Array, target: Array, used: Flags, squares: Array, wanted: Flags
     ) -> Array:
         """Theta where ln Z - theta.target is least, at the sites wanted; NaN where it fails."""
         result = np.full_like(theta, np.nan)
@@ -241,9 +228,7 @@ class Fits:
         return new, new_value, gradient, hessian, found
 
 
-def _newton_step(
-    gradient: Array, hessian: Array, goal: Array, used: NDArray[np.bool_]
-) -> tuple[Array, Array]:
+def _newton_step(gradient: Array, hessian: Array, goal: Array, used: Flags) -> tuple[Array, Array]:
     """Newton's step in the unknowns that are used, and how much it promises."""
     slope = np.where(used, goal - gradient, 0.0)
     both = used[:, :, None] & used[:, None, :]

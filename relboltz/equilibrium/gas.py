@@ -4,19 +4,16 @@ An equilibrium state maximises the entropy at given conserved quantities. The du
 convex function of (1/T, v/T, mu/T), so one damped Newton iteration finds every such state.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..arrays import Array, Flags, Integers
 from ..grid import PhaseSpace
 from ..model import Model
 from ..units import HBARC
-
-Array = NDArray[np.float64]
 
 SOFT_CELLS = 3.6
 """Cells this near to a singular momentum, in spacings per axis, count with their averages."""
@@ -32,9 +29,7 @@ def occupation(x: Array, eta: int) -> Array:
     return z / (1 - eta * z)
 
 
-def refine(
-    grid: PhaseSpace, centre: Array, levels: int = 7
-) -> tuple[NDArray[np.int64], Array, Array]:
+def refine(grid: PhaseSpace, centre: Array, levels: int = 7) -> tuple[Integers, Array, Array]:
     """Points that resolve an integrable singularity at a momentum ``centre`` [GeV].
 
     Cells near it are halved again and again towards it; the pieces carry 2^3 Gauss points.
@@ -45,7 +40,7 @@ def refine(
     cells = np.flatnonzero((abs(grid.momenta - centre) < SOFT_CELLS * spacing).all(axis=0))
     middle, size = grid.momenta[:, cells], 1.0
     octant = np.array(np.meshgrid(*[[-0.5, 0.5]] * 3)).reshape(3, 1, 8)
-    found: list[tuple[NDArray[np.int64], Array, Array]] = []
+    found: list[tuple[Integers, Array, Array]] = []
     for level in range(levels + 1):
         near = (abs(middle - centre) < 1.01 * size * spacing).all(axis=0) & (level < levels)
         gauss = middle[:, ~near, None] + octant * (size * spacing / np.sqrt(3))[:, None]
@@ -70,7 +65,7 @@ class Gas:
     drift: Array  # (points) v.p [GeV]
     weight: Array  # (points) [fm^-3]
     degeneracy: Array  # (species present)
-    statistics: NDArray[np.int64]
+    statistics: Integers
     charges: Array  # (charges, species present)
     gamma: float = 1.0
     mode: float = 0.0
@@ -186,7 +181,7 @@ def gas_on(
     points: tuple[Array, Array],
     model: Model,
     charges: tuple[NDArray[np.intp], Array],
-    flowing: NDArray[np.bool_] | None = None,
+    flowing: Flags | None = None,
     velocity: Array | None = None,
     mode: float = 0.0,
 ) -> Gas:

@@ -4,19 +4,18 @@ Every state solved for maximises the entropy of the nodes at given conserved qua
 dual is a convex function of (1/T, v/T, mu/T), so one damped Newton iteration serves them all.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..arrays import Array, Flags, Integers
 from ..grid import PhaseSpace
 from ..masses import kinetic_energy
 from ..model import Model
 from ..units import HBARC
 from .conserved import MODE_WEIGHT, NO_FLOW, Conserved, fixed_point, self_consistent, warm_or_cold
-from .gas import Array, gas_on, nodes, nodes_by_energy, occupation, refine, resolved
+from .gas import gas_on, nodes, nodes_by_energy, occupation, refine, resolved
 
 LEAST_CONDENSATE = 1e-4
 """Condensate fractions below this are set to 0: it is what MODE_WEIGHT leaves undecided."""
@@ -89,7 +88,7 @@ def _soft_cells(
     velocity: Array,
     m2: float,
     eta: int,
-) -> tuple[NDArray[np.int64], Array]:
+) -> tuple[Integers, Array]:
     """The cells around a singular momentum [GeV] and the averages of f over them."""
     cell, points, share = refine(grid, centre)
     gamma = 1 / np.sqrt(1 - velocity @ velocity)
@@ -130,7 +129,7 @@ def _on_nodes(grid: PhaseSpace, model: Model, state: Equilibrium) -> Equilibrium
     return replace(state, f=f)
 
 
-def _velocity(theta: Array, flowing: NDArray[np.bool_]) -> Array:
+def _velocity(theta: Array, flowing: Flags) -> Array:
     """v (3) from beta v of the flowing axes."""
     velocity = np.zeros(3)
     velocity[flowing] = theta[1 : 1 + flowing.sum()] / theta[0]

@@ -1,16 +1,15 @@
 """Equilibrium in unlimited momentum space, by radial integrals in the rest frame of the fluid."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from functools import cache
 
 import numpy as np
 
+from ..arrays import Array
 from ..model import Model
 from ..units import HBARC
 from .conserved import MODE_WEIGHT, NO_FLOW, Conserved, self_consistent
-from .gas import Array, Gas
+from .gas import Gas
 
 POINTS = 240
 """Gauss points of a radial integral: they resolve temperatures down to 1 % of the mean energy."""

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from math import ceil, exp, expm1, log, log1p, log2
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..arrays import Array
 from ..model import Model
 from ..units import HBARC
 from .elementary import floor
@@ -69,7 +69,7 @@ def element_flaw(value, clamps):
     return -value if value < 0.0 and clamps == 0.0 else 0.0
 
 
-def illegal(flaws, legal):
+def illegal(flaws: float, legal: float) -> bool:
     """Whether the matrix elements of some events must stop a run.
 
     flaws, legal : sums over them of ``element_flaw`` and of all |M|^2 > 0. They are a chunk of the
@@ -123,14 +123,14 @@ class Draw:
     """Identity of a set of events: everything that a redraw needs. Masses in GeV^2."""
 
     step: int
-    mass_squared: NDArray[np.float64]
-    screening2: NDArray[np.float64]
+    mass_squared: Array
+    screening2: Array
     """As ``Model.screening_squared`` has them."""
     site: int = 0
     """Number of the space cell among all of the run."""
 
     @classmethod
-    def of(cls, step: int, squares: NDArray[np.float64], species: int, site: int = 0) -> Draw:
+    def of(cls, step: int, squares: Array, species: int, site: int = 0) -> Draw:
         """From one row of squared masses: of so many species, then of the screenings."""
         return cls(step, squares[:species], squares[species:], site)
 
@@ -139,31 +139,31 @@ class Draw:
 class Flows:
     """What a pass over all events found: per process, in 1/fm of N f summed over the nodes."""
 
-    forward: NDArray[np.float64]
-    backward: NDArray[np.float64]
+    forward: Array
+    backward: Array
     wanted: float
     """Sum of all events' |net| flows."""
     refused: float
     """What limits took of it."""
-    signed: NDArray[np.float64] = field(default_factory=lambda: np.zeros((2, 0)))
+    signed: Array = field(default_factory=lambda: np.zeros((2, 0)))
     """Weight of physical collisions drawn with |M|^2 above and, counted as 0, below 0."""
 
     @property
-    def negative_weight(self) -> NDArray[np.float64]:
+    def negative_weight(self) -> Array:
         """What counts as 0 because |M|^2 is below 0, relative to what is above, per process."""
         if not self.signed.size:
             return np.zeros(len(self.forward))
         above, below = self.signed
-        return below / np.maximum(above, 1e-300)
+        return np.asarray(below / np.maximum(above, 1e-300))
 
 
 @dataclass(frozen=True)
 class Estimate:
     """C[f] from one draw of events: change of N f of every cell [fm^-1], and its flows."""
 
-    net: NDArray[np.float64]
-    gain: NDArray[np.float64]
-    loss: NDArray[np.float64]
+    net: Array
+    gain: Array
+    loss: Array
     flows: Flows
     null_weight: float
 

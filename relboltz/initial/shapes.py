@@ -6,8 +6,6 @@ the value of a node is the average of the function over its cell, so that number
 converge fast; with ``"node"`` it is the function at the node.
 """
 
-from __future__ import annotations
-
 import math
 import zlib
 from collections.abc import Callable, Iterable, Sequence
@@ -17,14 +15,12 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..arrays import Array, Integers
 from ..equilibrium.gas import occupation
 from ..errors import InputError
 from ..grid import PhaseSpace
 from ..model import Species
-
-Array = NDArray[np.float64]
 
 SAMPLINGS = ("cell", "node")
 STEP_POINTS = 64
@@ -60,7 +56,7 @@ def describe(grid: PhaseSpace) -> str:
 
 
 @lru_cache(maxsize=4)
-def _mirror_classes(grid: PhaseSpace) -> tuple[Array, NDArray[np.int64]]:
+def _mirror_classes(grid: PhaseSpace) -> tuple[Array, Integers]:
     """Centres [GeV] of one cell of each set of mirror images, and the set of every node.
 
     Cells map to each other by reflections and, if the grid is cubic, by exchanging axes; an

@@ -1,7 +1,5 @@
 """Initial states: from shapes, one for each species or group, to f on the nodes."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -11,13 +9,14 @@ from typing import Any
 
 import numpy as np
 
+from ..arrays import Array
 from ..backends.cpu.masses import coupling_integrals
 from ..errors import InputError
 from ..grid import PhaseSpace
 from ..model import Model
 from .files import FromFile
 from .functions import FromFunction, NodeValues
-from .shapes import Array, Gaussian, Gradient, Random, Shape, Step, Thermal, place
+from .shapes import Gaussian, Gradient, Random, Shape, Step, Thermal, place
 
 SHAPES: dict[str, type[Shape]] = {
     "step": Step,

@@ -1,17 +1,16 @@
 """Pictures against time; in space, of averages over the box that include what left."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from xarray import DataArray, Dataset, full_like
 
+from ..arrays import Array
 from ..errors import InputError
 from ..records.result import box
 from . import style
-from .style import COLORS, Array, Ax, groups, label, labelled, mean, new_axes, styled
+from .style import COLORS, Ax, groups, label, labelled, mean, new_axes, styled
 
 
 def predicted_densities(ds: Dataset) -> tuple[DataArray, float]:

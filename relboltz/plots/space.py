@@ -4,8 +4,6 @@ Directions that are not shown are averaged over; dark lines are early, light one
 colours of maps are the same at all times.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -31,8 +31,8 @@ from typing import Any, BinaryIO
 import h5py
 import numpy as np
 import xarray as xr
-from numpy.typing import NDArray
 
+from ..arrays import Array
 from . import output
 from .entries import Column, Row, append, entries, pack, stacked, unpack
 from .output import COMPRESSED, Frame
@@ -147,7 +147,7 @@ class Journal:
         self.first: Mapping[str, Any] = {}
         self.last: Mapping[str, Any] = {}
         self._folder: Path | None = None
-        self._kept: tuple[list[Mapping[str, Any]], list[tuple[float, NDArray]]] = ([], [])
+        self._kept: tuple[list[Mapping[str, Any]], list[tuple[float, Array]]] = ([], [])
         self._records, self._snapshots = Series("records", True), Series("snapshot", False)
         self._pause, self._next = pause, time.monotonic() + pause
 
@@ -160,7 +160,7 @@ class Journal:
             self._records.add(self._row(values))
             self._save()
 
-    def snapshot(self, time: float, f: NDArray[np.float64]) -> None:
+    def snapshot(self, time: float, f: Array) -> None:
         """Append f (sites, species, nodes)."""
         if self.path is None:
             self._kept[1].append((time, f))
@@ -224,42 +224,40 @@ class Journal:
         """Build F.nc anew; troubles are kept in ``trouble``."""
         assert self.path is not None
         try:
-            rows = self._rows(tail)
-            output.write(self._without_rows(attributes, rows), self.path, rows)
+            self._write(self.path, attributes, tail)
             self.trouble = None
         except (OSError, RuntimeError) as error:
             self.trouble = f"{self.path} could not be written: {error}"
 
-    def _rows(self, tail: Sequence[Mapping[str, Any]] = ()) -> tuple[Series, Series]:
-        return self._records.followed_by(map(self._row, tail)), self._snapshots
+    def _write(self, path: Path, attributes: Mapping[str, Any], tail: Sequence[Any] = ()) -> None:
+        ds, rows = self._grown(attributes, tail)
+        output.write(ds, path, rows)
 
-    def _without_rows(
-        self, attributes: Mapping[str, Any], rows: tuple[Series, Series]
-    ) -> xr.Dataset:
-        """What a file is before it grows."""
+    def _grown(
+        self, attributes: Mapping[str, Any], tail: Sequence[Mapping[str, Any]] = ()
+    ) -> tuple[xr.Dataset, tuple[Series, Series]]:
+        """What a file is before it grows, and the rows that it grows by."""
+        records = self._records.followed_by(map(self._row, tail))
         ds = self.frame.dataset((), (), attributes)
-        for name, column in (rows[0].layout | rows[1].layout).items():
+        for name, column in (records.layout | self._snapshots.layout).items():
             if ds[name].dtype != column.dtype:
                 ds[name] = ds[name].astype(column.dtype)
-        return ds
+        return ds, (records, self._snapshots)
 
     def _rescue(self, attributes: Mapping[str, Any]) -> Path | None:
         """A last try in the folders for temporary files."""
         assert self.path is not None
-        name = f"{self.path.stem}-rescued-{os.getpid()}.nc"
-        rows = self._rows()
         for folder in (tempfile.gettempdir(), "/dev/shm", str(Path.home())):
             with contextlib.suppress(OSError, RuntimeError):
-                rescued = Path(folder) / name
-                output.write(self._without_rows(attributes, rows), rescued, rows)
+                rescued = Path(folder) / f"{self.path.stem}-rescued-{os.getpid()}.nc"
+                self._write(rescued, attributes)
                 self.trouble = f"{self.trouble}; the result was saved as {rescued} instead"
                 return rescued
         return None
 
     def _result(self, place: Path | None, attributes: Mapping[str, Any]) -> xr.Dataset:
         """The whole result, read from the file that it was merged into, or from the parts."""
-        rows = self._rows()
-        ds = self._without_rows(attributes, rows)
+        ds, rows = self._grown(attributes)
         with contextlib.ExitStack() as opened:
             if place is not None:
                 handle: BinaryIO = opened.enter_context(open(place, "rb"))

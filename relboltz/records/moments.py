@@ -12,14 +12,11 @@ from functools import cached_property
 from math import log, sqrt
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..arrays import Array, Integers
 from ..events.kinematics import inverse_energy
 from ..grid import PhaseSpace
 from ..transport.plane import node_velocity, velocity
-
-Array = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 SUMS = 19
 """Sums over f that are not whole numbers: energy, 1/E, six of the stress, entropy, distance, nine

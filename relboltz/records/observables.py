@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..arrays import Array
 from ..backends.cpu.fits import sums_at_rest
 from ..equilibrium.fits import Fits
 from ..events.collisions import Flows
@@ -27,7 +28,6 @@ from .quantities import WEIGHTED, Quantities, marginal_name
 if TYPE_CHECKING:
     from ..backends.contract import Backend
 
-Array = NDArray[np.float64]
 STRESS = [[0, 3, 4], [3, 1, 5], [4, 5, 2]]
 """Which of the moments is which component of the tensor."""
 

@@ -1,7 +1,5 @@
 """The result as a self-describing Dataset, and files that are never half-written."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import os
@@ -18,6 +16,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from .. import __version__
+from ..arrays import Array
 from ..backends.cpu.moments import entropy_sum
 from ..equilibrium.states import Equilibrium
 from ..errors import InputError
@@ -55,7 +54,7 @@ class Frame:
 
     grid: PhaseSpace
     model: Model
-    p: NDArray[np.float64]
+    p: Array
     predicted: Equilibrium
     lost: tuple[float, float]
     quantities: Quantities
@@ -63,7 +62,7 @@ class Frame:
     def dataset(
         self,
         records: Sequence[Mapping[str, Any]],
-        snapshots: Sequence[tuple[float, NDArray[np.float64]]],
+        snapshots: Sequence[tuple[float, Array]],
         attributes: Mapping[str, Any],
     ) -> xr.Dataset:
         """Records, snapshots (time, f by site) and the prediction, with units on everything."""
@@ -94,7 +93,7 @@ class Frame:
         values = np.asarray(record[name])
         return values.reshape(values.shape[: len(self.quantities[name][0])])
 
-    def arranged(self, f: NDArray[np.float64]) -> NDArray[np.float64]:
+    def arranged(self, f: Array) -> Array:
         """View of f (sites, species, nodes) with the axes that it has in the Dataset."""
         grid = self.grid
         f = np.moveaxis(f.reshape(*grid.space_cells, -1, *grid.momentum_cells), 3, 0)

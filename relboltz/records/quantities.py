@@ -5,8 +5,6 @@ axis, in space ``total_*`` are their averages over the box. What left through op
 conserved: charges inside and in the ledger together do not change.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from ..grid import PhaseSpace

@@ -30,14 +30,14 @@ STILL = 1e-6
 """Errors below this part of the tolerance never shorten the step."""
 
 
-def step_length(wanted, room, automatic):
+def step_length(wanted: float, room: float, automatic: bool) -> float:
     """The length to take, such that a stop at distance ``room`` is met without a tiny step."""
     if room <= wanted * (1.0 + 1e-9):
         return room
     return 0.5 * room if automatic and room < 2.0 * wanted else wanted
 
 
-def largest_change(tolerance, noise):
+def largest_change(tolerance: float, noise: float) -> float:
     """How much C may change within a step, relative to itself.
 
     noise : squared standard error of C over C^2, both summed over the cells. Noise that one step
@@ -47,13 +47,15 @@ def largest_change(tolerance, noise):
     return signal * min(STABLE, CHANGE * sqrt(tolerance / USUAL))
 
 
-def adapted(length, error, change_ratio, largest, wanted, tolerance):
+def adapted(
+    length: float, error: float, ratio: float, largest: float, wanted: float, tolerance: float
+) -> tuple[bool, float]:
     """Whether a step of this length may stand, and the length wanted next.
 
-    change_ratio, largest : how much C changed, relative to itself, and how much it may
+    ratio, largest : how much C changed, relative to itself, and how much it may
     """
     by_error = sqrt(tolerance / max(error, 1e-300))
-    by_change = largest / max(change_ratio, 1e-30)
+    by_change = largest / max(ratio, 1e-30)
     factor = SAFETY * min(by_error, by_change)
     if error < STILL * tolerance:  # may be rounding: no reason to shorten
         return True, max(wanted, min(GROWTH * wanted, factor * length))

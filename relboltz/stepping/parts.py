@@ -11,14 +11,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..arrays import Array
 from ..compiling import build, kernel, scalar
 from ..grid import PhaseSpace
 from ..transport.forces import Force
 from . import control
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..arrays import Array, Integers
 from ..errors import InputError
 from ..model import Model
 
@@ -25,14 +25,14 @@ SUM_BITS = 59
 LOW_WORD = 0xFFFFFFFF
 
 
-def exact_sum(values: NDArray[np.int64]) -> int:
+def exact_sum(values: Integers) -> int:
     """Sum of 64-bit integers without overflow."""
     high = int((values >> 32).sum(dtype=np.int64))
     low = int((values & LOW_WORD).sum(dtype=np.int64))
     return (high << 32) + low
 
 
-def fraction_bits(f: NDArray[np.float64], model: Model) -> int:
+def fraction_bits(f: Array, model: Model) -> int:
     """How many binary digits N_a f gets behind the point: 44, fewer if a site's total is huge."""
     total = float(np.max((f.sum(axis=-1) * model.degeneracy).sum(axis=-1)))
     if not total < 2.0**FEWEST_BITS:
@@ -43,7 +43,7 @@ def fraction_bits(f: NDArray[np.float64], model: Model) -> int:
     return min(MOST_BITS, TOTAL_BITS - max(0, math.ceil(math.log2(max(total, 1e-300)))))
 
 
-def quantised(f: NDArray[np.float64], model: Model) -> tuple[NDArray[np.int64], int]:
+def quantised(f: Array, model: Model) -> tuple[Integers, int]:
     """N_a f of (sites, species, nodes) in quanta of 2^-bits, and bits."""
     bits = fraction_bits(f, model)
     scale = model.degeneracy[:, None] * 2.0**bits
@@ -58,12 +58,12 @@ def quantised(f: NDArray[np.float64], model: Model) -> tuple[NDArray[np.int64], 
     return number, bits
 
 
-def occupation(number: NDArray[np.int64], bits: int, model: Model) -> NDArray[np.float64]:
+def occupation(number: Integers, bits: int, model: Model) -> Array:
     """f (..., species, nodes) from numbers in quanta of 2^-bits."""
     return number * (2.0**-bits / model.degeneracy[:, None])
 
 
-def capacities(model: Model, bits: int) -> NDArray[np.int64]:
+def capacities(model: Model, bits: int) -> Integers:
     """Quanta that a cell of each species can hold: N for fermions, what 64 bits hold for others."""
     full = np.rint(model.degeneracy * 2.0**bits)
     return np.where(model.statistics < 0, full, 2.0**62).astype(np.int64)

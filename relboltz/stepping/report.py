@@ -6,12 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..arrays import Array
 from ..events.collisions import Flows
 from .control import STILL
 
-Array = NDArray[np.float64]
 Counts = tuple[int, int, int]
 """L1 difference of Heun and Euler, half of what the Euler step moved, and the total, in quanta."""
 

@@ -11,12 +11,11 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..arrays import Array
 from ..transport.ledger import Ledger
 from .watch import Watch
 
-Array = NDArray[np.float64]
 History = list[tuple[Array, float]]
 """Rates of change in the last two steps, newest first, and the lengths of these steps [fm]."""
 

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..arrays import Array
 from ..errors import RunError
 from ..events.collisions import Flows
 from ..model import Model
@@ -30,8 +30,6 @@ from .state import History, State
 
 if TYPE_CHECKING:
     from ..backends.contract import Backend
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

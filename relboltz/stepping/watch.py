@@ -12,8 +12,8 @@ from types import FrameType
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..arrays import Array
 from .report import StepReport
 
 
@@ -31,7 +31,7 @@ class Stops:
         self._snapshots = np.array(sorted(min(t, end) for t in snapshots))
         self._all = np.union1d(self._records, self._snapshots)
 
-    def _at(self, times: NDArray[np.float64], now: float) -> bool:
+    def _at(self, times: Array, now: float) -> bool:
         i = np.searchsorted(times, now - self.near)
         return bool(i < len(times) and times[i] <= now + self.near)
 

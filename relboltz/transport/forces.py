@@ -12,13 +12,11 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..arrays import Array
 from ..grid import PhaseSpace
 from ..model import Model
 from .plane import COURANT
-
-Array = NDArray[np.float64]
 
 
 class Force(Protocol):

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..arrays import Array, Integers
 from ..grid import PhaseSpace
 from ..model import Model
 
@@ -19,11 +20,11 @@ class Passage:
     """What left through the walls of an axis, and what closed momentum faces refused."""
 
     axis: int
-    left: NDArray[np.int64]
+    left: Integers
     """Quanta by side, species and node; no sides if the walls are not open."""
-    energy: NDArray[np.float64]
+    energy: Array
     """Energy that left by side, in quanta times GeV."""
-    refused: NDArray[np.float64]
+    refused: Array
     """Quanta by side and species."""
 
 
@@ -52,12 +53,12 @@ class Ledger:
             self.energy[passage.axis] += passage.energy
             self.refused[passage.axis] += passage.refused
 
-    def packed(self) -> dict[str, NDArray]:
+    def packed(self) -> dict[str, Any]:
         """Everything as arrays, to be saved."""
         left = {f"left {axis}": words for axis, words in self.left.items()}
         return {"left energy": self.energy, "refused": self.refused, **left}
 
-    def unpack(self, arrays: Mapping[str, NDArray]) -> None:
+    def unpack(self, arrays: Mapping[str, Any]) -> None:
         """Take over what was packed."""
         for axis in self.left:
             self.left[axis] = np.array(arrays[f"left {axis}"])

@@ -5,15 +5,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
+from ..arrays import Array, Integers
 from ..grid import PhaseSpace
 from ..model import Model
 from .ledger import Passage
 from .plane import KINDS, LANES, OPEN, PERIODIC, ROWS
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -67,7 +63,7 @@ class Pencils:
         """Whether something may leave."""
         return self.walls[0] == OPEN
 
-    def passage(self, left: NDArray[np.int64], energies: Array, refused: Array) -> Passage:
+    def passage(self, left: Integers, energies: Array, refused: Array) -> Passage:
         """What left and what was refused, from the sums of the groups in their order."""
         by_species = refused.reshape(self.across, self.species, self.blocks, 2).sum(axis=(0, 2))
         return Passage(self.axis, left, energies.sum(axis=0), by_species.T)

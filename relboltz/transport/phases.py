@@ -7,8 +7,6 @@ lanes share (``plane``), so that a backend may find it once.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
 from ..events.collisions import nearest_integer
@@ -244,11 +242,3 @@ def leaves(w, i, k, side, shape):
     if side == 0:
         return -w[ALONG, at(k, 0)] if i == 0 else 0.0
     return w[ALONG, at(k, stride(shape))] if i == shape[0] - 1 else 0.0
-
-
-FUNCTIONS: list[Callable] = [
-    at, is_pushed, set_speed, set_force, flux_along, upwards, flux_up, upwind_along, upwind_up,
-    refused_below, refused_above, add_up, brought, advance, set_limits, limited_along, limited_up,
-    settle, marks, begin_mending, gained, leaves,
-]  # fmt: skip
-"""Callees before callers; after those of ``plane``."""

@@ -15,7 +15,6 @@ transverse momentum, its lanes, side by side.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from math import sqrt
 
 from ..events.elementary import floor
@@ -310,12 +309,3 @@ def truncated(flux, s):
     if s >= 1.0:
         return flux
     return floor(abs(flux) * s * SAFE) * (1.0 if flux > 0.0 else -1.0)
-
-
-FUNCTIONS: list[Callable] = [
-    velocity, node_velocity, force, reconstruct, extrapolated, reconstruct_at_wall, limit,
-    transverse, spot, stride, length, place, beside, next_site, rightward, stencil_along,
-    outside_along, stencil_up, passes_along, passes_up, face_momentum, is_wall, mirrored, x_face,
-    p_face, neighbours_along, neighbours_up, taken, given, allowed, truncated,
-]  # fmt: skip
-"""Callees before callers."""

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ...arrays import Array, Integers
 from ...equilibrium.fits import FIT_SUMS
 from ...errors import RunError
 from ...events.collisions import Draw, Estimate
@@ -35,9 +35,6 @@ from .moments import marginal, measure_sites, tables
 from .stages import Stages
 from .threads import Threads
 from .transport import sweep
-
-Array = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 
 class CpuBackend(Threads):

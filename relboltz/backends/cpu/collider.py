@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import product
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ...arrays import Array, Integers
 from ...errors import negative_element, raising_element
 from ...events.collisions import SETS, Channel, Draw, Estimate, Flows, channels, finest_scale
 from ...grid import PhaseSpace
@@ -26,7 +26,7 @@ from .threads import Threads
 STORE_LIMIT = 4e9
 """Bytes of events to keep between the stages of a step; beyond, they are drawn again."""
 EVENT_BYTES = 6 * 4 + 8 + 8
-Tables = Sequence[NDArray[np.float64]]
+Tables = Sequence[Array]
 """ln(f/F) and ln F of every cell, one table for each set of events."""
 NO_LIMITS = (np.empty(0), np.empty(0))
 MOST_CHUNKS = 16
@@ -116,7 +116,7 @@ class Collider:
         self._chunks_of_set = sum(chunks)
         return plan
 
-    def _new_table(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    def _new_table(self) -> tuple[Integers, Integers, Integers]:
         """cumulative, record and guide of ``sampling_table``."""
         buckets = 1 << max(0, (self.size - 1).bit_length())
         return (
@@ -127,9 +127,7 @@ class Collider:
 
     # -- one step --------------------------------------------------------------------------------
 
-    def tables(
-        self, number: NDArray[np.int64], unit: float
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def tables(self, number: Integers, unit: float) -> tuple[Array, Array]:
         """ln(f/F), ln F of every cell, and f, from N f in units of ``unit``."""
         table = np.empty((self.cells, 2))
         occupancy = np.empty(self.cells)
@@ -149,7 +147,7 @@ class Collider:
         self._each(convert, range(len(self.model.species)))
         return table, occupancy
 
-    def draw(self, draw: Draw, occupancy: NDArray[np.float64]) -> tuple[float, float]:
+    def draw(self, draw: Draw, occupancy: Array) -> tuple[float, float]:
         """Draw all events of a step; returns (weight of physical collisions, part lost)."""
         self._draw = draw
         self._occupancy = occupancy
@@ -170,11 +168,8 @@ class Collider:
         return total, lost
 
     def net(
-        self,
-        tables: Tables,
-        scale: float,
-        limits: tuple[NDArray[np.float64], NDArray[np.float64]] = NO_LIMITS,
-    ) -> tuple[NDArray[np.int64], Flows]:
+        self, tables: Tables, scale: float, limits: tuple[Array, Array] = NO_LIMITS
+    ) -> tuple[Integers, Flows]:
         """What each set of events changes, (sets, cells), in whole units.
 
         An event moves round(scale W (e^x - e^y)); the events of a set see the table of that set.
@@ -203,9 +198,7 @@ class Collider:
         self._run(work)
         return self._reduce([s.total for s in self._scratch]), self._flows(sums)
 
-    def gross(
-        self, table: NDArray[np.float64], scale: float
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def gross(self, table: Array, scale: float) -> tuple[Integers, Integers]:
         """Gain and loss of every cell in whole units."""
 
         def work(scratch: Scratch, group: Group) -> None:
@@ -220,7 +213,7 @@ class Collider:
         loss, gain = self._two_sums(work)
         return gain, loss
 
-    def demands(self, tables: Tables, scale: float) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def demands(self, tables: Tables, scale: float) -> tuple[Integers, Integers]:
         """What all events together want to take from, and to put into, every cell."""
 
         def work(scratch: Scratch, group: Group) -> None:
@@ -230,7 +223,7 @@ class Collider:
 
         return self._two_sums(work)
 
-    def estimate(self, f: NDArray[np.float64], draw: Draw) -> Estimate:
+    def estimate(self, f: Array, draw: Draw) -> Estimate:
         """C[f] from one draw of events; f (species, nodes)."""
         number = (f * self.model.degeneracy[:, None]).ravel()
         table, occupancy = self.tables(number, 1.0)
@@ -242,12 +235,12 @@ class Collider:
         null = lost / total if total > 0 else 0.0
         return Estimate(net.sum(axis=0) / scale, gain / scale, loss / scale, flows, null)
 
-    def negative_weight(self, draw: Draw, occupancy: NDArray[np.float64]) -> NDArray[np.float64]:
+    def negative_weight(self, draw: Draw, occupancy: Array) -> Array:
         """As ``Flows.negative_weight``, of newly drawn events."""
         self.draw(draw, occupancy)
         return self._flows(np.zeros((len(self._counts), 4))).negative_weight
 
-    def landing_share(self, draw: Draw, occupancy: NDArray[np.float64]) -> float:
+    def landing_share(self, draw: Draw, occupancy: Array) -> float:
         """Part of the time of drawing that goes into landing, from one chunk of each channel."""
         self.draw(draw, occupancy)
         scratch, spent = self._scratch[0], [0.0, 0.0]
@@ -259,7 +252,7 @@ class Collider:
         return min(1.0, spent[1] / spent[0])
 
     def _time_landing(
-        self, scratch: Scratch, group: Group, draw: Draw, occupancy: NDArray[np.float64]
+        self, scratch: Scratch, group: Group, draw: Draw, occupancy: Array
     ) -> tuple[float, float]:
         """Seconds of drawing and landing one chunk, and of landing it again."""
         first = Group(0, group.channel, 0, min(group.count, k.CHUNK), slice(0, 1))
@@ -276,9 +269,7 @@ class Collider:
         )
         return between - began, time.perf_counter() - between
 
-    def _two_sums(
-        self, work: Callable[[Scratch, Group], None]
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def _two_sums(self, work: Callable[[Scratch, Group], None]) -> tuple[Integers, Integers]:
         """Run work that adds to both accumulators; their sums over the threads."""
         for scratch in self._scratch:
             scratch.gain = np.zeros(self.cells, np.int64)
@@ -289,7 +280,7 @@ class Collider:
 
     # -- pieces ----------------------------------------------------------------------------------
 
-    def _fill_table(self, a: int, mass_squared: float, occupancy: NDArray[np.float64]) -> None:
+    def _fill_table(self, a: int, mass_squared: float, occupancy: Array) -> None:
         """Weights sqrt(f + 0.02 f_max)/E, or equal ones."""
         f, inverse_e = np.empty(0), np.empty(0)
         if self.sampling.pairs == "importance":
@@ -322,9 +313,7 @@ class Collider:
             part = slice(i * self._capacity, (i + 1) * self._capacity)
             yield int(self._counts[chunk]), (legs[part], weights[part], ratios[part])
 
-    def _generate(
-        self, scratch: Scratch, group: Group, events: Events, sums: NDArray[np.float64]
-    ) -> None:
+    def _generate(self, scratch: Scratch, group: Group, events: Events, sums: Array) -> None:
         """Draw and land a group of chunks; sums: all, lost and negative weight of each chunk."""
         assert self._draw is not None
         channel, draw = self.channels[group.channel], self._draw
@@ -365,7 +354,7 @@ class Collider:
             else:
                 area = 4 * self.grid.momentum_max[0] * self.grid.momentum_max[1]
                 through_k3 = self.sampling.sampling == "k3"
-                found = draw_roots(*arguments, area, through_k3, scratch.more)
+                found = draw_roots(arguments, area, through_k3, scratch.more)
         except Exception as error:
             raise raising_element(process.name, error) from error
         if found < 0:
@@ -385,13 +374,13 @@ class Collider:
         self.threads.share(lambda thread, item: work(scratch[thread], groups[item]), len(groups))
 
     @staticmethod
-    def _reduce(parts: list[NDArray[np.int64]]) -> NDArray[np.int64]:
+    def _reduce(parts: list[Integers]) -> Integers:
         total = parts[0].copy()
         for part in parts[1:]:
             total += part
         return total
 
-    def _flows(self, sums: NDArray[np.float64]) -> Flows:
+    def _flows(self, sums: Array) -> Flows:
         """Sums of the chunks, in their order, by process; unsymmetrical channels count one leg."""
         totals = np.zeros((2, len(self.model.processes)))
         for column, rows in enumerate((self._gain_rows, 1 - self._gain_rows)):

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from ...arrays import Array
 from ...compiling import build, kernel, scalar
 from ...errors import RunError
 from ...grid import PhaseSpace
-from ...masses import FUNCTIONS, Array, MassModel, field_energy, kinetic_energy
+from ...masses import FUNCTIONS, MassModel, field_energy, kinetic_energy
 from ...model import Model
 
 gap = build(FUNCTIONS, scalar)
@@ -82,7 +83,7 @@ def coupling_integrals(grid: PhaseSpace, model: Model, f: Array, mass_squared: A
     for row, m2 in zip(f, np.asarray(mass_squared, float), strict=True):
         at_rest = grid.rest_inverse_energy if m2 == 0 else 0.0
         sums.append(inverse_energy_sums(row, grid.momentum_squared, m2, at_rest)[0])
-    return model.degeneracy * sums * (grid.cell_volume / (2 * np.pi) ** 3)
+    return np.array(model.degeneracy * sums * (grid.cell_volume / (2 * np.pi) ** 3))
 
 
 def masses(grid: PhaseSpace, model: Model, f: Array, start: Array | None = None) -> Array:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -44,7 +45,7 @@ def measure_sites(number, unit, species, squares, nodes, final, span, room):
                 sums[site, a] += part
 
 
-def tables(grid: PhaseSpace, shells: Shells) -> tuple:
+def tables(grid: PhaseSpace, shells: Shells) -> tuple[Any, ...]:
     """What ``measure_sites`` needs of the nodes."""
     return grid.momenta, halves_of(grid), grid.packed, shells.index, grid.rest_inverse_energy
 

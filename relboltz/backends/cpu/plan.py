@@ -7,10 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ...arrays import Array
 from ...events.collisions import SETS
 from . import events as k
 
-Events = tuple[NDArray[np.int32], NDArray[np.float64], NDArray[np.float64]]
+Events = tuple[NDArray[np.int32], Array, Array]
 """Six cells, weight and split of every event."""
 
 

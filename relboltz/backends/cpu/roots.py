@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
 from ...events.collisions import MORE_WORDS, illegal
 from . import events as k
 
 
 def draw_roots(
-    evaluate, span, who, tables, grid, m2, element, how, offsets, occupancy, scratch, events, found,
-    area, through_k3, more,
-) -> int:  # fmt: skip
+    arguments: tuple[Any, ...], area: float, through_k3: bool, more: NDArray[np.uint64]
+) -> int:
     """As ``draw_group``, through both roots of one of the paper's delta functions.
 
+    arguments : of ``draw_group``; area : of the box across z; more : room for random words.
     Kept for comparison, so it is not compiled as a whole.
     """
+    (evaluate, span, who, tables, grid, m2, element, how, offsets, occupancy, scratch, events,
+     found) = arguments  # fmt: skip
     first, total, samples, which = span
     channel, step, seed, site = who
     w, words, nodes = scratch

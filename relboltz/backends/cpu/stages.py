@@ -14,8 +14,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ...arrays import Array, Integers
 from ...errors import RunError
 from ...events.collisions import AHEAD, SETS, Draw, Flows
 from ...stepping.quanta import SUM_BITS, capacities, exact_sum
@@ -24,7 +24,7 @@ from . import events
 from .collider import Collider, Tables
 
 
-def noise_sums(first: NDArray[np.int64]) -> tuple[float, float]:
+def noise_sums(first: Integers) -> tuple[float, float]:
     """Sums over the cells of the squared standard error of C, and of C^2.
 
     first : what each of the two sets contributes to C. They are independent, so with
@@ -45,9 +45,7 @@ class Stages:
         self._capacity = capacities(model, bits)[species]
         self._all = collider.sampling.symmetrical
 
-    def collide(
-        self, n0: NDArray[np.int64], draw: Draw, length: float
-    ) -> tuple[NDArray[np.int64], StepReport]:
+    def collide(self, n0: Integers, draw: Draw, length: float) -> tuple[Integers, StepReport]:
         """Numbers of quanta after a step of collisions with these events."""
         table, occupancy = self.collider.tables(n0, self.unit)
         drawn = self.collider.draw(draw, occupancy)
@@ -63,8 +61,8 @@ class Stages:
         return number, StepReport(length, [counts], flows, drawn, refused, noise)
 
     def _stages(
-        self, n0: NDArray[np.int64], table: NDArray[np.float64], half: float
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64], Flows, float] | None:
+        self, n0: Integers, table: Array, half: float
+    ) -> tuple[Integers, Integers, Flows, float] | None:
         """First and last stage of a step without limits; None if a cell would become illegal."""
         first, flows = self.collider.net((table,) * SETS, half)
         last, again = self.collider.net(self._predicted(n0, first), half)
@@ -77,8 +75,8 @@ class Stages:
         return None
 
     def _limited(
-        self, n0: NDArray[np.int64], table: NDArray[np.float64], half: float
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64], Flows, float]:
+        self, n0: Integers, table: Array, half: float
+    ) -> tuple[Integers, Integers, Flows, float]:
         """Both stages, each limited where a cell asks for it, and the part that was refused.
 
         The first one may use up half of what a cell holds, the last one what that leaves.
@@ -88,7 +86,7 @@ class Stages:
         last, _, more = self._stage(tables, half, n0 + first.sum(axis=0), 1)
         return first, last, flows, max(limited, more)
 
-    def _predicted(self, n0: NDArray[np.int64], first: NDArray[np.int64]) -> Tables:
+    def _predicted(self, n0: Integers, first: Integers) -> Tables:
         """For each set the table of what the other one predicts: no event sees itself.
 
         first : half a step by both sets together
@@ -97,8 +95,8 @@ class Stages:
         return [self.collider.tables(guess, self.unit)[0] for guess in guesses]
 
     def _stage(
-        self, tables: Tables, half: float, base: NDArray[np.int64], times: int
-    ) -> tuple[NDArray[np.int64], Flows, float]:
+        self, tables: Tables, half: float, base: Integers, times: int
+    ) -> tuple[Integers, Flows, float]:
         """Half the change of an Euler step by each set, limited only if a cell asks for it.
 
         base + times * change must be legal. If it is not, every event is scaled as a whole by
@@ -121,16 +119,12 @@ class Stages:
             allowance *= 0.25
         raise RunError("the limiter found no legal step; shorten time.step")
 
-    def _legal(self, number: NDArray[np.int64]) -> bool:
+    def _legal(self, number: Integers) -> bool:
         return bool((number >= 0).all() and (number <= self._capacity).all())
 
     def _limits(
-        self,
-        number: NDArray[np.int64],
-        loss: NDArray[np.int64],
-        gain: NDArray[np.int64],
-        allowance: float,
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        self, number: Integers, loss: Integers, gain: Integers, allowance: float
+    ) -> tuple[Array, Array]:
         """s = min(1, f / 2D) for losses and, for fermions, min(1, (1 - f) / 2G) for gains."""
         low, high = np.empty(number.size), np.empty(number.size)
         events.limits(number, loss, gain, self._capacity, self._fermion, allowance, low, high)

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...compiling import build, kernel, scalar
+from ...compiling import build, functions_of, kernel, scalar
 from ...transport import phases, plane
 from ...transport.plane import ALONG, LANES, NUMBER, OPEN, STAGE, SUM_ALONG, SUM_UP, UP
 from ..physics import compiled as physics
 
 compiled = build(
-    plane.FUNCTIONS + phases.FUNCTIONS,
+    functions_of(plane, phases),
     scalar,
     {"floor": physics.floor, "nearest_integer": physics.nearest_integer},
 )

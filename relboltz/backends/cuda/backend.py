@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ...arrays import Array, Integers
 from ...equilibrium.fits import FIT_SUMS
 from ...errors import Halted, RunError
 from ...events.collisions import Draw, Estimate
@@ -38,8 +39,6 @@ from .moments import Meter, marginal
 from .stages import Stages
 from .transport import SWEEPERS, sweep, whole_numbers
 
-Array = NDArray[np.float64]
-Integers = NDArray[np.int64]
 SWEEPS_AT_ONCE = 2
 """Blocks of threads for each multiprocessor: more scratch memory than that leaves the caches."""
 
@@ -84,6 +83,7 @@ class CudaBackend:
             machine.desk.control, machine.desk.scalars, self._squares[:batch],
             machine.new(batch, np.int64), machine.new(k.COUNTS * batch, np.int64),
         )  # fmt: skip
+        self._uploaded: Array | None = None
         self._spread = machine.new((batch, 2), np.float64)
         self._push = machine.new((*self.shape[:2], 2), np.float64)
         size = machine.work.shape[0]
@@ -149,7 +149,9 @@ class CudaBackend:
         self.desk.scalars.copy_to_device(self._scalars)
 
     def _upload(self, squares: Array) -> None:
-        self._squares.copy_to_device(np.ascontiguousarray(squares))
+        if squares is not self._uploaded:
+            self._squares.copy_to_device(np.ascontiguousarray(squares))
+            self._uploaded = squares
 
     # -- what happens to it ----------------------------------------------------------------------
 
@@ -278,7 +280,7 @@ class CudaBackend:
             machine.mass_model, self._work, self._squares,
         )  # fmt: skip
         machine.wait()
-        squares = self._squares.copy_to_host()
+        self._uploaded = squares = self._squares.copy_to_host()
         bad = ~np.isfinite(squares).all(axis=1)
         if bad.any():
             where = f" in space cell {self.numbers[bad.argmax()]}" if sites > 1 else ""
@@ -290,9 +292,8 @@ class CudaBackend:
 
     def moments(self, squares: Array, final: Array) -> Moments:
         """Sums over the nodes of every site."""
-        self._set()
         self._upload(squares)
-        return self._meter.moments(self._squares, final)
+        return self._meter.moments(self.row, 2.0**-self._bits, self._squares, final)
 
     def marginal(self, kept: Sequence[str]) -> tuple[Integers, Integers]:
         """N f summed over all directions but those kept, in quanta."""

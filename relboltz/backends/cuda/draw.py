@@ -10,13 +10,14 @@ import dis
 import inspect
 import math
 import types
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy
 
+from ...compiling import Function
 from ...errors import InputError
-from ...model import Process
+from ...process import Process
 from ..elements import arguments_of, load, preamble
 
 REGISTERS = 128
@@ -290,7 +291,7 @@ vars(NUMPY).update(
 )  # fmt: skip
 
 
-def for_gpu(function: Callable) -> Callable:
+def for_gpu(function: Function) -> Function:
     """A user's function as a GPU can compile it: NumPy's scalar functions are those of math."""
     plain = inspect.unwrap(getattr(function, "py_func", function))
     if any(step.opname == "RAISE_VARARGS" for step in dis.get_instructions(plain)):
@@ -310,7 +311,7 @@ def draw_kernel(
     processes: Sequence[Process], projection: str, sampling: str
 ) -> tuple[Any, list[int], list[list[float]]]:
     """The kernel, which of its matrix elements each process uses, and their parameters."""
-    kinds: dict[tuple[Callable, str], int] = {}
+    kinds: dict[tuple[Function, str], int] = {}
     numbers, parameters = [], []
     for process in processes:
         arguments, own = arguments_of(process)

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-from ...compiling import caching
+from ...compiling import Function, caching
 
 SIMULATED = os.environ.get("NUMBA_ENABLE_CUDASIM", "0") not in ("", "0")
 """Whether kernels run in Numba's simulator: no GPU, plain Python, for tests of tiny systems."""
@@ -199,14 +199,14 @@ def adder() -> Any:
     return add
 
 
-def device_function(function: Callable) -> Callable:
+def device_function(function: Function) -> Any:
     """A scalar physics function for the GPU; the simulator takes it as it is."""
     if SIMULATED:
         return function
     return toolkit().jit(device=True, fastmath=True)(function)
 
 
-def kernel(function: Callable, cached: bool = True, **flags: Any) -> Any:
+def kernel(function: Function, cached: bool = True, **flags: Any) -> Any:
     """A GPU kernel, compiled on first use and kept between runs."""
     cuda = toolkit()
     if SIMULATED:
@@ -219,7 +219,7 @@ def recorded(stream: Any, work: Callable[[], None]) -> Callable[[], None]:
     """A sequence of launches as one graph: launching it again costs next to nothing."""
     from cuda.bindings import driver
 
-    def check(result: tuple) -> Any:
+    def check(result: tuple[Any, ...]) -> Any:
         if result[0] != driver.CUresult.CUDA_SUCCESS:
             raise RuntimeError(f"CUDA graphs: {result[0]}")
         return result[1] if len(result) > 1 else None
@@ -250,11 +250,7 @@ def device() -> dict[str, Any]:
     unit = cuda.get_current_device()
     name = unit.name.decode() if isinstance(unit.name, bytes) else str(unit.name)
     _, total = cuda.current_context().get_memory_info()
-    return {
-        "name": name,
-        "memory": int(total),
-        "capability": tuple(unit.compute_capability),
-    }
+    return {"name": name, "memory": int(total), "capability": tuple(unit.compute_capability)}
 
 
 @cache

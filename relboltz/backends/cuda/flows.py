@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import NoReturn
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ...arrays import Array
 from ...errors import InputError
 from ...events.collisions import SETS, Draw, Estimate, Flows, finest_scale, illegal
 from ...stepping.quanta import MOST_BITS
@@ -15,8 +15,6 @@ from ..cpu.collider import Collider
 from . import kernels
 from . import layout as k
 from .machine import Machine
-
-Array = NDArray[np.float64]
 
 
 def flows_of(machine: Machine, channel_flows: Array) -> Flows:

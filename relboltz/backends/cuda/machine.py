@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ...arrays import Array, Integers
 from ...errors import InputError
 from ...events.collisions import SETS, channels
 from ...grid import PhaseSpace
@@ -47,7 +47,7 @@ class Machine:
         sampling: Sampling,
         precision: str,
         elements: Elements,
-        numbers: NDArray[np.int64],
+        numbers: Integers,
         batch: int = 1,
         most_events: float = math.inf,
     ):
@@ -134,7 +134,7 @@ class Machine:
 
     def _channel_tables(
         self, kinds: list[int], parameters: list[list[float]]
-    ) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.int64]]:
+    ) -> tuple[Integers, Array, Integers]:
         """Whole and other numbers of every channel, and what each block of threads works on."""
         model, grid = self.model, self.grid
         most = max((len(own) for own in parameters), default=0)
@@ -228,7 +228,7 @@ class Machine:
 
     # -- settings --------------------------------------------------------------------------------
 
-    def fresh_control(self, unit: float) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    def fresh_control(self, unit: float) -> tuple[Integers, Array]:
         """Control and scalars of a state that has not moved yet."""
         control, scalars = (
             np.zeros(k.CONTROLS, np.int64),

@@ -6,12 +6,11 @@ The functions are those of the CPU; roots, reciprocals, floor and Philox words a
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 import numpy as np
 from numba import float64, int64
 
-from ...compiling import build
+from ...compiling import build, functions_of
 from ...events import collisions, elementary
 from ...events.philox import HALF, M0, M1, W0, W1
 from ...stepping import control
@@ -20,12 +19,7 @@ from . import layout as k
 from .driver import SIMULATED, adder, device_function, instruction, toolkit
 
 cuda = toolkit()
-CONTROL: list[Callable] = [
-    control.step_length,
-    control.largest_change,
-    control.adapted,
-    control.mean_during,
-]
+CONTROL = functions_of(control)
 
 if SIMULATED:
     physics = build([*FUNCTIONS, *CONTROL], device_function)

@@ -9,15 +9,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ...arrays import Array, Flags
 from ...errors import RunError
 from . import kernels
 from . import layout as k
 from .machine import Machine
-
-Array = NDArray[np.float64]
-Sites = NDArray[np.bool_]
 
 
 class Stages:
@@ -43,7 +40,7 @@ class Stages:
         fine &= self._legal(k.LAST_STAGE)
         return np.zeros(machine.count) if fine.all() else self.limited(scale, fine)
 
-    def limited(self, scale: float, spared: Sites) -> Array:
+    def limited(self, scale: float, spared: Flags) -> Array:
         """Both stages, each limited where a cell asks for it; the part refused at every site.
 
         spared : sites that are known to need no limits
@@ -63,14 +60,14 @@ class Stages:
         """Sums of a column over the blocks of every site at work."""
         machine = self.machine
         values = sums.copy_to_host()[: machine.blocks * machine.count, column]
-        return values.reshape(machine.count, -1).sum(axis=1)
+        return np.asarray(values.reshape(machine.count, -1).sum(axis=1))
 
     @staticmethod
-    def _check_size(fits: Sites) -> None:
+    def _check_size(fits: Flags) -> None:
         if not fits.all():
             raise RunError("the step is far too long: what it moves does not fit 64-bit numbers")
 
-    def _stage(self, stage: int, scale: float, spared: Sites) -> Array:
+    def _stage(self, stage: int, scale: float, spared: Flags) -> Array:
         """A stage, limited only at sites that ask for it; the part that limits refused there."""
         machine = self.machine
         machine.apply(stage)
@@ -125,7 +122,7 @@ class Stages:
         )  # fmt: skip
         machine.apply(stage, (low, high))
 
-    def _legal(self, stage: int) -> Sites:
+    def _legal(self, stage: int) -> Flags:
         """Whether the stage leaves every cell within its bounds, by site."""
         machine, desk = self.machine, self.machine.desk
         machine.clear_illegal()
@@ -134,6 +131,6 @@ class Stages:
             desk.control, machine.number, machine.capacity, machine.change, desk.illegal, stage,
             machine.first_site,
         )  # fmt: skip
-        found = desk.illegal.copy_to_host()[: machine.count] == 0
+        found: Flags = desk.illegal.copy_to_host()[: machine.count] == 0
         machine.clear_illegal()
         return found

@@ -12,11 +12,14 @@ from functools import partial
 import numpy as np
 from numba import float64, int64
 
+from ...arrays import Integers
+from ...compiling import build, functions_of
 from ...grid import MAX_CELLS
 from ...transport import phases, plane
+from ...transport.pencils import Pencils
 from ...transport.plane import ALONG, FORCE, LANES, NUMBER, OPEN, STAGE, SUM_ALONG, SUM_UP, UP
 from .driver import SIMULATED, device_function, kernel
-from .physics import block_sum, build, cuda, physics, piece
+from .physics import block_sum, cuda, physics, piece
 
 SWEEPERS = 2 if SIMULATED else 256
 """Threads of a block."""
@@ -25,7 +28,7 @@ REGISTERS = 128
 WIDEST = 64 if SIMULATED else MAX_CELLS + 2
 
 compiled = build(
-    plane.FUNCTIONS + phases.FUNCTIONS,
+    functions_of(plane, phases),
     (lambda function: function) if SIMULATED else device_function,
     {"floor": physics.floor, "nearest_integer": physics.nearest_integer},
 )
@@ -249,7 +252,7 @@ def sweep(number, squares, push, whole, real, p, transverse_p2, capacity, scratc
         cuda.syncthreads()
 
 
-def whole_numbers(pencils, nodes):
+def whole_numbers(pencils: Pencils, nodes: int) -> Integers:
     """The whole numbers of a sweep."""
     values = np.zeros(WHOLE, np.int64)
     values[[CELLS, SITE_STEP, MOMENTA, NODE_STEP]] = pencils.lines
