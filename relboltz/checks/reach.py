@@ -18,7 +18,7 @@ import numpy as np
 from ..arrays import Array
 from ..backends.cpu import events as k
 from ..backends.elements import Elements
-from ..equilibrium.gas import occupation
+from ..equilibrium.gas import fluid_energy, occupation
 from ..equilibrium.unlimited import FreeState
 from ..events.collisions import Channel, channels
 from ..model import Model
@@ -188,9 +188,8 @@ def _boosted(q: Array, m2: float, velocity: Array) -> Array:
 
 def _energy(q: Array, state: FreeState, a: int) -> Array:
     """u.p: the energy in the fluid of momenta in the frame of the grid [GeV]."""
-    m2, v = state.mass_squared[a], state.velocity
-    energy = (np.sqrt((q * q).sum(axis=0) + m2) - v @ q) / np.sqrt(1 - v @ v)
-    return np.maximum(energy, np.sqrt(m2))  # not below by rounding
+    m2 = state.mass_squared[a]
+    return np.maximum(fluid_energy(q, m2, state.velocity), np.sqrt(m2))  # not below by rounding
 
 
 def _occupation(energy: Array, state: FreeState, model: Model, a: int) -> Array:

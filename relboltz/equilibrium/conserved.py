@@ -6,12 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..arrays import Array, Flags
 from ..model import Model
 from ..units import HBARC
-from .gas import Gas, cold_start
+from .gas import Gas, Indices, cold_start
 
 NO_FLOW = 1e-13
 """|P_i| / E below which a component of the momentum counts as exactly 0."""
@@ -19,7 +18,7 @@ MODE_WEIGHT = 1e-8
 """States of a condensate's mode, in units of the number of particles: mu stays that close to m."""
 
 
-def reachable(model: Model, numbers: Array) -> tuple[NDArray[np.intp], Array]:
+def reachable(model: Model, numbers: Array) -> tuple[Indices, Array]:
     """Species that are there or can be produced, and a basis of the charges they conserve.
 
     A process runs once all species of one side are there; processes that never run conserve
@@ -48,7 +47,7 @@ def reachable(model: Model, numbers: Array) -> tuple[NDArray[np.intp], Array]:
 class Conserved:
     """What the final state must have, for the species present."""
 
-    present: NDArray[np.intp]
+    present: Indices
     charges: Array  # (charges, present)
     densities: Array  # (charges) [fm^-3]
     momentum: Array  # (3) [GeV fm^-3]
@@ -86,24 +85,15 @@ class Conserved:
         energy -= drift @ self.momentum
         sought = self.flowing if len(gas.momenta) else np.zeros(3, dtype=bool)
         target = np.array([energy, *-self.momentum[sought], *-self.densities])
-        theta = warm_or_cold(gas, m2, target, start, (self.number, self.energy))
+        theta = None if start is None else gas.newton(m2, target, start)
+        if theta is None:  # the start was no help
+            theta = gas.newton(m2, target, cold_start(gas, self.number, self.energy))
         if theta is None:
             return None
         new = np.zeros_like(y)
         if model.mass_coupling.any():
             new[self.present] = gas.coupling_integrals(m2, theta, at_rest)
         return theta, new
-
-
-def warm_or_cold(
-    gas: Gas, m2: Array, target: Array, start: Array | None, dilute: tuple[float, float]
-) -> Array | None:
-    """The theta of these densities from a start that may be near, else from a dilute gas.
-
-    dilute : its number [fm^-3] and energy [GeV fm^-3]
-    """
-    theta = None if start is None else gas.newton(m2, target, start)
-    return gas.newton(m2, target, cold_start(gas, *dilute)) if theta is None else theta
 
 
 def fixed_point(image: Callable, z: Array, positive: int, tolerance: float):

@@ -4,6 +4,8 @@ An equilibrium state maximises the entropy at given conserved quantities. The du
 convex function of (1/T, v/T, mu/T), so one damped Newton iteration finds every such state.
 """
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -15,6 +17,7 @@ from ..grid import PhaseSpace
 from ..model import Model
 from ..units import HBARC
 
+Indices = NDArray[np.intp]
 SOFT_CELLS = 3.6
 """Cells this near to a singular momentum, in spacings per axis, count with their averages."""
 
@@ -29,7 +32,17 @@ def occupation(x: Array, eta: int) -> Array:
     return z / (1 - eta * z)
 
 
-def refine(grid: PhaseSpace, centre: Array, levels: int = 7) -> tuple[Integers, Array, Array]:
+def fluid_energy(p: Sequence[Array] | Array, m2: float, velocity: Sequence[float] | Array) -> Array:
+    """u.p = gamma (E - v.p) of momenta (3, ...): their energy in a fluid that flows [GeV]."""
+    (px, py, pz), (vx, vy, vz) = p, velocity
+    gamma = 1 / math.sqrt(1 - vx**2 - vy**2 - vz**2)
+    return gamma * (np.sqrt(px**2 + py**2 + pz**2 + m2) - (vx * px + vy * py + vz * pz))
+
+
+Refined = tuple[Integers, Array, Array]
+
+
+def refine(grid: PhaseSpace, centre: Array, levels: int = 7) -> Refined:
     """Points that resolve an integrable singularity at a momentum ``centre`` [GeV].
 
     Cells near it are halved again and again towards it; the pieces carry 2^3 Gauss points.
@@ -40,7 +53,7 @@ def refine(grid: PhaseSpace, centre: Array, levels: int = 7) -> tuple[Integers, 
     cells = np.flatnonzero((abs(grid.momenta - centre) < SOFT_CELLS * spacing).all(axis=0))
     middle, size = grid.momenta[:, cells], 1.0
     octant = np.array(np.meshgrid(*[[-0.5, 0.5]] * 3)).reshape(3, 1, 8)
-    found: list[tuple[Integers, Array, Array]] = []
+    found: list[Refined] = []
     for level in range(levels + 1):
         near = (abs(middle - centre) < 1.01 * size * spacing).all(axis=0) & (level < levels)
         gauss = middle[:, ~near, None] + octant * (size * spacing / np.sqrt(3))[:, None]
@@ -180,7 +193,7 @@ class Gas:
 def gas_on(
     points: tuple[Array, Array],
     model: Model,
-    charges: tuple[NDArray[np.intp], Array],
+    charges: tuple[Indices, Array],
     flowing: Flags | None = None,
     velocity: Array | None = None,
     mode: float = 0.0,

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from ..arrays import Array, Integers
-from ..equilibrium.gas import occupation
+from ..equilibrium.gas import fluid_energy, occupation
 from ..errors import InputError
 from ..grid import PhaseSpace
 from ..model import Species
@@ -239,10 +239,7 @@ class Thermal(Shape):
             )
 
         def f(px: Array, py: Array, pz: Array) -> Array:
-            vx, vy, vz = self.velocity
-            gamma = 1 / math.sqrt(1 - vx**2 - vy**2 - vz**2)
-            energy = np.sqrt(px**2 + py**2 + pz**2 + m2)
-            x = gamma * (energy - (vx * px + vy * py + vz * pz)) - self.chemical_potential
+            x = fluid_energy((px, py, pz), m2, self.velocity) - self.chemical_potential
             if species.statistics == 1 and (x <= 0).any():
                 p = np.array([px, py, pz])[:, x.argmin()]
                 raise InputError(

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..arrays import Array
-from ..backends.cpu.fits import sums_at_rest
+from ..backends.cpu.fits import sums_over
 from ..equilibrium.fits import Fits
 from ..events.collisions import Flows
 from ..grid import PhaseSpace
@@ -120,7 +120,7 @@ class Observer:
         """final : f (species, nodes) where the run should end; shown : what a record must hold"""
         self.backend, self.grid, self.model = backend, backend.grid, backend.model
         self.shells, self.shown, self.marginals = Shells.of(self.grid), shown, tuple(marginals)
-        at_rest = sums_at_rest(self.grid, self.model)
+        at_rest = sums_over(self.grid, self.model, at_rest=True)
         self._final, self._fits = final, Fits(self.grid, self.model, backend.fits, at_rest)
 
     def record(self, state: State) -> dict[str, Any]:
