@@ -19,55 +19,41 @@ from relboltz.errors import BackendNotice
 
 HERE = Path(__file__).parent
 PARTS = importlib.util.find_spec("numba_cuda") is not None
-PATHS = [str(HERE.parent), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
-ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in PATHS if path)}
-AGREEMENT = HERE / "cuda_agreement.py"
 KINDS = ("RUNS", "SPACES", "TERMS", "FAULTS", "FINE", "SITES", "PUSHES")
 SYSTEMS = [name for kind in KINDS for name in getattr(cuda_agreement, kind)]
 NEEDS_PARTS = pytest.mark.skipif(not PARTS, reason="numba-cuda is not installed (Linux only)")
+SIMULATOR = {"NUMBA_ENABLE_CUDASIM": "1", "CORE": "1"}
+CONTRACT = ["-m", "pytest", "-v", "-k", "cuda", "-p", "no:cacheprovider", HERE / "test_contract.py"]
+CAPABILITIES = ("7.5", "9.0")
+PROGRAMS = {card: ([HERE / "cuda_without_gpu.py", card], {}) for card in CAPABILITIES if PARTS}
+"""Compilers for the oldest and the newest cards; without a GPU, the simulator on one core."""
+if PARTS and not GPU:
+    PROGRAMS |= {
+        "systems": ([HERE / "cuda_agreement.py", *SYSTEMS], SIMULATOR),
+        "contract": (CONTRACT, SIMULATOR),
+    }
 
 
-def start(*arguments, **environment):
-    """A test program in a process of its own."""
-    return subprocess.Popen(
-        [sys.executable, "-W", "ignore", *map(str, arguments)],
-        env={**ENVIRONMENT, **environment},
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
-
-
-def printed(process):
+def printed(told):
     """What a test program printed, as JSON."""
-    out, complaints = process.communicate()
-    assert process.returncode == 0, complaints[-3000:]
+    code, out, complaints = told
+    assert code == 0, complaints[-3000:]
     return json.loads(out[out.index("{") :])
 
 
 @pytest.fixture(scope="module")
-def simulated():
-    """What ran in the simulator, two processes at once: Python alone runs its threads.
-
-    All systems of ``cuda_agreement``, and the contract of backends.
-    """
-    options = ["-v", "-k", "cuda", "-p", "no:cacheprovider", str(HERE / "test_contract.py")]
-    contract = start("-m", "pytest", *options, NUMBA_ENABLE_CUDASIM="1", CORE="1")
-    systems = start(AGREEMENT, *SYSTEMS, NUMBA_ENABLE_CUDASIM="1", CORE="0")
-    return printed(systems), contract.communicate()[0], contract.returncode
-
-
-@pytest.fixture(scope="module")
-def agreements(request):
+def agreements(programs):
     """Differences between CPU and CUDA backend of all systems; in the simulator without a GPU."""
     if GPU:
         return {name: cuda_agreement.measure(name) for name in SYSTEMS}
-    return request.getfixturevalue("simulated")[0]
+    return printed(programs.told("systems"))
 
 
 @NEEDS_PARTS
 @pytest.mark.skipif(GPU, reason="a GPU is there: test_contract runs on it")
-def test_the_contract_of_backends_holds_in_the_simulator(simulated):
+def test_the_contract_of_backends_holds_in_the_simulator(programs):
     """Conservation, equilibrium, bounds, steps, sums and bits: ``test_contract`` once more."""
-    _, told, code = simulated
+    code, told, _ = programs.told("contract")
     assert code == 0, told[-3000:]
     assert "skipped" not in told and int(re.search(r"(\d+) passed", told).group(1)) >= 20
 
@@ -145,10 +131,10 @@ def test_what_is_rounding_is_no_fault(name, agreements):
 
 
 @NEEDS_PARTS
-def test_every_kernel_compiles_without_a_gpu():
+def test_every_kernel_compiles_without_a_gpu(programs):
     """PTX for the oldest and the newest cards, with the arguments that the backend gives."""
-    both = [start(HERE / "cuda_without_gpu.py", capability) for capability in ("7.5", "9.0")]
-    compiled = {label: result for one in both for label, result in printed(one).items()}
+    both = [printed(programs.told(card)) for card in CAPABILITIES]
+    compiled = {label: result for one in both for label, result in one.items()}
     kernels = {label.split(",")[0] for label in compiled}
     assert {"prepare", "cumulate", "draw", "predict", "apply", "update", "conclude", "measure",
             "demands", "limits", "check", "merge", "gross", "set_course", "sweep", "site_masses",
@@ -235,7 +221,7 @@ print(n, text)
 """
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, check=True,
-        env={**ENVIRONMENT, "NUMBA_ENABLE_CUDASIM": "1"},
+        env=os.environ | {"PYTHONPATH": str(HERE.parent), "NUMBA_ENABLE_CUDASIM": "1"},
     )  # fmt: skip
     n, text = done.stdout.split(" ", 1)
     assert 30 < int(n) < 200
