@@ -46,7 +46,6 @@ class Run:
     ):
         refuse(short_axes(grid.momentum_cells, settings.collisions.projection))
         self.model, self.grid, self.settings = model, grid, settings
-        self.said: list[str] = []
         f = f.reshape(-1, len(model.species), grid.size)
         self.backend = choose(grid, model, settings.collisions, settings.run)
         wants, kept = settings.time, settings.output
@@ -60,7 +59,6 @@ class Run:
         self.journal = Journal(
             file, Frame(grid, model, self.observer.shells.p, self.predicted, self.lost, shown)
         )
-        self._recorded = self._kept_f = -1.0
 
     def _check_physics(self, f: Array) -> None:
         """Predict the final state, and check matrix elements and accuracy before the first step."""
@@ -77,12 +75,12 @@ class Run:
             self.predicted = equilibrium.predict(grid, model, *conserved)
         for extreme in matter.extreme_masses(model, state.squares)[self.grid.sites == 1 :]:
             poles.check_model(elements, grid, *extreme)
-        self._negative = poles.check_state(elements, grid, f.mean(axis=0), squares, self.said)
+        self._negative = poles.check_state(elements, grid, f.mean(axis=0), squares, self.state.said)
         if self.predicted.found and model.thermal:  # masses move: check where they will end, too
             final, m2 = self.predicted.f, self.predicted.mass_squared
             last = (m2, model.screening_squared(coupling_integrals(grid, model, final, m2)))
             self._negative = poles.check_state(
-                elements, grid, final, last, self.said, self._negative
+                elements, grid, final, last, self.state.said, self._negative
             )
         self._say(accuracy.of_setup(grid, model, squares, self.predicted, leaks))
         reach = None if leaks else box.reach_of(elements, conserved)
@@ -91,7 +89,7 @@ class Run:
 
     def _say(self, texts: Iterable[str]) -> None:
         """Warn of what is said for the first time."""
-        accuracy.warn(texts, self.said)
+        accuracy.warn(texts, self.state.said)
 
     def _check_step(self) -> None:
         """Refuse a given step that is too long for the space cells."""
@@ -172,13 +170,13 @@ class Run:
         """A record of the state; what the next steps tell of it is added later."""
         state = self.state
         state.pending.append(self.observer.record(state) | state.watch.since_last_record())
-        self._recorded = state.time
+        state.recorded = state.time
 
     def _snapshot(self) -> None:
         """f of the state."""
         f = occupation(self.backend.get(), self.state.bits, self.model)
         self.journal.snapshot(self.state.time, f)
-        self._kept_f = self.state.time
+        self.state.kept = self.state.time
 
     def _complete(self, flows: Flows | None, null_weight: float) -> None:
         """Rates of a record are known after one step, rates of change of its masses after two."""
@@ -215,7 +213,8 @@ class Run:
     def _finish(self, status: str, began: float) -> xr.Dataset:
         """The whole result; a run that ended early also keeps the last good state."""
         if status != "done":
-            for kept, keep in ((self._kept_f, self._snapshot), (self._recorded, self._measure)):
+            now = self.state
+            for kept, keep in ((now.kept, self._snapshot), (now.recorded, self._measure)):
                 try:
                     if kept < self.state.time:
                         keep()
@@ -245,7 +244,7 @@ class Run:
 
     def _told(self, status: str) -> dict[str, Any]:
         """Attributes of the result."""
-        return {**self.attributes, "status": status, "warnings": "\n".join(self.said)}
+        return {**self.attributes, "status": status, "warnings": "\n".join(self.state.said)}
 
 
 def total_energy(record: Mapping[str, Any]) -> float:
