@@ -8,6 +8,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -156,7 +157,7 @@ class Gas:
                 return None
             excess = state[0] - target
             try:
-                step: Array = np.linalg.solve(state[1], excess)
+                step: Any = np.linalg.solve(state[1], excess)
             except np.linalg.LinAlgError:
                 return None
             descent = excess @ step  # Newton decrement squared, in particles per fm^3
