@@ -64,9 +64,8 @@ class Meter:
         shells = Shells.of(grid)
         self._machine, self._grid = machine, grid
         rows, parts = grid.sites * machine.species, -(-grid.size // (EACH * THREADS))
-        axes = np.concatenate([grid.axis(i) for i in range(3)])
-        self._nodes = machine.to(shells.index, np.int32), machine.to(axes, np.float64)
-        self._planes = machine.new((grid.sites, len(axes)), np.int64)
+        self._shell = machine.to(shells.index, np.int32)
+        self._planes = machine.new((grid.sites, sum(grid.momentum_cells)), np.int64)
         self._shells = machine.new((rows, len(shells.p)), np.int64)
         self._sums = machine.new((rows, parts, SUMS), np.float64)
         self._final = machine.new(machine.cells, np.float64)
@@ -81,10 +80,10 @@ class Meter:
         for whole in (self._planes, self._shells):
             whole.copy_to_device(np.zeros(whole.shape, np.int64))
         rows, parts, _ = self._sums.shape
-        measure[(parts, rows), THREADS, machine.stream](
-            machine.desk.control, machine.desk.scalars, machine.number, machine.species_numbers,
-            squares, machine.packed, *self._nodes, machine.geometry, self._final, self._planes,
-            self._shells, self._sums,
+        machine.launch(
+            measure, (parts, rows), machine.desk.control, machine.desk.scalars, machine.number,
+            machine.species_numbers, squares, machine.packed, self._shell, machine.momentum,
+            machine.geometry, self._final, self._planes, self._shells, self._sums,
         )  # fmt: skip
         edges = np.cumsum(grid.momentum_cells)[:-1]
         x, y, z = np.split(machine.fetch(self._planes), edges, axis=1)
@@ -112,8 +111,7 @@ def marginal(machine: Machine, grid: PhaseSpace, kept: Sequence[str]) -> tuple[I
     into = Marginal.of(grid, machine.species, kept)
     size = int(np.prod(into.shape[1:]))
     high, low = (machine.upload(np.zeros((machine.species, size)), np.int64) for _ in range(2))
-    add_up[(-(-grid.size // THREADS), grid.sites * machine.species), THREADS, machine.stream](
-        machine.desk.control, machine.number, machine.upload(into.sites, np.int64),
-        machine.upload(into.nodes, np.int64), high, low,
-    )  # fmt: skip
+    blocks = (-(-grid.size // THREADS), grid.sites * machine.species)
+    sites, nodes = (machine.upload(place, np.int64) for place in (into.sites, into.nodes))
+    machine.launch(add_up, blocks, machine.desk.control, machine.number, sites, nodes, high, low)
     return machine.fetch(high).reshape(into.shape), machine.fetch(low).reshape(into.shape)
