@@ -27,6 +27,7 @@ from ..model import Model
 from ..process import Process
 from .cpu import events as k
 
+Masses = tuple[float, ...]
 TEMPLATE = '''"""Generated: {name} for every event of a chunk."""
 
 import numba
@@ -110,14 +111,7 @@ class Elements:
         return float(rows[0]), float(rows[row]), self.ekt
 
     def evaluate(
-        self,
-        index: int,
-        s: Array,
-        t: Array,
-        m2: tuple[float, ...],
-        screening2: Array,
-        q2: Array,
-        qu2: Array,
+        self, index: int, s: Array, t: Array, m2: Masses, screening2: Array, q2: Array, qu2: Array
     ) -> Array:
         """|M|^2 of a process at given s and t [GeV^2]."""
         function, parameters = self.compiled[index]

@@ -73,14 +73,12 @@ class StepReport:
     @classmethod
     def of(cls, sites: Sequence[StepReport]) -> StepReport:
         """From reports of single sites, in their order."""
-        drawn, noise = (
-            tuple(map(sum, zip(*(getattr(r, name) for r in sites), strict=True)))
-            for name in ("drawn", "noise")
-        )
+        total, lost = (sum(r.drawn[i] for r in sites) for i in range(2))
+        error, size = (sum(r.noise[i] for r in sites) for i in range(2))
         return cls(
             sites[0].length, [c for r in sites for c in r.counts],
-            mean_flows([r.flows for r in sites]), drawn,  # type: ignore[arg-type]
-            np.concatenate([r.limited for r in sites]), noise,  # type: ignore[arg-type]
+            mean_flows([r.flows for r in sites]), (total, lost),
+            np.concatenate([r.limited for r in sites]), (error, size),
         )  # fmt: skip
 
 

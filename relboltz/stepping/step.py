@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -118,22 +118,18 @@ def advance(backend: Backend, state: State, course: Course, stop: float) -> Iter
             yield Leg(length, report.flows, report.null_weight)
 
 
+@dataclass
 class _Attempt:
     """One try at a step: all its parts, and what they left behind."""
 
-    def __init__(
-        self,
-        backend: Backend,
-        state: State,
-        course: Course,
-        length: float,
-        pushes: dict[int, Array],
-    ):
-        self.backend, self.state, self.course, self.length = backend, state, course, length
-        self.pushes = pushes
-        self.squares = state.squares
-        self.rates: list[Array] = []
-        self.passages: list[Passage] = []
+    backend: Backend
+    state: State
+    course: Course
+    length: float
+    pushes: dict[int, Array]
+    squares: Array = field(init=False)
+    rates: list[Array] = field(init=False)
+    passages: list[Passage] = field(init=False)
 
     def report(self) -> StepReport | None:
         """What the collisions showed; None if the step has to be done again, shorter."""

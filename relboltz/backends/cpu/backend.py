@@ -27,7 +27,7 @@ from ...stepping.step import Course, Leg, advance
 from ...transport.ledger import Passage
 from ...transport.pencils import Pencils
 from ..elements import Elements
-from .collider import Collider
+from .collider import ALONE, Collider
 from .fits import fit_sums
 from .masses import site_masses
 from .moments import marginal, measure_sites, tables
@@ -63,7 +63,7 @@ class CpuBackend(Threads):
         self.shape = (grid.sites, len(model.species), grid.size)
         alone = self.count > grid.sites  # sites one after the other, all threads at each
         self.colliders = [
-            Collider(grid.at_a_site, self.elements, sampling, self if alone else None)
+            Collider(grid.at_a_site, self.elements, sampling, self if alone else ALONE)
             for _ in range(1 if alone else self.count)
         ]
         self._gap = MassModel.of(grid, model)

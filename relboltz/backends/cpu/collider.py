@@ -21,7 +21,6 @@ from ..elements import Elements
 from . import deposits as d
 from . import events as k
 from .plan import Events, Group, Kept, Scratch
-from .roots import draw_roots
 from .threads import Threads
 
 STORE_LIMIT = 4e9
@@ -32,6 +31,7 @@ Tables = Sequence[Array]
 Demands = tuple[Integers, Integers]
 """Two sums over all events, by cell."""
 NO_LIMITS = (np.empty(0), np.empty(0))
+ALONE = Threads(1)
 MOST_CHUNKS = 16
 GROUPS_PER_THREAD = 8
 
@@ -46,29 +46,22 @@ class Collider:
     """
 
     def __init__(
-        self,
-        grid: PhaseSpace,
-        elements: Elements,
-        sampling: Sampling,
-        threads: Threads | None = None,
+        self, grid: PhaseSpace, elements: Elements, sampling: Sampling, threads: Threads = ALONE
     ):
         model = elements.model
         self.grid, self.model, self.sampling = grid, model, sampling
-        self.threads = Threads(1) if threads is None else threads
-        self.size = grid.size
+        self.threads, self.size = threads, grid.size
         self.cells = len(model.species) * grid.size
         self.channels = channels(model, sampling.symmetrical)
         self.elements = elements
-        self._geometry = (
-            tuple(float(n) for n in grid.momentum_cells),
-            tuple(float(h) for h in grid.spacing),
-        )
+        self._geometry = tuple(map(float, grid.momentum_cells)), tuple(map(float, grid.spacing))
         self._tables = [self._new_table() for _ in model.species]
         self._groups = self._plan()
         of_chunk = [self.channels[group.channel] for group in self._groups for _ in group.chunks]
         self._process_of = np.array([channel.process for channel in of_chunk], dtype=np.int64)
         self._gain_rows = np.array([not channel.forward for channel in of_chunk], dtype=np.int64)
-        self._leg_share = np.array([0.25 if channel.only_p else 1.0 for channel in of_chunk])
+        self._only_p = not sampling.symmetrical
+        self._leg_share = 0.25 if self._only_p else 1.0
         self._scratch = [Scratch(self.cells) for _ in range(self.threads.count)]
         capacity = len(of_chunk) * self._capacity
         self._stored = capacity * EVENT_BYTES <= STORE_LIMIT
@@ -179,16 +172,15 @@ class Collider:
             for which, table in enumerate(tables):
                 span = slice(which * chunks, (which + 1) * chunks)
                 d.apply_group(
-                    self._kept(span), table, scale, limits, self.channels[0].only_p, scratch.w,
+                    self._kept(span), table, scale, limits, self._only_p, scratch.w,
                     scratch.total[which], sums[span],
                 )  # fmt: skip
             return scratch.total.copy(), self._flows(sums)
 
         def work(scratch: Scratch, group: Group) -> None:
             d.apply_group(
-                self._again(scratch, group), tables[group.which], scale, limits,
-                self.channels[group.channel].only_p, scratch.w, scratch.total[group.which],
-                sums[group.span],
+                self._again(scratch, group), tables[group.which], scale, limits, self._only_p,
+                scratch.w, scratch.total[group.which], sums[group.span],
             )  # fmt: skip
 
         self._run(work)
@@ -198,9 +190,8 @@ class Collider:
         """Gain and loss of every cell in whole units."""
 
         def work(scratch: Scratch, group: Group) -> None:
-            only_p, loss = self.channels[group.channel].only_p, scratch.total[0]
-            events = self._again(scratch, group)
-            d.gross_group(events, table, scale, only_p, scratch.w, scratch.gain, loss)
+            events, gain, loss = self._again(scratch, group), scratch.gain, scratch.total[0]
+            d.gross_group(events, table, scale, self._only_p, scratch.w, gain, loss)
 
         loss, gain = self._two_sums(work)
         return gain, loss
@@ -316,13 +307,12 @@ class Collider:
         function, parameters = self.elements.compiled[channel.process]
         samples = self.samples_of(channel)
         how = (
-            1.0 if process.peak == "t" else 0.0,
-            1.0 if self.elements.folds[channel.process] else 2.0,
-            self.grid.rest_inverse_energy,
-            channel.weight(self.grid.cell_volume, SETS * samples),
-            1.0 if self.sampling.projection == "nearest" else 0.0,
-            1.0 if process.built_in else 0.0,
-        )
+            float(process.peak == "t"), 1.0 if self.elements.folds[channel.process] else 2.0,
+            self.grid.rest_inverse_energy, channel.weight(self.grid.cell_volume, SETS * samples),
+            float(self.sampling.projection == "nearest"), float(process.built_in),
+            k.THROUGH[self.sampling.sampling],
+            4 * self.grid.momentum_max[0] * self.grid.momentum_max[1],
+        )  # fmt: skip
         element_m2 = tuple(float(draw.mass_squared[a]) for a in legs)
         fault = np.zeros(6)  # as ``inspect_elements`` has it
         arguments = (
@@ -330,16 +320,11 @@ class Collider:
             (group.channel, draw.step, self.sampling.seed, draw.site),
             (self._tables[p], self._tables[k3]), self._geometry, mass,
             (element_m2, self.elements.screening(channel.process, draw.screening2), parameters),
-            how, offsets, self._occupancy, (scratch.w, scratch.words, scratch.nodes), events,
-            (self._counts[group.span], sums, fault),
+            how, offsets, self._occupancy, (scratch.w, scratch.words, scratch.more, scratch.nodes),
+            events, (self._counts[group.span], sums, fault),
         )  # fmt: skip
         try:
-            if self.sampling.sampling == "cm":
-                found = k.draw_group(*arguments)
-            else:
-                area = 4 * self.grid.momentum_max[0] * self.grid.momentum_max[1]
-                through_k3 = self.sampling.sampling == "k3"
-                found = draw_roots(arguments, area, through_k3, scratch.more)
+            found = k.draw_group(*arguments)
         except Exception as error:
             raise raising_element(process.name, error) from error
         if found < 0:

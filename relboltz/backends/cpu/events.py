@@ -13,6 +13,7 @@ import numpy as np
 from numba import types
 
 from ...compiling import kernel
+from ...events.collisions import MORE_WORDS
 from ...events.drawing import WORDS
 from ..physics import compiled as physics
 
@@ -28,6 +29,8 @@ LOW, HIGH, E_HIGH, RATIO, M2 = (row * CHUNK for row in range(24, 29))
 X, Y, NET, FORWARD = (row * CHUNK for row in range(29, 33))
 ROWS = 33
 
+THROUGH = {"cm": 0.0, "k2": 1.0, "k3": 2.0}
+"""Ways through the delta function: the centre-of-mass frame, or roots of the paper's two."""
 PACKED_BITS = 30
 BITS = np.uint64(32)
 
@@ -277,6 +280,7 @@ def land(count, conserving, m2, grid, offsets, occupancy, w, nodes, events):
 _F, _I = types.float64, types.int64
 ELEMENT = types.void(_I, types.UniTuple(_F, 4), types.UniTuple(_F, 3), _F[::1], _F[::1])
 """A compiled matrix element: count, squared masses, ``Elements.screening``, parameters, scratch."""
+_WORDS = types.uint64[::1]
 _TABLE = types.Tuple((_I[::1], _I[::1], _I[::1]))
 _EVENTS = types.Tuple((types.int32[:, ::1], _F[::1], _F[::1]))
 
@@ -284,8 +288,8 @@ _EVENTS = types.Tuple((types.int32[:, ::1], _F[::1], _F[::1]))
 SIGNATURE = _I(
     types.FunctionType(ELEMENT), types.UniTuple(_I, 4), types.UniTuple(_I, 4),
     types.UniTuple(_TABLE, 2), types.UniTuple(types.UniTuple(_F, 3), 2), types.UniTuple(_F, 4),
-    types.Tuple((types.UniTuple(_F, 4), types.UniTuple(_F, 3), _F[::1])), types.UniTuple(_F, 6),
-    types.UniTuple(_I, 4), _F[::1], types.Tuple((_F[::1], types.uint64[::1], _I[::1])), _EVENTS,
+    types.Tuple((types.UniTuple(_F, 4), types.UniTuple(_F, 3), _F[::1])), types.UniTuple(_F, 8),
+    types.UniTuple(_I, 4), _F[::1], types.Tuple((_F[::1], _WORDS, _WORDS, _I[::1])), _EVENTS,
     types.Tuple((_I[::1], _F[:, ::1], _F[::1])),
 )  # fmt: skip
 
@@ -294,40 +298,52 @@ SIGNATURE = _I(
 def draw_group(
     evaluate, span, who, tables, grid, m2, element, how, offsets, occupancy, scratch, events, found
 ):
-    """Draw and land the samples of a group of chunks, through the centre-of-mass frame.
+    """Draw and land the samples of a group of chunks.
 
     span: first sample, how many, samples of the set, number of the set; who: channel, step, seed,
     site; element: squared masses as the matrix element names them, its screening, parameters; how:
     peak, span of the angle, 1/E at rest, factor of all weights, nearest cells or not, whether
-    |M|^2 < 0 counts as 0. found: events of each chunk, their weights (all, lost, |M|^2 < 0), and
-    where a matrix element is illegal (value, s, t): then the result is -1, else 0.
+    |M|^2 < 0 counts as 0, the way through the delta function (``THROUGH``), area of the box across
+    z. found: events of each chunk, their weights (all, lost, |M|^2 < 0), and where a matrix element
+    is illegal (value, s, t): then the result is -1, else 0.
     """
     first, total, samples, which = span
     channel, step, seed, site = who
     element_m2, screening, parameters = element
-    peak, angle_span, at_rest, factor, nearest, clamps = how
-    w, words, nodes = scratch
+    peak, angle_span, at_rest, factor, nearest, clamps, through, area = how
+    w, words, more, nodes = scratch
     legs, weights, ratios = events
     counts, sums, fault = found
+    pair, roots = (m2[0], m2[1]), 2 if through > 0.0 else 1
     for chunk in range((total + CHUNK - 1) // CHUNK):
         done = chunk * CHUNK
-        count = min(CHUNK, total - done)
-        draw_words(which * samples + first + done, count, channel, step, site, seed, words)
+        count, sample = min(CHUNK, total - done), which * samples + first + done
+        draw_words(sample, count, channel, step, site, seed, words)
         draw_pairs(first + done, count, samples, words, tables[0], tables[1], grid, w, nodes)
-        scatter_chunk(count, m2, (screening[0], peak, angle_span), at_rest, w)
-        evaluate(count, element_m2, screening, parameters, w)
-        fault[:] = 0.0
-        inspect_elements(count, clamps, w, fault)
+        if roots == 2:
+            draw_words(sample, count, channel | MORE_WORDS, step, site, seed, more)
+            draw_box(count, words, more, grid, nodes, w)
+        counts[chunk], sums[chunk], fault[:] = 0, 0.0, 0.0
+        for branch in range(roots):
+            if roots == 2:
+                roots_chunk(count, m2, grid, area, 1.0 - 2.0 * branch, through == 2.0, w)
+            else:
+                scatter_chunk(count, m2, (screening[0], peak, angle_span), at_rest, w)
+            evaluate(count, element_m2, screening, parameters, w)
+            inspect_elements(count, clamps, w, fault)
+            if nearest > 0.0:
+                nearest_chunk(count, grid, factor, w, nodes)
+            else:
+                bracket_chunk(count, pair, grid, factor, w)
+            part = slice(roots * done + counts[chunk], roots * (done + CHUNK))
+            landed, everything, lost, negative = land(
+                count, nearest == 0.0, pair, grid, offsets, occupancy, w, nodes,
+                (legs[part], weights[part], ratios[part]),
+            )  # fmt: skip
+            counts[chunk] += landed
+            sums[chunk, 0] += everything
+            sums[chunk, 1] += lost
+            sums[chunk, 2] += negative
         if physics.illegal(fault[0], fault[1]):
             return -1
-        pair = (m2[0], m2[1])
-        if nearest > 0.0:
-            nearest_chunk(count, grid, factor, w, nodes)
-        else:
-            bracket_chunk(count, pair, grid, factor, w)
-        part = slice(done, done + CHUNK)
-        counts[chunk], sums[chunk, 0], sums[chunk, 1], sums[chunk, 2] = land(
-            count, nearest == 0.0, pair, grid, offsets, occupancy, w, nodes,
-            (legs[part], weights[part], ratios[part]),
-        )  # fmt: skip
     return 0

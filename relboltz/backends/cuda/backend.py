@@ -73,10 +73,7 @@ class CudaBackend:
         check_memory(self._plan, free)
         self.elements = Elements(model)
         batch, room = self._plan.batch(free)
-        one = grid.at_a_site
-        self.machine = machine = Machine(
-            one, model, sampling, precision, self.elements, self.numbers, batch, room
-        )
+        self.machine = machine = Machine(self._plan, self.elements, self.numbers, batch, room)
         self.row = 0
         """Of the two rows of numbers, the one that holds the state."""
         self._squares = machine.new((grid.sites, machine.width), np.float64)
@@ -90,12 +87,14 @@ class CudaBackend:
         size = machine.work.shape[0]
         rows = grid.sites if size > k.NEAR_BY else 1
         self._work = machine.new((rows, size if rows > 1 else 1), np.float64)
-        axes = np.concatenate([grid.axis(i) for i in range(3)])
-        self._momentum = machine.to(axes, np.float64)
         self._meter = Meter(machine, grid)
         self._axes: dict[int, tuple[Any, ...]] = {}
         self._scratch: Any = None
-        self._rooms: dict[str, tuple[Any, ...]] = {}
+        sites, kinds = grid.sites, machine.species
+        self._fits = (
+            machine.new((sites, 4 + kinds), np.float64), machine.new(sites, np.int64),
+            machine.new((sites * kinds, FIT_SUMS), np.float64),
+        )  # fmt: skip
         self._stages, self.ahead = Stages(machine), Ahead(self)
 
     @property
@@ -298,18 +297,12 @@ class CudaBackend:
         if not count:
             return np.zeros((0, machine.species, FIT_SUMS))
         self._upload(squares)
-        if "fits" not in self._rooms:
-            sites = self.grid.sites
-            self._rooms["fits"] = (
-                machine.new((sites, theta.shape[1]), np.float64), machine.new(sites, np.int64),
-                machine.new((sites * machine.species, FIT_SUMS), np.float64),
-            )  # fmt: skip
-        there, chosen, sums = self._rooms["fits"]
+        there, chosen, sums = self._fits
         there[:count].copy_to_device(np.ascontiguousarray(theta))
         chosen[:count].copy_to_device(which)
         machine.launch(
             fit_sums, rows, there, self._squares, chosen, machine.species_numbers, machine.packed,
-            self._momentum, machine.geometry, sums,
+            machine.momentum, machine.geometry, sums,
         )  # fmt: skip
         return machine.fetch(sums[:rows]).reshape(count, machine.species, FIT_SUMS)
 

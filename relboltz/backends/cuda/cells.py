@@ -12,21 +12,20 @@ from . import layout as k
 from .driver import kernel
 from .events import first_half
 from .layout import THREADS
-from .physics import (
-    block_max,
-    block_sum,
-    cuda,
-    expected,
-    inverse_energy,
-    keep_sums,
-    largest_inverse,
-    physics,
-)
+from .physics import block_max, block_sum, cuda, expected, inverse_energy, keep_sums, physics, piece
+
+
+@piece
+def largest_inverse(scalars, m2):
+    """The largest 1/E of all nodes: of the slowest one, or of a massless one at rest."""
+    if scalars[k.P2_MIN] + m2 > 0.0:
+        return inverse_energy(scalars[k.P2_MIN], m2, 0.0)
+    return max(scalars[k.AT_REST], inverse_energy(scalars[k.P2_NEXT], m2, 0.0))
 
 
 @kernel
-def prepare(control, scalars, squares, given, number, species, highest, p2, tables, change, prefix,
-            tiles, first_site):  # fmt: skip
+def prepare(control, first_site, scalars, squares, given, number, species, highest, p2, tables,
+            change, prefix, tiles):  # fmt: skip
     """Logarithms and importance of every cell; clears what the step will add up.
 
     squares : squared masses of the species and of the screenings at every site
@@ -78,7 +77,7 @@ def prepare(control, scalars, squares, given, number, species, highest, p2, tabl
 
 
 @kernel
-def cumulate(control, prefix, tiles, shift, cumulative, guide):
+def cumulate(control, first_site, prefix, tiles, shift, cumulative, guide):
     """First random word of every node, and the node of every bucket's first word."""
     shared = cuda.shared.array(THREADS, int64)
     if control[k.STATUS] != k.GO or control[k.IMPORTANCE] == 0:
@@ -107,7 +106,7 @@ def cumulate(control, prefix, tiles, shift, cumulative, guide):
 
 
 @kernel
-def predict(control, scalars, number, species, capacity, tables, change, first_site):
+def predict(control, first_site, scalars, number, species, capacity, tables, change):
     """Logarithms of what each set predicts: n0 plus 4 times its part of half a step."""
     if control[k.STATUS] != k.GO:
         return
@@ -125,8 +124,8 @@ def predict(control, scalars, number, species, capacity, tables, change, first_s
 
 
 @kernel
-def update(control, scalars, number, species, p2, capacity, change, highest, spread, illegal,
-           counts, first_site, beside):  # fmt: skip
+def update(control, first_site, scalars, number, species, p2, capacity, change, highest, spread,
+           illegal, counts, beside):  # fmt: skip
     """The new state; how far the stages are apart, and the sets of events.
 
     beside : 1 puts the new state beside the old one, 0 in its place

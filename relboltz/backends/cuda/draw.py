@@ -31,7 +31,8 @@ from numba import float64, int64
 from relboltz.backends.cuda import layout as k
 from relboltz.backends.cuda.driver import device_function, kernel
 from relboltz.backends.cuda.events import (
-    both_occupied, event_flow, independent, move, partner_shift, slot_of, stratified,
+    both_occupied, event_flow, four, gather, independent, move, partner_shift, slot_of, stratified,
+    three,
 )
 from relboltz.backends.cuda.physics import WORD, add, block_sums, cuda, physics
 from relboltz.events.collisions import LARGEST_ELEMENT, MORE_WORDS
@@ -105,17 +106,14 @@ def draw(
         shared[EFFECTIVE] = scalars[k.EKT]
         shared[CLAMPED] = float(channels[channel, k.CLAMPS])
     cuda.syncthreads()
-    last_p = np.uint32(0)
-    gathered = int64(0)
+    last_p, gathered = np.uint32(0), int64(0)
     for i in range(k.EACH):
         if thread * k.EACH + i >= blocks[block, k.COUNT]:
             for branch in range(ROOTS):
                 weights[slot_of(i * ROOTS + branch, ROOTS)] = 0.0
             continue
         sample = first + thread * k.EACH + i
-        cells = (shared[CELLS], shared[CELLS + 1], shared[CELLS + 2])
-        h = (shared[CELLS + 3], shared[CELLS + 4], shared[CELLS + 5])
-        m2 = (shared[M2], shared[M2 + 1], shared[M2 + 2], shared[M2 + 3])
+        cells, h, m2 = three(shared, CELLS), three(shared, CELLS + 3), four(shared, M2)
         w0, w1, w2, w3 = physics.philox(
             WORD(others + sample), WORD(channel), step, site, key_0, key_1
         )
@@ -146,33 +144,22 @@ THROUGH_CM = """\
             (shared[SCREENED], shared[PEAKED], shared[SPANNED]), shared[RESTING],
         )
         slot = slot_of(i, 1)
-{weigh}
-        low = -1.0
-        high = -1.0
-        r = 0.0
-        if weight > 0.0 and land != 0:
-{land}
-{finish}"""
+{weigh}"""
 
-CONSERVING = """            cells = (shared[CELLS], shared[CELLS + 1], shared[CELLS + 2])
-            h = (shared[CELLS + 3], shared[CELLS + 4], shared[CELLS + 5])
-            position = physics.position_of(k1, cells, h)
-            total = (at_p[0] + at_k[0], at_p[1] + at_k[1], at_p[2] + at_k[2])
+CONSERVING = """            cells, h = three(shared, CELLS), three(shared, CELLS + 3)
+            position, total = physics.position_of(k1, cells, h), physics.plus(at_p, at_k)
             low, high, r = physics.landing(
                 position, total, e, (shared[M2], shared[M2 + 1]), cells, h
             )"""
 
 NEAREST = """            low = physics.nearest_node(k1, cells, h)
-            k2 = (p3[0] + k3[0] - k1[0], p3[1] + k3[1] - k1[1], p3[2] + k3[2] - k1[2])
+            k2 = physics.minus(physics.plus(p3, k3), k1)
             high = physics.nearest_node(k2, cells, h)"""
 
-WEIGH = """        m2 = (shared[M2], shared[M2 + 1], shared[M2 + 2], shared[M2 + 3])
-        q2, qu2 = physics.transfers(k1, k3, p3, s, m2)
+WEIGH = """        q2, qu2 = physics.transfers(k1, k3, p3, s, four(shared, M2))
         value = matrix_element(
-            element, s, t,
-            (shared[LEGS], shared[LEGS + 1], shared[LEGS + 2], shared[LEGS + 3]),
-            shared[SCREENED], shared[EXCHANGED], q2, qu2, shared[EFFECTIVE],
-            channel_scalars, channel,
+            element, s, t, four(shared, LEGS), shared[SCREENED], shared[EXCHANGED], q2, qu2,
+            shared[EFFECTIVE], channel_scalars, channel,
         )
         if weight > 0.0:
             flaw = physics.element_flaw(value, shared[CLAMPED])
@@ -180,9 +167,11 @@ WEIGH = """        m2 = (shared[M2], shared[M2 + 1], shared[M2 + 2], shared[M2 +
             if flaw == 0.0:
                 shared[k.POSITIVE * k.THREADS + thread] += max(value, 0.0)
             value = value if flaw < LARGEST_ELEMENT else 0.0
-        weight *= shared[WEIGHED] * value * inverse_q"""
-
-FINISH = """        found = low >= 0.0 and high >= 0.0
+        weight *= shared[WEIGHED] * value * inverse_q
+        low, high, r = -1.0, -1.0, 0.0
+        if weight > 0.0 and land != 0:
+{land}
+        found = low >= 0.0 and high >= 0.0
         if weight > 0.0:
             physical = weight * both_occupied(table, cell_p, cell_3)
             shared[k.EVERYTHING * k.THREADS + thread] += physical
@@ -197,12 +186,9 @@ FINISH = """        found = low >= 0.0 and high >= 0.0
         l0 = np.uint32(kind_1 * n + int64(max(low, 0.0)))
         l1 = {other}
         if land != 0:
-            nodes[0, slot] = cell_p
-            nodes[1, slot] = cell_3
-            nodes[2, slot] = l0
-            nodes[3, slot] = l1
-            weights[slot] = weight
-            ratios[slot] = r
+            nodes[0, slot], nodes[1, slot] = cell_p, cell_3
+            nodes[2, slot], nodes[3, slot] = l0, l1
+            weights[slot], ratios[slot] = weight, r
         if use != 0 and weight > 0.0:
             {cells}
             six = (cell_p, cell_3, {pairs})
@@ -211,17 +197,8 @@ FINISH = """        found = low >= 0.0 and high >= 0.0
             shared[k.NET * k.THREADS + thread] += flow
             shared[k.MOVES * k.THREADS + thread] += abs(flow)
             shared[k.FORWARD * k.THREADS + thread] += ahead * weight
-            amount = shared[SCALED] * flow
-            if only_p != 0:
-                whole = int64(physics.nearest_integer(amount))
-            else:
-                whole = move(change, row, six, r, amount)
-            if cell_p != last_p:
-                if gathered != 0:
-                    add(change, row, last_p, gathered)
-                gathered = int64(0)
-                last_p = cell_p
-            gathered += whole"""
+            whole = move(change, row, six, r, shared[SCALED] * flow, only_p)
+            last_p, gathered = gather(change, row, cell_p, whole, last_p, gathered)"""
 
 THROUGH_ROOTS = """        area = 4.0 * (0.5 * cells[0] * h[0]) * (0.5 * cells[1] * h[1])
         size = cells[0] * cells[1] * cells[2]
@@ -243,13 +220,20 @@ THROUGH_ROOTS = """        area = 4.0 * (0.5 * cells[0] * h[0]) * (0.5 * cells[1
             node = physics.nearest_node(k3, cells, h)
             cell_3 = np.uint32(kind_3 * n + int64(max(node, 0.0)))
             weight = weight if node >= 0.0 else 0.0
-{weigh}
-            low = -1.0
-            high = -1.0
-            r = 0.0
-            if weight > 0.0 and land != 0:
-{land}
-{finish}"""
+{weigh}"""
+
+
+TWO_PAIRS = {
+    "other": "np.uint32(kind_1 * n + int64(max(high, 0.0)))",
+    "cells": "both = int64(cell_p) + int64(cell_3) + partner",
+    "pairs": "l0, np.uint32(both - int64(l0)), l1, np.uint32(both - int64(l1))",
+}
+"""The second node that is kept is that of the high pair; partners follow."""
+ONE_PAIR = {
+    "other": "np.uint32(kind_2 * n + int64(max(high, 0.0)))", "cells": "pass",
+    "pairs": "l0, l1, l0, l1",
+}  # fmt: skip
+"""The second node that is kept is that of k2."""
 
 
 def _deeper(text: str) -> str:
@@ -259,26 +243,11 @@ def _deeper(text: str) -> str:
 def body(projection: str, sampling: str) -> str:
     """What happens to a sample once p is drawn."""
     conserving = projection == "conserving"
-    if conserving:
-        finish = FINISH.format(
-            other="np.uint32(kind_1 * n + int64(max(high, 0.0)))",
-            cells="both = int64(cell_p) + int64(cell_3) + partner",
-            pairs="l0, np.uint32(both - int64(l0)), l1, np.uint32(both - int64(l1))",
-        )
-    else:
-        finish = FINISH.format(
-            other="np.uint32(kind_2 * n + int64(max(high, 0.0)))",
-            cells="pass",
-            pairs="l0, l1, l0, l1",
-        )
+    land = CONSERVING if conserving else NEAREST
+    weigh = WEIGH.format(land=land, **(TWO_PAIRS if conserving else ONE_PAIR))
     if sampling == "cm":
-        return THROUGH_CM.format(
-            weigh=WEIGH, land=CONSERVING if conserving else NEAREST, finish=finish
-        )
-    return THROUGH_ROOTS.format(
-        through_k3=sampling == "k3", weigh=_deeper(WEIGH), land=_deeper(NEAREST),
-        finish=_deeper(finish),
-    )  # fmt: skip
+        return THROUGH_CM.format(weigh=weigh)
+    return THROUGH_ROOTS.format(through_k3=sampling == "k3", weigh=_deeper(weigh))
 
 
 NUMPY = types.ModuleType("numpy", "What matrix elements may use of NumPy on a GPU: scalars only.")

@@ -75,11 +75,14 @@ def both_occupied(table, p, k3):
 
 
 @piece
-def move(change, row, cells, r, amount):
-    """Whole amounts: in at k3, out at the low and the high pair; p is for the caller."""
+def move(change, row, cells, r, amount, only_p):
+    """Whole amounts: in at k3, out at the low and the high pair; p is for the caller.
+
+    only_p : 1 if there is nothing but p, without symmetrical sampling
+    """
     _, k3, l0, m0, l1, m1 = cells
     whole = int64(physics.nearest_integer(amount))
-    if whole != 0:
+    if whole != 0 and only_p == 0:
         add(change, row, k3, whole)
         low, high = physics.shares(whole, r)
         if low != 0:
@@ -89,6 +92,28 @@ def move(change, row, cells, r, amount):
             add(change, row, l1, -high)
             add(change, row, m1, -high)
     return whole
+
+
+@piece
+def gather(change, row, p, whole, last_p, gathered):
+    """Keep what goes to p; what was gathered for another p is moved. Returns p and what is kept."""
+    if p == last_p:
+        return p, gathered + whole
+    if gathered != 0:
+        add(change, row, last_p, gathered)
+    return p, whole
+
+
+@piece
+def three(shared, place):
+    """Three numbers of a block."""
+    return shared[place], shared[place + 1], shared[place + 2]
+
+
+@piece
+def four(shared, place):
+    """Four numbers of a block."""
+    return shared[place], shared[place + 1], shared[place + 2], shared[place + 3]
 
 
 @piece
@@ -166,8 +191,7 @@ def apply(
     shift = partner_shift(control, channels, channel)
     only_p = channels[channel, k.ONLY_P]
     forward, net, moves, refused = 0.0, 0.0, 0.0, 0.0
-    last_p = np.uint32(0)
-    gathered = 0
+    last_p, gathered = np.uint32(0), int64(0)
     for i in range(k.EACH * roots):
         j = slot_of(i, roots)
         weight = float64(weights[j])
@@ -182,16 +206,8 @@ def apply(
                 s = event_limit(low, high, cells, r, flow)
                 refused += abs(flow) * (1.0 - s)
                 flow *= s
-            if only_p != 0:
-                whole = int64(physics.nearest_integer(scalars[k.SCALE] * flow))
-            else:
-                whole = move(change, row, cells, r, scalars[k.SCALE] * flow)
-            if cells[0] != last_p:
-                if gathered != 0:
-                    add(change, row, last_p, gathered)
-                gathered = 0
-                last_p = cells[0]
-            gathered += whole
+            whole = move(change, row, cells, r, scalars[k.SCALE] * flow, only_p)
+            last_p, gathered = gather(change, row, cells[0], whole, last_p, gathered)
     if gathered != 0:
         add(change, row, last_p, gathered)
     block += cuda.blockIdx.y * blocks.shape[0]
@@ -226,8 +242,8 @@ def demands(
 
 
 @kernel
-def limits(control, number, change, species, capacity, loss, gain, low, high, allowances, stage,
-           first_site):  # fmt: skip
+def limits(control, first_site, number, change, species, capacity, loss, gain, low, high,
+           allowances, stage):  # fmt: skip
     """Bounds of what cells lose and, for fermions, of what they gain.
 
     allowances : part of it that a site may use; 0: the site needs no limits. Also clears the
@@ -256,7 +272,7 @@ def limits(control, number, change, species, capacity, loss, gain, low, high, al
 
 
 @kernel
-def check(control, number, capacity, change, illegal, stage, first_site):
+def check(control, first_site, number, capacity, change, illegal, stage):
     """Whether a stage leaves every cell of every site within its bounds."""
     i, row = cuda.grid(1), cuda.blockIdx.y
     kinds = capacity.size

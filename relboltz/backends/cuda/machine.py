@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -13,16 +12,13 @@ from numpy.typing import NDArray
 from ...arrays import Array, Integers
 from ...errors import InputError
 from ...events.collisions import SETS, channels
-from ...grid import PhaseSpace
 from ...masses import MassModel
-from ...model import Model
-from ...settings import Sampling
 from ..elements import Elements
 from . import driver as engine
 from . import kernels
 from . import layout as k
 from .draw import draw_kernel
-from .memory import ESTIMATE_BYTES, event_bytes
+from .memory import ESTIMATE_BYTES, Plan, event_bytes
 
 cuda = engine.toolkit()
 
@@ -42,23 +38,15 @@ class Machine:
     """Arrays and kernels of one model on one grid."""
 
     def __init__(
-        self,
-        grid: PhaseSpace,
-        model: Model,
-        sampling: Sampling,
-        precision: str,
-        elements: Elements,
-        numbers: Integers,
-        batch: int = 1,
-        most_events: float = math.inf,
+        self, plan: Plan, elements: Elements, numbers: Integers, batch: int, most_events: float
     ):
         """numbers : of the sites of the state; batch : of them that collide at once;
         most_events : bytes to keep of these"""
         self.allocated = 0
         self.sites, self.batch, self._most_events = len(numbers), batch, most_events
-        self.first_site, self.count = 0, batch
-        self.grid, self.model, self.sampling = grid, model, sampling
-        self.precision, self.elements = precision, elements
+        self.first_site, self.count, self.elements = 0, batch, elements
+        grid, model, sampling, self.precision = plan.given
+        self.grid, self.model, self.sampling = grid.at_a_site, model, sampling
         self.channels = channels(model, sampling.symmetrical)
         self.species, self.nodes = len(model.species), grid.size
         self.width = self.species + len(model.screenings)
@@ -95,7 +83,7 @@ class Machine:
     def over_cells(self, kernel: Any, *arguments: Any) -> None:
         """Launch a kernel over all cells of the sites at work."""
         blocks = (self.tiles, self.species * self.count)
-        self.launch(kernel, blocks, self.desk.control, *arguments)
+        self.launch(kernel, blocks, self.desk.control, self.first_site, *arguments)
 
     # -- memory ----------------------------------------------------------------------------------
 
@@ -124,6 +112,7 @@ class Machine:
         grid, model = self.grid, self.model
         self.p2 = self.to(grid.momentum_squared, np.float64)
         self.packed = self.to(grid.packed, np.int32)
+        self.momentum = self.to(np.concatenate([grid.axis(i) for i in range(3)]), np.float64)
         self.geometry = self.to([*grid.momentum_cells, *grid.spacing], np.float64)
         rows = np.stack([model.degeneracy, model.statistics.astype(float)], axis=1)
         self.species_numbers = self.to(rows, np.float64)
@@ -267,7 +256,6 @@ class Machine:
             kernels.prepare, self.desk.scalars, self.desk.squares,
             self.nothing if given is None else given, self.number, self.species_numbers,
             self.highest, self.p2, self.tables, self.change, self.prefix, self.tile_sums,
-            self.first_site,
         )  # fmt: skip
         self.over_cells(
             kernels.cumulate, self.prefix, self.tile_sums, self.shift, self.cumulative, self.guide
@@ -315,7 +303,7 @@ class Machine:
         """Logarithms of what the two sets of events predict."""
         self.over_cells(
             kernels.predict, self.desk.scalars, self.number, self.species_numbers, self.capacity,
-            self.tables, self.change, self.first_site,
+            self.tables, self.change,
         )  # fmt: skip
 
     def update(self, beside: bool) -> None:
@@ -323,8 +311,7 @@ class Machine:
         desk = self.desk
         self.over_cells(
             kernels.update, desk.scalars, self.number, self.species_numbers, self.p2, self.capacity,
-            self.change, self.highest, self.spread, desk.illegal, desk.counts, self.first_site,
-            int(beside),
+            self.change, self.highest, self.spread, desk.illegal, desk.counts, int(beside),
         )  # fmt: skip
 
     def conclude(self) -> None:
@@ -350,11 +337,15 @@ class Machine:
 
     def step(self) -> None:
         """One attempt at a step; nothing of it is waited for."""
+        self.stages()
+        self.conclude()
+
+    def stages(self) -> None:
+        """Both stages of a step without limits."""
         self.prepare()
         self.draw_all(True)
         self.predict()
         self.apply(k.LAST_STAGE)
-        self.conclude()
 
     def clear_illegal(self) -> None:
         """No site is known to have left its bounds."""

@@ -68,9 +68,8 @@ class Meter:
         shells = Shells.of(grid)
         self._machine, self._grid = machine, grid
         rows, parts = grid.sites * machine.species, -(-grid.size // (EACH * THREADS))
-        axes = np.concatenate([grid.axis(i) for i in range(3)])
-        self._nodes = machine.to(shells.index, np.int32), machine.to(axes, np.float64)
-        self._behind = grid.sites * len(axes)
+        self._shell = machine.to(shells.index, np.int32)
+        self._behind = grid.sites * sum(grid.momentum_cells)
         self._nothing = np.zeros(self._behind + rows * len(shells.p), np.int64)
         self._counts = machine.to(self._nothing, np.int64)
         self._sums = machine.new((rows, parts, SUMS), np.float64)
@@ -86,9 +85,10 @@ class Meter:
             self._given, self._known = final, bool(np.isfinite(final).all())
         self._counts.copy_to_device(self._nothing)
         rows, parts, _ = self._sums.shape
-        measure[(parts, rows), THREADS, machine.stream](
-            self._rows[row], unit, grid.rest_inverse_energy, machine.species_numbers, squares,
-            machine.packed, *self._nodes, machine.geometry, self._final, self._counts, self._sums,
+        machine.launch(
+            measure, (parts, rows), self._rows[row], unit, grid.rest_inverse_energy,
+            machine.species_numbers, squares, machine.packed, self._shell, machine.momentum,
+            machine.geometry, self._final, self._counts, self._sums,
         )  # fmt: skip
         planes, shells = np.split(machine.fetch(self._counts), [self._behind])
         edges = np.cumsum(grid.momentum_cells)[:-1]
@@ -116,8 +116,7 @@ def marginal(machine: Machine, grid: PhaseSpace, kept: Sequence[str]) -> tuple[I
     into = Marginal.of(grid, machine.species, kept)
     size = int(np.prod(into.shape[1:]))
     high, low = (machine.upload(np.zeros((machine.species, size)), np.int64) for _ in range(2))
-    add_up[(-(-grid.size // THREADS), grid.sites * machine.species), THREADS, machine.stream](
-        machine.desk.control, machine.number, machine.upload(into.sites, np.int64),
-        machine.upload(into.nodes, np.int64), high, low,
-    )  # fmt: skip
+    blocks = (-(-grid.size // THREADS), grid.sites * machine.species)
+    sites, nodes = (machine.upload(place, np.int64) for place in (into.sites, into.nodes))
+    machine.launch(add_up, blocks, machine.desk.control, machine.number, sites, nodes, high, low)
     return machine.fetch(high).reshape(into.shape), machine.fetch(low).reshape(into.shape)

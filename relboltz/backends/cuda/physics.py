@@ -211,14 +211,6 @@ def momentum_at(packed, momentum, geometry):
 
 
 @piece
-def largest_inverse(scalars, m2):
-    """The largest 1/E of all nodes: of the slowest one, or of a massless one at rest."""
-    if scalars[k.P2_MIN] + m2 > 0.0:
-        return inverse_energy(scalars[k.P2_MIN], m2, 0.0)
-    return max(scalars[k.AT_REST], inverse_energy(scalars[k.P2_NEXT], m2, 0.0))
-
-
-@piece
 def expected(scalars, a):
     """Squared mass that the end of a step should have: a step takes the mean of now and then."""
     width = (scalars.size - k.ROWS) // k.MASS_ROWS

@@ -27,10 +27,7 @@ class Stages:
         """Both stages; the part that limits refused at each site. scale: quanta per unit of N f."""
         machine = self.machine
         machine.clear_illegal()
-        machine.prepare()
-        machine.draw_all(True)
-        machine.predict()
-        machine.apply(k.LAST_STAGE)
+        machine.stages()
         machine.wait()
         moves = self._site_sums(machine.sums, k.MOVES) + self._site_sums(machine.sums_2, k.MOVES)
         fine = ~(scale * moves >= k.LARGEST_SUM)
@@ -108,7 +105,6 @@ class Stages:
         machine.over_cells(
             kernels.limits, machine.number, machine.change, machine.species_numbers,
             machine.capacity, loss, gain, low, high, machine.upload(allowance, np.float64), stage,
-            machine.first_site,
         )  # fmt: skip
         machine.apply(stage, (low, high))
 
@@ -117,9 +113,8 @@ class Stages:
         machine, illegal = self.machine, self.machine.desk.illegal
         machine.clear_illegal()
         machine.over_cells(
-            kernels.check, machine.number, machine.capacity, machine.change, illegal, stage,
-            machine.first_site,
-        )  # fmt: skip
+            kernels.check, machine.number, machine.capacity, machine.change, illegal, stage
+        )
         found: Flags = illegal.copy_to_host()[: machine.count] == 0
         machine.clear_illegal()
         return found

@@ -35,7 +35,6 @@ compiled = build(
 
 (CELLS, SITE_STEP, MOMENTA, NODE_STEP, WALL, EDGE, SPECIES, NODES, GROUPS) = range(9)
 """Whole numbers of a sweep: see ``Pencils``."""
-WHOLE = 9
 DT, DX, DP = range(3)
 
 
@@ -241,8 +240,5 @@ def sweep(number, squares, push, whole, real, p, transverse_p2, capacity, scratc
 
 def whole_numbers(pencils: Pencils, nodes: int) -> Integers:
     """The whole numbers of a sweep."""
-    values = np.zeros(WHOLE, np.int64)
-    values[[CELLS, SITE_STEP, MOMENTA, NODE_STEP]] = pencils.lines
-    values[[WALL, EDGE]] = pencils.walls
-    values[SPECIES], values[NODES], values[GROUPS] = pencils.species, nodes, pencils.groups
-    return values
+    values = (*pencils.lines, *pencils.walls, pencils.species, nodes, pencils.groups)
+    return np.array(values, np.int64)
