@@ -205,7 +205,7 @@ def large() -> None:
         backend = choose(
             grid, model, Sampling(), Settings.from_options(end=1.0, backend="cuda").run
         )
-        tell(where + "memory on the GPU [GiB]", round(backend.machine.allocated / 2**30, 2))
+        tell(where + "memory on the GPU [GiB]", round(backend.memory / 2**30, 2))
         del backend
 
 

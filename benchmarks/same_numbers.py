@@ -95,13 +95,15 @@ def main() -> None:
     parser.add_argument("--keep")
     parser.add_argument("--against")
     parser.add_argument("--backend", default="cpu")
+    parser.add_argument("--precision")
     given = parser.parse_args()
     warnings.simplefilter("ignore")
     before = np.load(given.against) if given.against else {}
     kept: dict[str, np.ndarray] = {}
     worst = 0.0
     for name in given.names or SETUPS:
-        found = solved(name, backend=given.backend)
+        options = {"precision": given.precision} if given.precision else {}
+        found = solved(name, backend=given.backend, **options)
         kept |= {f"{name}/{key}": values for key, values in found.items()}
         if f"{name}/f" not in before:
             print(f"{name:20s} max f = {found['f'].max():.17g}")

@@ -83,7 +83,7 @@ def stepped(model, grid, start, steps: int, **options):
     )  # fmt: skip
     f = evaluate(starting_states(start, model), grid, model)
     run = Run(model, grid, f, settings)
-    spent = dict.fromkeys(("sweep", "masses", "collide", "save"), 0.0)
+    spent = dict.fromkeys(("stream", "masses", "collide", "save"), 0.0)
     calls = dict.fromkeys(spent, 0)
     for name in spent:
         method = getattr(run.backend, name)
@@ -114,7 +114,7 @@ def shares() -> None:
         total = sum(spent.values())
         tell(f"{label}: ms per step", {k: round(1e3 * v, 2) for k, v in spent.items()})
         tell(f"{label}: transport, part of the step",
-             round((spent["sweep"] + spent["save"]) / total, 3))  # fmt: skip
+             round((spent["stream"] + spent["save"]) / total, 3))  # fmt: skip
         tell_memory(label, run)
 
 
@@ -123,7 +123,7 @@ def tell_memory(label: str, run) -> None:
     if run.backend.name != "cuda":
         return
     state = 8 * run.grid.sites * run.grid.size * len(run.model.species)
-    taken = run.backend.allocated
+    taken = run.backend.memory
     tell(f"{label}: memory [GiB], copies of the state",
          (round(taken / 2**30, 2), round(taken / state, 2)))  # fmt: skip
 

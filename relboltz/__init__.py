@@ -16,24 +16,7 @@ from .simulation import solve
 from .terms import collision_term
 
 __all__ = [
-    "AccuracyWarning",
-    "BackendNotice",
-    "InputError",
-    "Interrupted",
-    "Model",
-    "PhaseSpace",
-    "Process",
-    "RelboltzError",
-    "RunError",
-    "Screening",
-    "Species",
-    "__version__",
-    "collision_term",
-    "equilibrium",
-    "gluons",
-    "initial",
-    "load",
-    "qcd",
-    "quarks",
-    "solve",
-]
+    "AccuracyWarning", "BackendNotice", "InputError", "Interrupted", "Model", "PhaseSpace",
+    "Process", "RelboltzError", "RunError", "Screening", "Species", "__version__",
+    "collision_term", "equilibrium", "gluons", "initial", "load", "qcd", "quarks", "solve",
+]  # fmt: skip

@@ -3,8 +3,6 @@
 All species are everywhere and out of equilibrium (Gaussians), so that no event is idle.
 """
 
-from __future__ import annotations
-
 import platform
 import time
 from collections.abc import Callable

@@ -1,14 +1,12 @@
 """The command line: relboltz run, new, plot, info, bench."""
 
-from __future__ import annotations
-
 import json
 import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
@@ -31,12 +29,10 @@ def main() -> None:
     """Entry point: turns errors into messages and exit codes, never into tracebacks."""
     try:
         app()
-    except InputError as error:
-        errors.print(f"[bold red]error:[/] {escape(str(error))}", soft_wrap=True)
-        sys.exit(2)
     except RelboltzError as error:
-        errors.print(f"[bold red]stopped:[/] {escape(str(error))}", soft_wrap=True)
-        sys.exit(1)
+        word, code = ("error", 2) if isinstance(error, InputError) else ("stopped", 1)
+        errors.print(f"[bold red]{word}:[/] {escape(str(error))}", soft_wrap=True)
+        sys.exit(code)
     except KeyboardInterrupt:
         sys.exit(130)
     except BrokenPipeError:
@@ -189,7 +185,7 @@ def _plain_warnings(quiet: bool = False) -> Iterator[None]:
         warnings.simplefilter("always", AccuracyWarning)
         warnings.simplefilter("ignore" if quiet else "always", BackendNotice)
 
-        def show(message, category, filename, lineno, file=None, line=None) -> None:
+        def show(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
             label = "note" if issubclass(category, BackendNotice) else "warning"
             print(f"{label}: {message}", file=sys.stderr)  # a running bar makes room for it
 

@@ -1,7 +1,5 @@
 """Configuration: a run as TOML, from the text to the model, the initial states and the settings."""
 
-from __future__ import annotations
-
 import inspect
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -15,7 +13,8 @@ from pydantic import ConfigDict, Field, PrivateAttr
 from .errors import InputError
 from .initial import SHAPES, FromFunction, Shape, load_function
 from .initial.start import named
-from .model import Model, suggest
+from .model import Model
+from .process import suggest
 from .qcd import gluons, qcd, quarks
 from .settings import Grid, Settings, Table, key, no_marginals, refuse, short_axes
 
@@ -51,7 +50,7 @@ class Config(Settings):
     _built: _Built = PrivateAttr(default_factory=_Built)
 
     @classmethod
-    def from_dict(cls, data: Mapping[str, Any], folder: str | Path = Path()) -> Config:
+    def from_dict(cls, data: Mapping[str, Any], folder: str | Path = Path()) -> "Config":
         """Validates nested dictionaries as read from TOML; files are relative to the folder."""
         built = _Built(Path(folder))
         problems = _build_shapes(built, data.get("initial"))

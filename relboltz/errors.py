@@ -1,7 +1,5 @@
 """What can go wrong, in the user's words."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 from typing import Any

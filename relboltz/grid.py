@@ -1,7 +1,5 @@
 """PhaseSpace: the nodes on which distribution functions live."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,6 +8,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from .arrays import Array, Integers
 from .errors import InputError
 from .units import HBARC
 
@@ -17,6 +16,7 @@ MAX_CELLS = 1024
 """Nodes per axis: an index must fit the ten bits it gets in a packed node."""
 Boundary = Literal["periodic", "reflecting", "open"]
 MomentumBoundary = Literal["closed", "periodic"]
+Triple = tuple[float, float, float]
 
 
 def choices(kind: Any) -> str:
@@ -28,7 +28,7 @@ def choices(kind: Any) -> str:
 BOUNDARY_ADVICE = f"use {choices(Boundary)}, or one of them for each axis"
 
 
-def _triple(value: object, key: str, kind: type) -> tuple:
+def _triple(value: object, key: str, kind: type) -> tuple[Any, Any, Any]:
     """One number for all axes or three numbers, as a tuple of three."""
     if isinstance(value, str) and value == "auto":
         raise InputError(
@@ -40,7 +40,8 @@ def _triple(value: object, key: str, kind: type) -> tuple:
         raise InputError(f"grid.{key} = {value!r}: give one number or three, one for each axis")
     if kind is int and not all(float(v).is_integer() for v in values):
         raise InputError(f"grid.{key} = {value!r}: numbers of cells are whole numbers")
-    return tuple(kind(v) for v in values)
+    x, y, z = (kind(v) for v in values)
+    return x, y, z
 
 
 def numbers_of_cells(value: object, key: str = "momentum_cells") -> tuple[int, int, int]:
@@ -48,17 +49,15 @@ def numbers_of_cells(value: object, key: str = "momentum_cells") -> tuple[int, i
     cells = _triple(value, key, int)
     if not all(1 <= n <= MAX_CELLS for n in cells):
         raise InputError(f"grid.{key} = {list(cells)}: each must lie between 1 and {MAX_CELLS}")
-    return cells  # type: ignore[return-value]
+    return cells
 
 
-def half_widths(
-    value: object, key: str = "momentum_max", unit: str = "GeV"
-) -> tuple[float, float, float]:
+def half_widths(value: object, key: str = "momentum_max", unit: str = "GeV") -> Triple:
     """One half width for all axes or three, as a tuple of three."""
     widths = _triple(value, key, float)
     if not all(np.isfinite(w) and w > 0 for w in widths):
         raise InputError(f"grid.{key} = {list(widths)}: half widths in {unit} must be positive")
-    return widths  # type: ignore[return-value]
+    return widths
 
 
 def _boundaries(value: object) -> tuple[str, str, str]:
@@ -67,6 +66,22 @@ def _boundaries(value: object) -> tuple[str, str, str]:
     if len(values) != 3 or not all(v in get_args(Boundary) for v in values):
         raise InputError(f"grid.boundary = {value!r}: {BOUNDARY_ADVICE}")
     return values
+
+
+def _spacing(widths: Triple, cells: tuple[int, int, int]) -> Triple:
+    """Edges of a cell."""
+    x, y, z = (2 * w / n for w, n in zip(widths, cells, strict=True))
+    return x, y, z
+
+
+def _centres(n: int, h: float) -> Array:
+    """Centres of n cells of width h, exactly antisymmetric about 0."""
+    return (np.arange(n, dtype=np.float64) - 0.5 * (n - 1)) * h
+
+
+def _mesh(axes: list[Array]) -> Array:
+    """All points of three axes, shape (3, points); the last axis varies fastest."""
+    return np.stack([m.ravel() for m in np.meshgrid(*axes, indexing="ij")])
 
 
 @dataclass(frozen=True)
@@ -92,9 +107,9 @@ class PhaseSpace:
     """
 
     momentum_cells: tuple[int, int, int]
-    momentum_max: tuple[float, float, float]
+    momentum_max: Triple
     space_cells: tuple[int, int, int] = (1, 1, 1)
-    space_max: tuple[float, float, float] = (3.0, 3.0, 3.0)
+    space_max: Triple = (3.0, 3.0, 3.0)
     boundary: tuple[str, str, str] = ("periodic", "periodic", "periodic")
     momentum_boundary: MomentumBoundary = "closed"
 
@@ -139,34 +154,28 @@ class PhaseSpace:
         return tuple(i for i, n in enumerate(self.space_cells) if n > 1)
 
     @property
-    def space_spacing(self) -> tuple[float, float, float]:
+    def space_spacing(self) -> Triple:
         """Edges of a space cell [fm]."""
-        dx, dy, dz = (2 * w / n for w, n in zip(self.space_max, self.space_cells, strict=True))
-        return dx, dy, dz
+        return _spacing(self.space_max, self.space_cells)
 
-    def space_axis(self, i: int) -> NDArray[np.float64]:
+    def space_axis(self, i: int) -> Array:
         """Centres of the space cells along axis i [fm]; exactly antisymmetric about 0."""
-        n, h = self.space_cells[i], self.space_spacing[i]
-        return (np.arange(n, dtype=np.float64) - 0.5 * (n - 1)) * h
+        return _centres(self.space_cells[i], self.space_spacing[i])
 
     @cached_property
-    def positions(self) -> NDArray[np.float64]:
+    def positions(self) -> Array:
         """Centres of all sites, shape (3, sites) [fm]; the last axis varies fastest."""
-        mesh = np.meshgrid(*(self.space_axis(i) for i in range(3)), indexing="ij")
-        return np.stack([m.ravel() for m in mesh])
+        return _mesh([self.space_axis(i) for i in range(3)])
 
     @property
-    def at_a_site(self) -> PhaseSpace:
+    def at_a_site(self) -> "PhaseSpace":
         """The momentum grid alone."""
         return PhaseSpace(self.momentum_cells, self.momentum_max) if self.sites > 1 else self
 
     @property
-    def spacing(self) -> tuple[float, float, float]:
+    def spacing(self) -> Triple:
         """Distance between nodes per axis [GeV]."""
-        hx, hy, hz = (
-            2 * w / n for w, n in zip(self.momentum_max, self.momentum_cells, strict=True)
-        )
-        return hx, hy, hz
+        return _spacing(self.momentum_max, self.momentum_cells)
 
     @property
     def cell_volume(self) -> float:
@@ -179,34 +188,32 @@ class PhaseSpace:
         """d^3p / (2 pi hbar)^3 of one cell [fm^-3]: N_a f times this is a density."""
         return self.cell_volume / (2 * np.pi * HBARC) ** 3
 
-    def axis(self, i: int) -> NDArray[np.float64]:
+    def axis(self, i: int) -> Array:
         """The nodes along axis i [GeV]; exactly antisymmetric about 0."""
-        n, h = self.momentum_cells[i], self.spacing[i]
-        return (np.arange(n, dtype=np.float64) - 0.5 * (n - 1)) * h
+        return _centres(self.momentum_cells[i], self.spacing[i])
 
     @cached_property
-    def momenta(self) -> NDArray[np.float64]:
+    def momenta(self) -> Array:
         """Momenta of all nodes, shape (3, size) [GeV]; the last axis varies fastest."""
-        mesh = np.meshgrid(*(self.axis(i) for i in range(3)), indexing="ij")
-        return np.stack([m.ravel() for m in mesh])
+        return _mesh([self.axis(i) for i in range(3)])
 
     @cached_property
-    def momentum_squared(self) -> NDArray[np.float64]:
+    def momentum_squared(self) -> Array:
         """|p|^2 of all nodes [GeV^2]."""
         px, py, pz = self.momenta
         return px**2 + py**2 + pz**2
 
     @cached_property
-    def packed(self) -> NDArray[np.int64]:
+    def packed(self) -> Integers:
         """The three indices of every node in one integer: ix | iy << 10 | iz << 20."""
         ix, iy, iz = np.unravel_index(np.arange(self.size), self.momentum_cells)
         return (ix | (iy << 10) | (iz << 20)).astype(np.int64)
 
-    def energies(self, mass_squared: float) -> NDArray[np.float64]:
+    def energies(self, mass_squared: float) -> Array:
         """E = sqrt(p^2 + m^2) at all nodes [GeV]."""
         return np.sqrt(self.momentum_squared + mass_squared)
 
-    def inverse_energies(self, mass_squared: float) -> NDArray[np.float64]:
+    def inverse_energies(self, mass_squared: float) -> Array:
         """1/E at all nodes [GeV^-1]; a massless node at rest takes its cell average of 1/|p|."""
         energy = self.energies(mass_squared)
         at_rest = energy == 0
@@ -234,10 +241,10 @@ class PhaseSpace:
             total += 2 * 0.5 * a * face
         return total / self.cell_volume
 
-    def in_space(self, values: NDArray) -> NDArray:
+    def in_space(self, values: NDArray[Any]) -> NDArray[Any]:
         """Values of the sites (sites, ...) as (..., nx, ny, nz)."""
         return values.reshape(len(values), -1).T.reshape(*values.shape[1:], *self.space_cells)
 
-    def cube(self, values: NDArray) -> NDArray:
+    def cube(self, values: NDArray[Any]) -> NDArray[Any]:
         """Node values (..., size) as (..., nx, ny, nz)."""
         return values.reshape(*values.shape[:-1], *self.momentum_cells)

@@ -155,6 +155,7 @@ def kinetic_energy(grid: PhaseSpace, model: Model, f: Array, mass_squared: Array
     return float(model.degeneracy @ sums) * grid.measure
 
 
-def field_energy(model: Model, mass_squared: Array, y: Array) -> float:
-    """-(1/4) Sum_a (m_a^2 - m_a,0^2) Y_a [GeV fm^-3]."""
-    return -0.25 * float((mass_squared - model.constant_mass_squared) @ y) / HBARC**3
+def field_energy(model: Model, mass_squared: Array, y: Array) -> Array:
+    """-(1/4) Sum_a (m_a^2 - m_a,0^2) Y_a, of one site or of many [GeV fm^-3]."""
+    thermal = mass_squared - model.constant_mass_squared
+    return np.asarray(-0.25 * (thermal * y).sum(axis=-1) / HBARC**3)

@@ -4,8 +4,6 @@ Everything that can be derived is derived: multiplicities, conserved charges, th
 every process. A model is a list of species and a list of reactions, each with a matrix element.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -13,10 +11,12 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .arrays import Array, Integers
 from .errors import InputError
 from .process import Process, is_number, suggest
+
+__all__ = ["Model", "Process", "Screening", "Species"]
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class Screening:
     constant: float = 0.0
     coupling: tuple[float, ...] | None = None
     ekt: bool = False
-    exchange: Mapping[str, Screening] = field(default_factory=dict, hash=False)
+    exchange: Mapping[str, "Screening"] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
         if not 0 <= self.constant < np.inf:
@@ -84,7 +84,7 @@ class Screening:
             described["exchange"] = {name: row.describe() for name, row in rows}
         return described
 
-    def squared(self, y: NDArray[np.float64]) -> float:
+    def squared(self, y: Array) -> float:
         """screening2 [GeV^2] of a state with Y_b = y [GeV^2]."""
         if self.coupling is None:
             return self.constant
@@ -112,7 +112,7 @@ class Model:
         processes: Sequence[Process],
         *,
         masses: Mapping[str, float] | str | None = None,
-        mass_coupling: NDArray[np.float64] | None = None,
+        mass_coupling: Array | None = None,
         screening: float | Screening = 0.0,
         groups: Mapping[str, Sequence[str]] | None = None,
         name: str = "user model",
@@ -171,7 +171,7 @@ class Model:
         for group, members in self.groups.items():
             for member in members:
                 self._known(member, f"group {group}: unknown species {member!r}")
-        seen: dict[frozenset, str] = {}
+        seen: dict[frozenset[tuple[str, ...]], str] = {}
         for process in self.processes:
             for leg in process.legs:
                 self._known(leg, f"process {process.name}: unknown species {leg!r}")
@@ -213,11 +213,11 @@ class Model:
         depends = any(row.coupling is not None for row in self.screenings)
         return bool(self.mass_coupling.any()) or depends
 
-    def mass_squared(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
+    def mass_squared(self, y: Array) -> Array:
         """m_a^2 [GeV^2] of a state with Y_b = y [GeV^2]."""
         return self.constant_mass_squared + (self.mass_coupling * y).sum(axis=1)  # not BLAS: bits
 
-    def screening_squared(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
+    def screening_squared(self, y: Array) -> Array:
         """Squared screening masses [GeV^2] of a state with Y_b = y [GeV^2], as in ``screenings``.
 
         The first is that of t and u; those of the exchange of species follow.
@@ -237,21 +237,17 @@ class Model:
                 for s in self.species
             ],
             "processes": [
-                {
-                    "reaction": p.name,
-                    "matrix_element": getattr(p.matrix_element, "__name__", "?"),
-                    "peak": p.peak or "",
-                    "parameters": dict(p.parameters),
-                }
+                {"reaction": p.name, "matrix_element": p.row, "peak": p.peak or "",
+                 "parameters": dict(p.parameters)}
                 for p in self.processes
             ],
             "constant_mass_squared": self.constant_mass_squared.tolist(),
             "mass_coupling": self.mass_coupling.tolist(),
             "screening": self.screening.describe(),
-        }
+        }  # fmt: skip
 
     @cached_property
-    def stoichiometry(self) -> NDArray[np.int64]:
+    def stoichiometry(self) -> Integers:
         """Change of each species' number by one reaction, one row a process."""
         table = np.zeros((len(self.processes), len(self.species)), dtype=np.int64)
         for row, process in zip(table, self.processes, strict=True):
@@ -294,7 +290,7 @@ def _charge_name(vector: Sequence[int], names: Sequence[str]) -> str:
     return "".join(words)
 
 
-def _null_space(matrix: NDArray[np.int64]) -> list[tuple[int, ...]]:
+def _null_space(matrix: Integers) -> list[tuple[int, ...]]:
     """Integer basis of {v : matrix v = 0}, by exact row reduction."""
     rows = [[Fraction(int(v)) for v in row] for row in matrix]
     n = matrix.shape[1]

@@ -1,7 +1,5 @@
 """Process: one reaction and its matrix element."""
 
-from __future__ import annotations
-
 import difflib
 import inspect
 from collections.abc import Callable, Iterable
@@ -78,7 +76,12 @@ class Process:
 
     def __repr__(self) -> str:
         peak = f", peak={self.peak!r}" if self.peak else ""
-        return f"Process({self.name!r}, {getattr(self.matrix_element, '__name__', '?')}{peak})"
+        return f"Process({self.name!r}, {self.row}{peak})"
+
+    @property
+    def row(self) -> str:
+        """The name of the matrix element."""
+        return getattr(self.matrix_element, "__name__", "?")
 
     @property
     def legs(self) -> tuple[str, ...]:

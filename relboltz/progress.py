@@ -1,7 +1,5 @@
 """A progress bar: time left, time reached, step, drifts; silent where nobody watches."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -33,12 +31,8 @@ def bar(console: Console | None = None) -> Iterator[Report | None]:
     if not (console.is_terminal or console.is_jupyter):
         yield None
         return
-    columns = (
-        TextColumn("solving"),
-        BarColumn(None),
-        TimeRemainingColumn(),
-        TextColumn("{task.description}"),
-    )
+    left, words = TimeRemainingColumn(), TextColumn("{task.description}")
+    columns = (TextColumn("solving"), BarColumn(None), left, words)
     with Progress(*columns, console=console, transient=True) as display:
         task = display.add_task("compiling ...", total=None)
 

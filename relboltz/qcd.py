@@ -4,8 +4,6 @@ Departures from the paper: the masses are solved self-consistently from the firs
 paper starts with E = |p|), and screening is a setting of its own, with a second form of the table.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from itertools import combinations
@@ -41,24 +39,19 @@ def q1q2_q1q2(s, u, t_regulated, g4):
 
 def q1q1_q1q1(s, t, u, t_regulated, u_regulated, g4):
     """q1 q1 -> q1 q1 and qbar1 qbar1 -> qbar1 qbar1."""
-    squares = (s * s + u * u) / (t_regulated * t_regulated) + (s * s + t * t) / (
-        u_regulated * u_regulated
-    )
+    t2, u2 = t_regulated * t_regulated, u_regulated * u_regulated
+    squares = (s * s + u * u) / t2 + (s * s + t * t) / u2
     interference = s * s / (t_regulated * u_regulated)
-    return (
-        8 * g4 * D_F**2 * C_F**2 / D_A * squares
-        + 16 * g4 * D_F * C_F * (C_F - C_A / 2) * interference
-    )
+    alone, crossed = 8 * g4 * D_F**2 * C_F**2 / D_A, 16 * g4 * D_F * C_F * (C_F - C_A / 2)
+    return alone * squares + crossed * interference
 
 
 def q1q1bar_q1q1bar(s, t, u, t_regulated, g4):
     """q1 qbar1 -> q1 qbar1."""
     squares = (s * s + u * u) / (t_regulated * t_regulated) + (u * u + t * t) / (s * s)
     interference = u * u / (t_regulated * s)
-    return (
-        8 * g4 * D_F**2 * C_F**2 / D_A * squares
-        + 16 * g4 * D_F * C_F * (C_F - C_A / 2) * interference
-    )
+    alone, crossed = 8 * g4 * D_F**2 * C_F**2 / D_A, 16 * g4 * D_F * C_F * (C_F - C_A / 2)
+    return alone * squares + crossed * interference
 
 
 def q1q1bar_q2q2bar(s, t, u, g4):
@@ -75,20 +68,14 @@ def q1q1bar_gg(s, t, u, t_regulated, u_regulated, g4):
 
 def q1g_q1g(s, u, t_regulated, u_regulated, g4):
     """q1 g -> q1 g and qbar1 g -> qbar1 g."""
-    exchange = u / s + s / u_regulated
-    return -8 * g4 * D_F * C_F**2 * exchange + 8 * g4 * D_F * C_F * C_A * (s * s + u * u) / (
-        t_regulated * t_regulated
-    )
+    exchange, t2 = u / s + s / u_regulated, t_regulated * t_regulated
+    return -8 * g4 * D_F * C_F**2 * exchange + 8 * g4 * D_F * C_F * C_A * (s * s + u * u) / t2
 
 
 def gg_gg(s, t, u, t_regulated, u_regulated, g4):
     """g g -> g g."""
-    sum_of_channels = (
-        3
-        - s * u / (t_regulated * t_regulated)
-        - s * t / (u_regulated * u_regulated)
-        - t * u / (s * s)
-    )
+    t2, u2 = t_regulated * t_regulated, u_regulated * u_regulated
+    sum_of_channels = 3 - s * u / t2 - s * t / u2 - t * u / (s * s)
     return 16 * g4 * D_A * C_A**2 * sum_of_channels
 
 
@@ -114,10 +101,8 @@ def q1q1_q1q1_ekt(s, t, u, t_screened, u_screened, g4):
     x_u = (s - t) / u_screened
     squares = 1 + 0.5 * (x_t * x_t + x_u * x_u)
     interference = 1 - 0.5 * (x_t + x_u)
-    return (
-        8 * g4 * D_F**2 * C_F**2 / D_A * squares
-        + 16 * g4 * D_F * C_F * (C_F - C_A / 2) * interference
-    )
+    alone, crossed = 8 * g4 * D_F**2 * C_F**2 / D_A, 16 * g4 * D_F * C_F * (C_F - C_A / 2)
+    return alone * squares + crossed * interference
 
 
 def q1q1bar_q1q1bar_ekt(s, t, u, t_screened, g4):
@@ -125,10 +110,8 @@ def q1q1bar_q1q1bar_ekt(s, t, u, t_screened, g4):
     x_t = (s - u) / t_screened
     squares = 0.5 * (1 + x_t * x_t) + (u * u + t * t) / (s * s)
     interference = 0.5 * (1 + x_t) - u / s
-    return (
-        8 * g4 * D_F**2 * C_F**2 / D_A * squares
-        + 16 * g4 * D_F * C_F * (C_F - C_A / 2) * interference
-    )
+    alone, crossed = 8 * g4 * D_F**2 * C_F**2 / D_A, 16 * g4 * D_F * C_F * (C_F - C_A / 2)
+    return alone * squares + crossed * interference
 
 
 def q1q1bar_gg_ekt(s, t, u, t_exchanged, u_exchanged, g4):

@@ -1,7 +1,5 @@
 """Settings of the QCD models: constant masses by species, and what screens t and u."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 

@@ -1,7 +1,5 @@
 """One run: everything that is fixed before its first step, and the loop."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -9,8 +7,8 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
-from numpy.typing import NDArray
 
+from .arrays import Array
 from .backends import choose
 from .backends.cpu.masses import coupling_integrals
 from .checks import accuracy, box, matter, poles
@@ -32,8 +30,6 @@ from .stepping.watch import Interrupt, Stops, interruptible
 from .transport.forces import courant_limit
 from .transport.plane import COURANT
 
-Array = NDArray[np.float64]
-
 
 class Run:
     """One run: everything that is fixed before its first step, and the loop."""
@@ -50,7 +46,6 @@ class Run:
     ):
         refuse(short_axes(grid.momentum_cells, settings.collisions.projection))
         self.model, self.grid, self.settings = model, grid, settings
-        self.said: list[str] = []
         f = f.reshape(-1, len(model.species), grid.size)
         self.backend = choose(grid, model, settings.collisions, settings.run)
         wants, kept = settings.time, settings.output
@@ -64,7 +59,6 @@ class Run:
         self.journal = Journal(
             file, Frame(grid, model, self.observer.shells.p, self.predicted, self.lost, shown)
         )
-        self._recorded = self._kept_f = -1.0
 
     def _check_physics(self, f: Array) -> None:
         """Predict the final state, and check matrix elements and accuracy before the first step."""
@@ -81,12 +75,12 @@ class Run:
             self.predicted = equilibrium.predict(grid, model, *conserved)
         for extreme in matter.extreme_masses(model, state.squares)[self.grid.sites == 1 :]:
             poles.check_model(elements, grid, *extreme)
-        self._negative = poles.check_state(elements, grid, f.mean(axis=0), squares, self.said)
+        self._negative = poles.check_state(elements, grid, f.mean(axis=0), squares, self.state.said)
         if self.predicted.found and model.thermal:  # masses move: check where they will end, too
             final, m2 = self.predicted.f, self.predicted.mass_squared
             last = (m2, model.screening_squared(coupling_integrals(grid, model, final, m2)))
             self._negative = poles.check_state(
-                elements, grid, final, last, self.said, self._negative
+                elements, grid, final, last, self.state.said, self._negative
             )
         self._say(accuracy.of_setup(grid, model, squares, self.predicted, leaks))
         reach = None if leaks else box.reach_of(elements, conserved)
@@ -95,7 +89,7 @@ class Run:
 
     def _say(self, texts: Iterable[str]) -> None:
         """Warn of what is said for the first time."""
-        accuracy.warn(texts, self.said)
+        accuracy.warn(texts, self.state.said)
 
     def _check_step(self) -> None:
         """Refuse a given step that is too long for the space cells."""
@@ -107,6 +101,7 @@ class Run:
             )
 
     def _attributes(self, title: str, configuration: str) -> dict[str, Any]:
+        without = equilibrium.temperature_without_number(self.model, self._energy)
         return {
             "title": title or f"{self.model.name}: relativistic Boltzmann equation",
             "model": self.model.name,
@@ -117,9 +112,7 @@ class Run:
             "quantum": self.state.unit,
             "momentum_max": list(self.grid.momentum_max),
             **({"boundary": list(self.grid.boundary)} if self.grid.moving_axes else {}),
-            "temperature_at_zero_chemical_potential": equilibrium.temperature_without_number(
-                self.model, self._energy
-            ),
+            "temperature_at_zero_chemical_potential": without,
         }
 
     # -- the loop --------------------------------------------------------------------------------
@@ -177,13 +170,13 @@ class Run:
         """A record of the state; what the next steps tell of it is added later."""
         state = self.state
         state.pending.append(self.observer.record(state) | state.watch.since_last_record())
-        self._recorded = state.time
+        state.recorded = state.time
 
     def _snapshot(self) -> None:
         """f of the state."""
         f = occupation(self.backend.get(), self.state.bits, self.model)
         self.journal.snapshot(self.state.time, f)
-        self._kept_f = self.state.time
+        self.state.kept = self.state.time
 
     def _complete(self, flows: Flows | None, null_weight: float) -> None:
         """Rates of a record are known after one step, rates of change of its masses after two."""
@@ -220,9 +213,11 @@ class Run:
     def _finish(self, status: str, began: float) -> xr.Dataset:
         """The whole result; a run that ended early also keeps the last good state."""
         if status != "done":
-            for keep in (self._keep_last_state, self._keep_last_record):
+            now = self.state
+            for kept, keep in ((now.kept, self._snapshot), (now.recorded, self._measure)):
                 try:
-                    keep()
+                    if kept < self.state.time:
+                        keep()
                 except Exception as error:  # a GPU that failed cannot be asked
                     status += f"; the last state is lost: {error}"
         self._keep(list(self.state.pending))
@@ -230,16 +225,6 @@ class Run:
         self.attributes["wall_seconds"] = time.perf_counter() - began
         self.attributes["steps"] = self.state.watch.steps
         return self.journal.finish(self._told(status))
-
-    def _keep_last_state(self) -> None:
-        """A snapshot of the state as it is."""
-        if self._kept_f < self.state.time:
-            self._snapshot()
-
-    def _keep_last_record(self) -> None:
-        """A record of the state as it is."""
-        if self._recorded < self.state.time:
-            self._measure()
 
     def _warn(self) -> None:
         """Say what the steps themselves showed of the accuracy."""
@@ -259,7 +244,7 @@ class Run:
 
     def _told(self, status: str) -> dict[str, Any]:
         """Attributes of the result."""
-        return {**self.attributes, "status": status, "warnings": "\n".join(self.said)}
+        return {**self.attributes, "status": status, "warnings": "\n".join(self.state.said)}
 
 
 def total_energy(record: Mapping[str, Any]) -> float:

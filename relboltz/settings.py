@@ -4,32 +4,20 @@ The keys are those of a TOML file and the options of solve(). The description of
 remedy in its error message, so it is phrased as advice; a list of values needs none.
 """
 
-from __future__ import annotations
-
 import difflib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, cast, get_origin
+from typing import Annotated, Any, Literal, Self, cast, get_origin
 
 import numpy as np
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    ValidationError,
-    model_validator,
-)
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 from pydantic.fields import FieldInfo
+from pydantic.functional_validators import AfterValidator, BeforeValidator
 
 from . import grid
 from .errors import InputError
-from .events.collisions import SETS
+from .events.collisions import SETS, Channel
 from .grid import MAX_CELLS, PhaseSpace, choices, half_widths, numbers_of_cells
-from .model import suggest
-
-if TYPE_CHECKING:
-    from .events.collisions import Channel
+from .process import suggest
 
 MOST_RECORDS = 100_000
 REQUIRED = {
@@ -183,7 +171,7 @@ class Settings(Table):
     output: Output = Output()
 
     @model_validator(mode="after")
-    def _default_snapshots(self) -> Settings:
+    def _default_snapshots(self) -> Self:
         """The start and the end; in space f is large, and kept on request only."""
         if self.output.snapshots is None:
             times = () if self._in_space() else (0.0, self.time.end)
@@ -200,7 +188,7 @@ class Settings(Table):
         return plain(self.model_dump())
 
     @classmethod
-    def from_options(cls, **options: Any) -> Settings:
+    def from_options(cls, **options: Any) -> Self:
         """Settings from keyword arguments: the keys of [collisions], [time], [run], [output]."""
         tables = {name: cls._keys_of(name) for name in cls.model_fields}
         data: dict[str, dict[str, Any]] = {name: {} for name in tables}

@@ -1,7 +1,5 @@
 """solve(): from a model, a grid and a start to a Dataset; the same from a configuration."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
@@ -111,12 +109,9 @@ def prepare(
     grid = _grid(request, model, states)
     matter.check_host_memory(grid, model)
     f = evaluate(states, grid, model)
-    known = {
-        "model": model.describe(),
-        "grid": {},
-        "initial": {name: repr(state) for name, state in states.items()},
-    }
-    described: dict[str, Any] = known | settings.to_dict()  # a configuration has its own words
+    shapes = {name: repr(state) for name, state in states.items()}
+    described: dict[str, Any] = {"model": model.describe(), "grid": {}, "initial": shapes}
+    described |= settings.to_dict()  # a configuration has its own words
     described["grid"] |= Grid.describe(grid)  # what "auto" and defaults came to
     described["run"] |= {"backend": backend, "precision": precision}
     described["output"]["file"] = "" if file is None else str(file)

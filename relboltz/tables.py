@@ -1,7 +1,5 @@
 """What the command line prints: what begins, how it ended, how fast it is, what is installed."""
 
-from __future__ import annotations
-
 import importlib.metadata
 import math
 import platform
@@ -115,7 +113,7 @@ def _distance(ds: xr.Dataset) -> Row:
 
 def _in_space(ds: xr.Dataset) -> Iterator[Row]:
     """Rows of a result in space: averages over the box, what left, how even the density is."""
-    from .records.space import box
+    from .records.result import box
 
     kinds = zip(ds.attrs["boundary"], "xyz", strict=True)
     walls = {str(kind) for kind, axis in kinds if ds.sizes[axis] > 1}
@@ -159,7 +157,7 @@ def _number(value: Any) -> str:
 
 def _alike(ds: xr.Dataset) -> list[list[int]]:
     """Species that end with the same mu and mass, to three digits, share a row."""
-    groups: dict[tuple, list[int]] = {}
+    groups: dict[tuple[str, ...], list[int]] = {}
     for i in range(ds.sizes["species"]):
         values = (
             ds.chemical_potential[-1, i], ds.mass_squared[-1, i],
@@ -222,29 +220,27 @@ def _right(
 def installation() -> Table:
     """Versions, cores, caches, and what is missing."""
     from .backends.cpu.threads import available_cores
-    from .backends.cuda import driver as cuda_engine
+    from .backends.cuda import driver as cuda
     from .compiling import cache_folder
 
-    table = Table(title=f"relboltz {__version__}", show_header=False)
-    table.add_row("Python", platform.python_version())
-    for name in ("numpy", "numba", "xarray", "h5netcdf", "pydantic", "matplotlib"):
-        table.add_row(name, importlib.metadata.version(name))
-    table.add_row("cores", str(available_cores()))
-    for name, version in cuda_engine.parts().items():
-        table.add_row(name, version)
-    if cuda_engine.parts()["numba-cuda"] == "missing":
-        table.add_row("for a GPU", escape(f"pip install 'relboltz[{cuda_engine.extra()}]'"))
-    problem = cuda_engine.trouble()
+    known = ("numpy", "numba", "xarray", "h5netcdf", "pydantic", "matplotlib")
+    rows = {"Python": platform.python_version()}
+    rows |= {name: importlib.metadata.version(name) for name in known}
+    rows |= {"cores": str(available_cores()), **cuda.parts()}
+    if rows["numba-cuda"] == "missing":
+        rows["for a GPU"] = escape(f"pip install 'relboltz[{cuda.extra()}]'")
+    problem = cuda.trouble()
     if problem is None:
-        unit = cuda_engine.device()
+        unit, driver = cuda.device(), cuda.driver()
         capability = ".".join(str(n) for n in unit["capability"])
         memory = f"{unit['memory'] / 2**30:.0f} GiB"
-        table.add_row("GPU", f"{unit['name']}, {memory}, compute capability {capability}")
-        driver = cuda_engine.driver()
+        rows["GPU"] = f"{unit['name']}, {memory}, compute capability {capability}"
         if isinstance(driver, tuple):
-            table.add_row("driver", f"CUDA {driver[0]}.{driver[1]}")
+            rows["driver"] = f"CUDA {driver[0]}.{driver[1]}"
     else:
-        table.add_row("GPU", f"none in use: {escape(problem)}")
-    table.add_row("backend", "cpu" if problem else "cuda")
-    table.add_row("compiled code", str(cache_folder()))
+        rows["GPU"] = f"none in use: {escape(problem)}"
+    rows |= {"backend": "cpu" if problem else "cuda", "compiled code": str(cache_folder())}
+    table = Table(title=f"relboltz {__version__}", show_header=False)
+    for row in rows.items():
+        table.add_row(*row)
     return table

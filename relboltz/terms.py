@@ -1,15 +1,13 @@
 """collision_term(): C[f] of any state, with its statistical error."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 
 import numpy as np
 import xarray as xr
-from numpy.typing import NDArray
 
 from . import initial
+from .arrays import Array
 from .backends import choose
 from .backends.cpu.masses import coupling_integrals, masses
 from .checks import poles
@@ -33,7 +31,7 @@ def collision_term(
     f: initial.Start,
     *,
     batches: int = BATCHES,
-    mass_squared: NDArray[np.float64] | None = None,
+    mass_squared: Array | None = None,
     **options: Any,
 ) -> xr.Dataset:
     """C[f] of every species at every node: df/dt by collisions [fm^-1].
@@ -79,7 +77,7 @@ def _dataset(model: Model, grid: PhaseSpace, found: list[Estimate]) -> xr.Datase
     rates = zip(*(collision_rates(grid, model, e.flows) for e in found), strict=True)
     ahead, back = (np.stack(rate) for rate in rates)
     nodes = ("species", "px", "py", "pz")
-    rows: dict[str, tuple[Any, NDArray[np.float64], str, str]] = {
+    rows: dict[str, Any] = {
         "collision_term": (nodes, net.mean(axis=0), "fm^-1", "df/dt by collisions"),
         "gain": (nodes, gain.mean(axis=0), "fm^-1", "gain of f"),
         "loss": (nodes, loss.mean(axis=0), "fm^-1", "loss of f"),
@@ -88,24 +86,21 @@ def _dataset(model: Model, grid: PhaseSpace, found: list[Estimate]) -> xr.Datase
         "rate_reverse": ("process", back.mean(axis=0), "fm^-4", f"{COLLISIONS}, reversed"),
         "rate_error": ("process", _error(ahead), "fm^-4", "standard error of rate"),
     }
-    for name, parts in (
-        ("null_weight", [e.null_weight for e in found]),
-        ("negative_weight", [e.flows.negative_weight for e in found]),
-    ):
+    null, negative = zip(*((e.null_weight, e.flows.negative_weight) for e in found), strict=True)
+    for name, parts in ("null_weight", null), ("negative_weight", negative):
         dims, unit, words = QUANTITIES[name]
         rows[name] = (dims, np.mean(parts, axis=0), unit, words)
     ds = xr.Dataset(attrs={**output.versions(), "batches": len(found)})
     ds["species"] = ("species", list(model.names))
     ds["process"] = ("process", [q.name for q in model.processes])
     for i, name in enumerate(("px", "py", "pz")):
-        ds[name] = (name, grid.axis(i), {"units": "GeV", "long_name": f"momentum along {name[1]}"})
+        ds[name] = output.variable(name, grid.axis(i), "GeV", f"momentum along {name[1]}")
     shape = (len(model.species), *grid.momentum_cells)
-    for name, (dims, values, unit, words) in rows.items():
-        values = values.reshape(shape) if dims is nodes else values
-        ds[name] = (dims, values, {"units": unit, "long_name": words})
+    for name, (dims, values, *words) in rows.items():
+        ds[name] = output.variable(dims, values.reshape(shape) if dims is nodes else values, *words)
     return ds
 
 
-def _error(values: NDArray[np.float64]) -> NDArray[np.float64]:
+def _error(values: Array) -> Array:
     """The standard error of the mean of independent estimates."""
     return values.std(axis=0, ddof=1) / math.sqrt(len(values))

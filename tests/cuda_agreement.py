@@ -9,10 +9,10 @@ CUDA simulator (NUMBA_ENABLE_CUDASIM=1), a process of its own, and prints JSON:
 from __future__ import annotations
 
 import json
-import os
 import sys
 import warnings
 
+import begun  # noqa: F401, sets up the simulator
 import numpy as np
 
 import relboltz as rb
@@ -250,7 +250,8 @@ def neighbours(name: str) -> dict:
     from relboltz.backends.cpu.backend import CpuBackend
     from relboltz.backends.cpu.stages import Stages
     from relboltz.backends.cuda.backend import CudaBackend, Plan
-    from relboltz.events.collisions import SETS, Draw, Sampling
+    from relboltz.events.collisions import SETS, Draw
+    from relboltz.settings import Sampling
 
     model, bits, length = rb.gluons(0.3, masses={"g": 0.7}), 44, 0.1
     grid = rb.PhaseSpace([4, 3, 3], 2.0, [2, 1, 1], 3.0)
@@ -293,24 +294,24 @@ PUSHES = ("forces from outside",)
 
 def pushes(name: str) -> dict:
     """Largest difference of N f after each sweep, of what left and what was refused, relative."""
-    from relboltz.backends.cpu.backend import CpuSpace
-    from relboltz.backends.cuda.backend import CudaSpace
-    from relboltz.events.collisions import Sampling
+    from relboltz.backends.cpu.backend import CpuBackend
+    from relboltz.backends.cuda.backend import CudaBackend
+    from relboltz.settings import Sampling
 
     model, rng = two_species(), np.random.default_rng(4)
     grid = rb.PhaseSpace([4, 3, 3], 1.5, [3, 1, 2], 3.0, ["open", "open", "reflecting"])
-    spaces = (
-        CpuSpace(grid, model, Sampling(samples=1), 1),
-        CudaSpace(grid, model, Sampling(samples=1), "float64"),
+    both = (
+        CpuBackend(grid, model, Sampling(samples=1), 1),
+        CudaBackend(grid, model, Sampling(samples=1), "float64"),
     )
     start = np.rint(rng.random((grid.sites, 2, grid.size)) * 2.0**44).astype(np.int64)
-    for space in spaces:
-        space.put(start, 44)
+    for backend in both:
+        backend.put(start, 44)
     apart = {}
     for axis in range(3):
         squares, push = rng.random((grid.sites, 3)), rng.normal(0.0, 1.0, (grid.sites, 2, 2))
-        cpu, gpu = (space.sweep(axis, 0.3, squares, push) for space in spaces)
-        a, b = (space.get() for space in spaces)
+        cpu, gpu = (backend.stream(axis, 0.3, squares, push) for backend in both)
+        a, b = (backend.get() for backend in both)
         apart[f"state, {axis}"] = float(np.abs(a - b).max() / a.max())
         apart[f"refused, {axis}"] = float(np.abs(cpu.refused - gpu.refused).max() / a.max())
         apart[f"left, {axis}"] = float(np.abs(cpu.left - gpu.left).max(initial=0) / a.max())
@@ -326,7 +327,4 @@ def measure(name: str) -> dict:
 
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
-    if hasattr(os, "sched_setaffinity"):  # threads that take turns are twice as fast on one core
-        cores = sorted(os.sched_getaffinity(0))
-        os.sched_setaffinity(0, {cores[int(os.environ.get("CORE", "0")) % len(cores)]})
     print(json.dumps({name: measure(name) for name in sys.argv[1:]}))

@@ -298,10 +298,10 @@ def test_a_full_disk_gives_code_1_and_the_place_of_the_rescue(call, folder, monk
     elsewhere.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(elsewhere))
 
-    def write(ds, path):
+    def write(ds, path, *rows):
         if path.name == "run.nc":
             raise OSError(errno.ENOSPC, "No space left on device")
-        original(ds, path)
+        original(ds, path, *rows)
 
     monkeypatch.setattr(output, "write", write)
     code, _, err = call("run", "small.toml", "--quiet")

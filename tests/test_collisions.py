@@ -7,12 +7,9 @@ from decimal import Decimal, localcontext
 import numpy as np
 import pytest
 
-from relboltz.backends.cpu.collider import CpuBackend
 from relboltz.backends.physics import compiled
-from relboltz.errors import InputError
 from relboltz.events.collisions import (
     LARGEST_ELEMENT,
-    Draw,
     channels,
     element_flaw,
     flow,
@@ -20,10 +17,8 @@ from relboltz.events.collisions import (
     nearest_integer,
     shares,
 )
-from relboltz.grid import PhaseSpace
 from relboltz.model import Model, Process, Species
 from relboltz.qcd import qcd
-from relboltz.settings import Sampling
 
 MODEL = qcd(0.3)
 BOTH = pytest.mark.parametrize("function", [flow, compiled.flow], ids=["python", "compiled"])
@@ -110,24 +105,6 @@ def test_flaws_are_rounding_below_1e_9_of_the_rest(function):
     assert not function(0.0, 0.0) and not function(0.9e-9, 1.0)
     assert function(1.1e-9, 1.0) and function(1e-30, 0.0)
     assert function(LARGEST_ELEMENT, 1e200) and function(math.nan, 1.0)
-
-
-@pytest.mark.parametrize("sampling", ["cm", "k2"])
-def test_a_chunk_is_judged_by_sums_not_by_its_worst_element(sampling):
-    """A few of -1e-8 among thousands of 1 are rounding and are weighed; a few of -1e-4 are not."""
-    grid, mass = PhaseSpace(12, 2.0), np.array([0.09])
-    keys = {"sampling": sampling, "projection": "conserving" if sampling == "cm" else "nearest"}
-
-    def weighed(low):
-        process = Process("a a -> a a", lambda s, low=1.0: -low if s < 0.5 else 1.0, low=low)
-        backend = CpuBackend(
-            grid, Model([Species("a")], [process]), Sampling(samples=16, **keys), 1
-        )
-        return backend.negative_weight(Draw(0, mass, np.zeros(1)), np.full(grid.size, 0.3))[0]
-
-    assert 1e-13 < weighed(1e-8) < 1e-9
-    with pytest.raises(InputError, match=r"is -0.0001 at s = 0\.[345]"):
-        weighed(1e-4)
 
 
 # --- channels -----------------------------------------------------------------------------------

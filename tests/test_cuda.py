@@ -3,63 +3,59 @@
 import importlib.util
 import json
 import os
+import re
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import cuda_agreement
-import numpy as np
 import pytest
-from relboltz.stepping.stepper import initial_state
+from begun import EVERYWHERE, GPU, begun, f_of, observer_of
 
 import relboltz as rb
 from relboltz.backends import resolve
-from relboltz.backends.cpu.moments import measure
 from relboltz.backends.cuda import driver as cuda_engine
 from relboltz.errors import BackendNotice
-from relboltz.records.moments import Shells
-from relboltz.records.observables import Observer
 
 HERE = Path(__file__).parent
-GPU = cuda_engine.trouble() is None
 PARTS = importlib.util.find_spec("numba_cuda") is not None
-PATHS = [str(HERE.parent), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
-ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in PATHS if path)}
+KINDS = ("RUNS", "SPACES", "TERMS", "FAULTS", "FINE", "SITES", "PUSHES")
+SYSTEMS = [name for kind in KINDS for name in getattr(cuda_agreement, kind)]
 NEEDS_PARTS = pytest.mark.skipif(not PARTS, reason="numba-cuda is not installed (Linux only)")
+SIMULATOR = {"NUMBA_ENABLE_CUDASIM": "1", "CORE": "1"}
+CONTRACT = ["-m", "pytest", "-v", "-k", "cuda", "-p", "no:cacheprovider", HERE / "test_contract.py"]
+CAPABILITIES = ("7.5", "9.0")
+PROGRAMS = {card: ([HERE / "cuda_without_gpu.py", card], {}) for card in CAPABILITIES if PARTS}
+"""Compilers for the oldest and the newest cards; without a GPU, the simulator on one core."""
+if PARTS and not GPU:
+    PROGRAMS |= {
+        "systems": ([HERE / "cuda_agreement.py", *SYSTEMS], SIMULATOR),
+        "contract": (CONTRACT, SIMULATOR),
+    }
 
 
-def start(name, *arguments, **environment):
-    """A test program in a process of its own."""
-    return subprocess.Popen(
-        [sys.executable, "-W", "ignore", str(HERE / name), *arguments],
-        env={**ENVIRONMENT, **environment},
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
-
-
-def printed(process):
+def printed(told):
     """What a test program printed, as JSON."""
-    out, complaints = process.communicate()
-    assert process.returncode == 0, complaints[-3000:]
+    code, out, complaints = told
+    assert code == 0, complaints[-3000:]
     return json.loads(out[out.index("{") :])
 
 
 @pytest.fixture(scope="module")
-def agreements():
-    """Differences between CPU and CUDA backend of all systems; in the simulator without a GPU.
-
-    There they are shared out among two processes: Python alone runs the simulator's threads.
-    """
-    kinds = ("RUNS", "SPACES", "TERMS", "FAULTS", "FINE", "SITES", "PUSHES")
-    names = [name for kind in kinds for name in getattr(cuda_agreement, kind)]
+def agreements(programs):
+    """Differences between CPU and CUDA backend of all systems; in the simulator without a GPU."""
     if GPU:
-        return {name: cuda_agreement.measure(name) for name in names}
-    halves = [
-        start("cuda_agreement.py", *part, NUMBA_ENABLE_CUDASIM="1", CORE=core)
-        for core, part in (("0", names[::2]), ("1", names[1::2]))
-    ]
-    return {name: found for half in halves for name, found in printed(half).items()}
+        return {name: cuda_agreement.measure(name) for name in SYSTEMS}
+    return printed(programs.told("systems"))
+
+
+@NEEDS_PARTS
+@pytest.mark.skipif(GPU, reason="a GPU is there: test_contract runs on it")
+def test_the_contract_of_backends_holds_in_the_simulator(programs):
+    """Conservation, equilibrium, bounds, steps, sums and bits: ``test_contract`` once more."""
+    code, told, _ = programs.told("contract")
+    assert code == 0, told[-3000:]
+    assert "skipped" not in told and int(re.search(r"(\d+) passed", told).group(1)) >= 20
 
 
 @NEEDS_PARTS
@@ -135,10 +131,10 @@ def test_what_is_rounding_is_no_fault(name, agreements):
 
 
 @NEEDS_PARTS
-def test_every_kernel_compiles_without_a_gpu():
+def test_every_kernel_compiles_without_a_gpu(programs):
     """PTX for the oldest and the newest cards, with the arguments that the backend gives."""
-    both = [start("cuda_without_gpu.py", capability) for capability in ("7.5", "9.0")]
-    compiled = {label: result for one in both for label, result in printed(one).items()}
+    both = [printed(programs.told(card)) for card in CAPABILITIES]
+    compiled = {label: result for one in both for label, result in one.items()}
     kernels = {label.split(",")[0] for label in compiled}
     assert {"prepare", "cumulate", "draw", "predict", "apply", "update", "conclude", "measure",
             "demands", "limits", "check", "merge", "gross", "set_course", "sweep", "site_masses",
@@ -207,19 +203,25 @@ def test_a_grid_too_large_for_the_gpu_is_refused_with_one_that_fits():
     """In a process of its own: importing the backend needs the simulator or a GPU."""
     code = """
 import relboltz as rb
-from relboltz.backends.cuda import machine as cuda
-model, text = rb.qcd(0.3), ""
+from relboltz.backends.cuda.memory import Plan, check_memory
+from relboltz.settings import Sampling
+
+def check(cells):
+    grid = rb.PhaseSpace(cells, 2.0)
+    check_memory(Plan(grid, rb.qcd(0.3), Sampling(), "float32"), 2**30)
+
+text = ""
 try:
-    cuda.check_memory(rb.PhaseSpace(200, 2.0), model, 2**30)
+    check(200)
 except rb.InputError as error:
     text = str(error)
 n = int(text.split("; [")[1].split(",")[0])
-cuda.check_memory(rb.PhaseSpace(n, 2.0), model, 2**30)
+check(n)
 print(n, text)
 """
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, check=True,
-        env={**ENVIRONMENT, "NUMBA_ENABLE_CUDASIM": "1"},
+        env=os.environ | {"PYTHONPATH": str(HERE.parent), "NUMBA_ENABLE_CUDASIM": "1"},
     )  # fmt: skip
     n, text = done.stdout.split(" ", 1)
     assert 30 < int(n) < 200
@@ -227,12 +229,12 @@ print(n, text)
     assert "the GPU has 1.0 GiB free" in text and "would fit" in text
 
 
-def test_records_need_no_state_on_the_host():
-    """Moments are all that a record sees: the observer never touches the numbers."""
+@EVERYWHERE
+def test_records_need_no_state_on_the_host(where):
+    """Moments are all that a record sees: the observer never asks for the numbers."""
     grid, model = rb.PhaseSpace(6, 2.0), rb.gluons(0.3)
-    f = rb.initial.evaluate(cuda_agreement.STEP, grid, model)
-    state = initial_state(grid, model, f)
-    moments = measure(grid, model, state, Shells.of(grid), f)
-    away = replace(state, number=np.empty(0, np.int64))
-    record = Observer(grid, model, moments).record(away, moments)
-    assert record["number"][0] == pytest.approx(16 * f.sum() * grid.measure, rel=1e-12)
+    backend, state = begun(grid, model, cuda_agreement.STEP, where, samples=1)
+    f = f_of(backend, state)
+    backend.get = None  # any call would be a TypeError
+    record = observer_of(backend, "px").record(state)
+    assert record["number"].item() == pytest.approx(16 * f.sum() * grid.measure, rel=1e-12)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from test_transport import WALLS, engine, free_gas
+from test_transport import WALLS, free_gas, holding
 
 import relboltz as rb
 from relboltz.transport.forces import courant_limit, total
@@ -30,14 +30,14 @@ def gaussian(grid, axis=0, middle=0.0, width=0.6):
 
 def pushed(grid, model, f, constant, linear, time, steps, axis=0):
     """The state after a time [fm] under F = constant + linear p, and the quanta refused."""
-    space = engine(grid, model, f, BITS)
+    backend = holding(grid, model, f, BITS)
     push = np.zeros((grid.sites, len(model.species), 2))
     push[:] = constant, linear
     squares = np.full((grid.sites, 2), 0.25)
     refused = np.zeros(2)
     for _ in range(steps):
-        refused += space.sweep(axis, time / steps, squares, push).refused.sum(axis=1)
-    return space.get(), refused
+        refused += backend.stream(axis, time / steps, squares, push).refused.sum(axis=1)
+    return backend.get(), refused
 
 
 @pytest.mark.parametrize("axis", [0, 1, 2])
@@ -110,14 +110,14 @@ def test_rough_states_stay_legal_under_any_push(wall, edge, statistics):
     grid = rb.PhaseSpace([6, 5, 3], 2.0, [4, 3, 1], 3.0, wall, edge)
     rng = np.random.default_rng(11)
     f = (rng.random((grid.sites, 1, grid.size)) > 0.5).astype(float)
-    space = engine(grid, free_gas(statistics), f)
-    before, left = int(space.get().sum()), 0
+    backend = holding(grid, free_gas(statistics), f)
+    before, left = int(backend.get().sum()), 0
     squares = np.repeat(rng.uniform(0.0, 1.0, (grid.sites, 1)), 2, axis=1)
     for _ in range(10):
         for axis in range(3):
             push = rng.normal(0.0, 2.0, (grid.sites, 1, 2))
-            left += int(space.sweep(axis, 0.3, squares, push).left.sum())
-            number = space.get()
+            left += int(backend.stream(axis, 0.3, squares, push).left.sum())
+            number = backend.get()
             assert number.min() >= 0 and int(number.sum()) + left == before
             assert number.max() <= 2**BITS or statistics > 0
     assert (left > 0) == (wall == "open")
@@ -126,28 +126,28 @@ def test_rough_states_stay_legal_under_any_push(wall, edge, statistics):
 def test_a_uniform_state_stays_uniform_under_a_force_that_differs_between_sites():
     """A force that does not depend on p is free of divergence too."""
     grid = rb.PhaseSpace([6, 5, 4], 2.0, [5, 4, 1], 3.0, "periodic", "periodic")
-    space = engine(grid, free_gas(degeneracy=6), np.ones((1, 1, grid.size)))
+    backend = holding(grid, free_gas(degeneracy=6), np.ones((1, 1, grid.size)))
     rng = np.random.default_rng(3)
     for axis in (0, 1, 2) * 5:
         squares = np.repeat(rng.uniform(0.1, 0.6, (grid.sites, 1)), 2, axis=1)
         push = np.zeros((grid.sites, 1, 2))
         push[..., 0] = rng.normal(0.0, 1.0, (grid.sites, 1))
-        space.sweep(axis, 0.05, squares, push)
-    assert np.abs(space.get() * 2.0**-BITS / 6 - 1).max() < 1e-12
+        backend.stream(axis, 0.05, squares, push)
+    assert np.abs(backend.get() * 2.0**-BITS / 6 - 1).max() < 1e-12
 
 
 @pytest.mark.parametrize("wall", WALLS)
 def test_nothing_streams_along_an_axis_with_one_cell(wall):
     grid = rb.PhaseSpace([3, 5, 4], 2.0, [4, 1, 1], 3.0, wall)
     f = np.random.default_rng(1).random((grid.sites, 1, grid.size))
-    space = engine(grid, free_gas(), f)
-    before = space.get().copy()
+    backend = holding(grid, free_gas(), f)
+    before = backend.get().copy()
     for axis in (1, 2):
-        passage = space.sweep(axis, 0.5, np.full((4, 2), 0.25))
+        passage = backend.stream(axis, 0.5, np.full((4, 2), 0.25))
         assert not passage.left.size and not passage.refused.any()
-    assert (space.get() == before).all()
-    space.sweep(1, 0.1, np.full((4, 2), 0.25), np.full((4, 1, 2), 0.5))
-    assert (space.get() != before).any() and int(space.get().sum()) == int(before.sum())
+    assert (backend.get() == before).all()
+    backend.stream(1, 0.1, np.full((4, 2), 0.25), np.full((4, 1, 2), 0.5))
+    assert (backend.get() != before).any() and int(backend.get().sum()) == int(before.sum())
 
 
 @dataclass
@@ -177,6 +177,8 @@ def test_the_longest_step_follows_all_that_pushes():
     steep = np.array([[0.25], [1.0], [0.25], [1.0]])
     push = np.zeros((4, 1, 2))
     push[2, 0] = -0.25, 0.125
+    assert courant_limit(grid, np.full((4, 1), 0.25)) == pytest.approx(2 * 0.8)
+    assert courant_limit(grid, steep) == pytest.approx(2 * 0.8 / (1 + 0.5))
     assert courant_limit(grid, steep, {0: push}) == pytest.approx(2 * 0.8 / (1 + 0.5 + 0.5))
     assert courant_limit(grid, steep, {1: 8 * push}) == pytest.approx(2 * 0.8 / 4.0)
     at_rest = rb.PhaseSpace(4, 2.0)

@@ -19,7 +19,7 @@ from relboltz.equilibrium import states
 from relboltz.records import entries, journal, output
 from relboltz.records.journal import Journal
 from relboltz.records.moments import Shells
-from relboltz.records.observables import QUANTITIES
+from relboltz.records.quantities import QUANTITIES
 
 ROOT = Path(__file__).parents[1]
 MODEL = rb.gluons(0.3)
@@ -287,7 +287,7 @@ def test_a_killed_run_leaves_a_readable_file_and_readable_parts(tmp_path, delay)
     assert ds.attrs["status"] == "running" and ds.sizes["time"] > 10
     np.testing.assert_array_equal(ds.time, np.arange(ds.sizes["time"]))
     assert np.isfinite(ds.f).all()
-    rows = [entries.unpack(e) for e in entries.entries(parts(tmp_path) / "records-00000")]
+    rows = [entries.unpack(e) for e in entries.entries(parts(tmp_path) / "records")]
     assert [float(row["time"].values) for row in rows] == list(range(len(rows)))
     assert len(rows) >= ds.sizes["time"]
 

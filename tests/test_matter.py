@@ -4,13 +4,12 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from begun import begun
 
 import relboltz as rb
-from relboltz import masses
 from relboltz.checks import matter
 
 MODEL = rb.qcd(0.3, flavors=1)
-UNIT = 2.0**-44
 STARTS = (
     {"g": rb.initial.thermal(0.4), "u": rb.initial.thermal(0.3, velocity=[0.2, 0.0, 0.1])},
     {"g": rb.initial.step(0.5, 1.2), "ubar": rb.initial.gaussian(0.3, 0.6)},
@@ -18,30 +17,18 @@ STARTS = (
 
 
 def sites_of(grid, starts):
-    """f, squares (sites, species + screenings) and moments of one start a site."""
+    """f, squares (sites, species + screenings) and moments of one start a site, and the quantum."""
     one = grid.at_a_site
-    fs = [rb.initial.evaluate(rb.initial.starting_states(s, MODEL), one, MODEL) for s in starts]
-    squares, totals, planes, sums = [], [], [], []
-    for f in fs:
-        m2 = masses.masses(one, MODEL, f)
-        screening2 = MODEL.screening_squared(masses.coupling_integrals(one, MODEL, f, m2))
-        squares.append([*m2, *screening2])
-        number = np.rint(MODEL.degeneracy[:, None] * f / UNIT).astype(np.int64)
-        totals.append(number.sum(axis=1))
-        cube = number.sum(axis=0).reshape(one.momentum_cells)
-        planes.append([cube.sum(axis=axes) for axes in ((1, 2), (0, 2), (0, 1))])
-        energies = np.array([one.energies(m) for m in m2])
-        sums.append(np.stack([(f * energies).sum(axis=1), (f / energies).sum(axis=1)], axis=1))
-    by_axis = tuple(np.array(rows) for rows in zip(*planes, strict=True))
-    moments = SimpleNamespace(totals=np.array(totals), planes=by_axis, sums=np.array(sums))
-    return fs, np.array(squares), moments
+    f = np.stack([rb.initial.evaluate(s, one, MODEL) for s in starts])
+    backend, state = begun(grid, MODEL, f)
+    return f, state.squares, backend.moments(state.squares, np.zeros(f.shape[1:])), state.unit
 
 
 def test_totals_of_one_site_are_those_of_its_f():
     grid = rb.PhaseSpace(10, 2.0)
-    (f,), squares, moments = sites_of(grid, STARTS[:1])
+    (f,), squares, moments, unit = sites_of(grid, STARTS[:1])
     for found, wanted in zip(
-        matter.totals_of_sites(grid, MODEL, moments, squares, UNIT),
+        matter.totals_of_sites(grid, MODEL, moments, squares, unit),
         matter.totals(grid, MODEL, f),
         strict=True,
     ):
@@ -51,10 +38,10 @@ def test_totals_of_one_site_are_those_of_its_f():
 @pytest.mark.parametrize("boundary", ["periodic", "reflecting"])
 def test_totals_of_sites_are_their_averages_and_walls_take_up_momentum(boundary):
     grid = rb.PhaseSpace(10, 2.0, [2, 1, 1], 3.0, boundary)
-    fs, squares, moments = sites_of(grid, STARTS)
+    fs, squares, moments, unit = sites_of(grid, STARTS)
     parts = [matter.totals(grid.at_a_site, MODEL, f) for f in fs]
     wanted = [sum(values) / 2 for values in zip(*parts, strict=True)]
-    numbers, momentum, energy = matter.totals_of_sites(grid, MODEL, moments, squares, UNIT)
+    numbers, momentum, energy = matter.totals_of_sites(grid, MODEL, moments, squares, unit)
     np.testing.assert_allclose(numbers, wanted[0], rtol=1e-11)
     assert energy == pytest.approx(wanted[2], rel=1e-11)
     assert wanted[1][0] > 0.01 and wanted[1][2] > 0.01
@@ -64,7 +51,7 @@ def test_totals_of_sites_are_their_averages_and_walls_take_up_momentum(boundary)
 
 def test_typical_masses_are_those_of_the_average_particle():
     grid = rb.PhaseSpace(10, 2.0, [2, 1, 1], 3.0)
-    _, squares, moments = sites_of(grid, STARTS)
+    _, squares, moments, _ = sites_of(grid, STARTS)
     weight = moments.totals.sum(axis=1) / moments.totals.sum()
     m2, screening2 = matter.typical_masses(MODEL, moments, squares)
     np.testing.assert_allclose([*m2, *screening2], weight @ squares, rtol=1e-14)

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 import relboltz as rb
-from relboltz.backends.cpu.masses import coupling_integrals, masses
 from relboltz.backends.cpu.moments import marginal, measure_sites, tables
 from relboltz.events.collisions import bound, demand, tightest
 from relboltz.records.moments import AXES, SUMS, Shells, add_moments, entropy_term, halves_of
@@ -49,14 +48,6 @@ def test_entropy_of_full_empty_and_classical_states():
     assert entropy_term(1.0, -1) == pytest.approx(0.0, abs=1e-290)
     assert entropy_term(0.5, -1) == pytest.approx(np.log(2))
     assert entropy_term(2.0, 0) == pytest.approx(2 - 2 * np.log(2))
-
-
-def test_masses_do_not_depend_on_where_newton_starts():
-    grid, model = rb.PhaseSpace(8, 2.0), rb.qcd(0.3)
-    f = np.full((7, grid.size), 0.2) * np.exp(-grid.momentum_squared)
-    m2 = masses(grid, model, f)
-    assert masses(grid, model, f, start=3 * m2) == pytest.approx(m2, rel=1e-13)
-    assert model.mass_squared(coupling_integrals(grid, model, f, m2)) == pytest.approx(m2)
 
 
 def test_bounds_leave_half_of_what_there_is():

@@ -8,7 +8,7 @@ import pytest
 from PIL import Image
 
 import relboltz as rb
-from relboltz import cli, plots
+from relboltz import cli, plots, tables
 from relboltz.errors import InputError
 from relboltz.plots import films, pages
 from relboltz.records import output, result
@@ -430,17 +430,17 @@ def test_info_tells_what_left_an_open_box(call, line):
 
 def test_momentum_is_told_of_where_it_is_conserved(plane):
     steady = plane.assign(mass_squared=0 * plane.mass_squared)
-    assert "change of momentum" in cli.summary(steady).columns[0]._cells
-    assert "change of momentum" not in cli.summary(plane).columns[0]._cells
+    assert "change of momentum" in tables.summary(steady).columns[0]._cells
+    assert "change of momentum" not in tables.summary(plane).columns[0]._cells
 
 
 def test_a_run_under_way_has_a_table(plane):
     running = plane.copy()
     running.attrs = {k: v for k, v in plane.attrs.items() if k not in ("steps", "wall_seconds")}
-    assert cli.summary(running).title == "t = 0.2 fm"
+    assert tables.summary(running).title == "t = 0.2 fm"
 
 
 def test_a_run_announces_its_space_cells():
     grid = rb.PhaseSpace(5, 2.0, [4, 3, 1], [3.0, 3.0, 1.0], ["open", "periodic", "periodic"])
     words = "x: 4 cells of 1.5 fm, open; y: 3 cells of 2 fm, periodic; z: homogeneous"
-    assert cli._space(grid) == words
+    assert tables.space(grid) == words

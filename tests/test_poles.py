@@ -9,10 +9,12 @@ from test_accuracy import GLUONS, GRID, STEP, said
 
 import relboltz as rb
 from relboltz import run
-from relboltz.backends.cpu.collider import CpuBackend
+from relboltz.backends.cpu.collider import Collider
+from relboltz.backends.cpu.threads import Threads
 from relboltz.backends.elements import Elements
 from relboltz.checks import poles
-from relboltz.events.collisions import Draw, Sampling
+from relboltz.events.collisions import Draw
+from relboltz.settings import Sampling
 
 
 @pytest.fixture
@@ -22,7 +24,7 @@ def lazy(monkeypatch):
     def too_late(*args, **keys):
         raise AssertionError("work began")
 
-    monkeypatch.setattr(run, "launch", too_late)
+    monkeypatch.setattr(run.Run, "go", too_late)
 
 
 def test_masses_that_give_a_pole_are_refused():
@@ -99,9 +101,9 @@ def test_negative_weight_is_that_of_the_collision_integral():
     for cells in (32, 44):
         grid = rb.PhaseSpace(cells, 4.4)
         f = np.exp(-np.sqrt(grid.momentum_squared) / temperature)
-        backend = CpuBackend(grid, part, Sampling(samples=64))
+        collider = Collider(grid, Elements(part), Sampling(samples=64), Threads(2))
         draw = Draw(0, np.zeros(3), np.array([mass2]))
-        found.append(backend.negative_weight(draw, np.tile(f, 3))[0])
+        found.append(collider.negative_weight(draw, np.tile(f, 3))[0])
     fine = (found[1] * 44**2 - found[0] * 32**2) / (44**2 - 32**2)
     rng, n = np.random.default_rng(3), 400_000
     k = rng.gamma(2.0, temperature, (2, n))  # f d^3k/E of massless particles

@@ -5,15 +5,13 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from relboltz.stepping.stepper import StepControl, Stepper, initial_state
+from begun import begun, f_of
 
 import relboltz as rb
-from relboltz.backends.cpu.backend import CpuSpace
-from relboltz.backends.cpu.collider import CpuBackend
-from relboltz.equilibrium import states as equilibrium
-from relboltz.events.collisions import Draw, Flows
-from relboltz.settings import Sampling
-from relboltz.stepping import space
+from relboltz import equilibrium
+from relboltz.backends.cpu.backend import CpuBackend
+from relboltz.backends.cpu.collider import Collider
+from relboltz.transport.forces import courant_limit
 from relboltz.units import HBARC
 
 QUIET = dict(backend="cpu", progress=False)
@@ -84,35 +82,15 @@ def test_every_site_screens_each_exchange_by_its_own_mass(masses):
     grid = rb.PhaseSpace(6, 2.0, [3, 1, 1], 3.0)
     shapes = {"g": hump_shape(), "u": hump_shape(), "dbar": rb.initial.step(0.3, 1.0)}
     f = rb.initial.evaluate(shapes, grid, model)
-    start = initial_state(grid, model, f)
-    engine = CpuSpace(grid, model, Sampling(samples=1), 2)
-    engine.put(start.number, start.bits)
-    squares = engine.masses(np.column_stack([start.mass_squared, start.screening2]))
+    squares = begun(grid, model, f, samples=1)[1].squares
     assert squares.shape == (3, 5 + 3)
     for site in range(3):
-        alone = initial_state(grid.at_a_site, model, f[site])
-        assert squares[site, :5] == pytest.approx(alone.mass_squared, rel=1e-9)
-        assert squares[site, 5:] == pytest.approx(alone.screening2, rel=1e-9)
+        alone = begun(grid.at_a_site, model, f[site], samples=1)[1]
+        assert squares[site] == pytest.approx(alone.squares[0], rel=1e-9)
+        m2 = equilibrium.masses(grid.at_a_site, model, f[site])
+        y = equilibrium.coupling_integrals(grid.at_a_site, model, f[site], m2)
+        assert squares[site] == pytest.approx([*m2, *model.screening_squared(y)], rel=1e-9)
     assert len(set(np.round(squares[:2, 5:].ravel(), 6))) == 6
-
-
-def test_collisions_at_a_site_are_those_of_a_homogeneous_system():
-    """The same events as there, drawn with the number of the site."""
-    grid = rb.PhaseSpace(5, 2.0, [3, 1, 2], 3.0)
-    start = initial_state(grid, HEAVY, rb.initial.evaluate({"g": hump_shape()}, grid, HEAVY))
-    sampling = Sampling(samples=3, seed=11)
-    engine = CpuSpace(grid, HEAVY, sampling, 2)
-    engine.put(start.number, start.bits)
-    squares = np.tile([0.49, 0.36], (grid.sites, 1))
-    engine.collide(7, 0.05, squares)
-    stepper = Stepper(CpuBackend(grid.at_a_site, HEAVY, sampling, 1), start.bits)
-    for site in range(grid.sites):
-        draw = Draw(7, squares[site, :1], 0.36, site)
-        alone, _ = stepper.collide(start.number[site].ravel(), start.unit, draw, 0.05)
-        assert (engine.get()[site].ravel() == alone).all()
-    same = Draw(7, squares[0, :1], 0.36, 1)
-    other, _ = stepper.collide(start.number[0].ravel(), start.unit, same, 0.05)
-    assert (engine.get()[0].ravel() != other).any()
 
 
 def hump_shape():
@@ -150,59 +128,21 @@ def test_a_uniform_state_in_space_is_a_homogeneous_one():
         assert np.allclose(many[name], one[name], rtol=1e-9), name
 
 
-def test_a_rejected_step_leaves_no_trace(monkeypatch):
-    """State and ledger are those of a run that never tried it."""
-    grid = rb.PhaseSpace(5, 2.0, [4, 1, 1], 3.0, "open")
-    options = dict(end=0.2, every=0.2, samples=2, snapshots=[0.2], **QUIET)
-    plain = rb.solve(GLUONS, grid, {"g": hump}, step=0.05, **options)
-    learn, refusals = StepControl.learn, iter([True, False, False, True, False])
-
-    def moody(self, report):
-        return learn(self, report) and next(refusals, True)
-
-    monkeypatch.setattr(StepControl, "learn", moody)
-    tried = rb.solve(GLUONS, grid, {"g": hump}, step=0.05, **options)
-    for name in ("f", "left_number", "left_energy", "mass_squared", "refused_number"):
-        assert np.array_equal(plain[name], tried[name]), name
-    assert next(refusals, None) is None
-
-
-def test_a_failure_keeps_the_last_good_state(monkeypatch, tmp_path):
-    """Collisions that fail in the middle of a step: the state before it is on disk."""
-    grid = rb.PhaseSpace(5, 2.0, [4, 1, 1], 3.0)
-    options = dict(step=0.05, every=0.1, samples=2, **QUIET)
-    good = rb.solve(GLUONS, grid, {"g": hump}, end=0.1, snapshots=[0.1], **options)
-    collide, calls = CpuSpace.collide, []
-
-    def fails(self, *arguments):
-        calls.append(1)
-        if len(calls) == 4:  # the first step is done twice
-            raise RuntimeError("a bolt of lightning")
-        return collide(self, *arguments)
-
-    monkeypatch.setattr(CpuSpace, "collide", fails)
-    with pytest.raises(rb.RunError, match="lightning"):
-        rb.solve(GLUONS, grid, {"g": hump}, end=1.0, file=tmp_path / "run.nc", **options)
-    kept = rb.load(tmp_path / "run.nc")
-    assert float(kept.snapshot[-1]) == pytest.approx(0.1)
-    assert (kept.f[-1].values == good.f[-1].values).all()
-
-
 def test_ctrl_c_in_space_keeps_state_and_record(monkeypatch, tmp_path):
     """What was done since the last record is not lost."""
     import os
     import signal
 
     grid = rb.PhaseSpace(5, 2.0, [4, 1, 1], 3.0)
-    sweep, calls = CpuSpace.sweep, []
+    stream, calls = CpuBackend.stream, []
 
     def interrupted(self, *arguments):
         calls.append(1)
         if len(calls) == 8:  # in the second half of the third step; the first is done twice
             os.kill(os.getpid(), signal.SIGINT)
-        return sweep(self, *arguments)
+        return stream(self, *arguments)
 
-    monkeypatch.setattr(CpuSpace, "sweep", interrupted)
+    monkeypatch.setattr(CpuBackend, "stream", interrupted)
     with pytest.raises(rb.Interrupted):
         rb.solve(
             GLUONS, grid, {"g": hump}, end=1.0, step=0.05, every=0.5, samples=2,
@@ -213,36 +153,18 @@ def test_ctrl_c_in_space_keeps_state_and_record(monkeypatch, tmp_path):
     assert float(kept.time[-1]) == float(kept.snapshot[-1]) == pytest.approx(0.1)
 
 
-def test_a_step_is_a_palindrome():
-    """H_x/2 H_z/2 C H_z/2 H_x/2: homogeneous axes are left out."""
-    parts = space.substeps(rb.PhaseSpace(4, 1.0, [2, 1, 3]))
-    assert [part.axis for part in parts] == [0, 2, None, 2, 0]
-    assert [part.share for part in parts] == [0.5, 0.5, 1.0, 0.5, 0.5]
-
-
-def test_the_busiest_site_decides_on_the_step():
-    """Change of C relative to C, where the error is more than rounding."""
-    flows = Flows(np.zeros(1), np.zeros(1), 0.0, 0.0)
-    sums = [(10**6, 10**7, 10**9), (30, 10, 10**12), (0, 0, 0)]
-    report = space.Collided.from_sums(0.1, sums, flows, (1.0, 0.0), 0.0, (1.0, 4.0))
-    report = replace(report, tolerance=1e-3)
-    assert report.change_ratio == pytest.approx(0.1)
-    assert report.noise_ratio == 0.25
-    assert report.error == pytest.approx((10**6 + 30) / (10**9 + 10**12))
-
-
 # --- order --------------------------------------------------------------------------------------
 
 
 def with_fixed_events(monkeypatch):
     """All steps and both sets draw the same events: C becomes a fixed function of the state."""
-    collide, generate = CpuSpace.collide, CpuBackend._generate
+    collide, generate = CpuBackend.collide, Collider._generate
 
     def twins(self, scratch, group, events, sums):
         generate(self, scratch, replace(group, which=0), events, sums)
 
-    monkeypatch.setattr(CpuBackend, "_generate", twins)
-    monkeypatch.setattr(CpuSpace, "collide", lambda self, step, *rest: collide(self, 0, *rest))
+    monkeypatch.setattr(Collider, "_generate", twins)
+    monkeypatch.setattr(CpuBackend, "collide", lambda self, step, *rest: collide(self, 0, *rest))
 
 
 def test_the_split_step_is_of_second_order(monkeypatch):
@@ -477,13 +399,28 @@ def test_a_step_that_skips_cells_is_refused_with_the_longest_one():
         rb.solve(HEAVY, grid, {"g": hump}, end=2.0, step=1.0, **QUIET)
 
 
-def test_the_longest_step_follows_streaming_and_force():
-    """Half a step may empty 0.8 of a cell: |u| <= 1 and |a| <= |dm/dx|."""
-    grid = rb.PhaseSpace(4, 2.0, [4, 1, 1], 2.0)
-    flat = np.full((4, 1), 0.25)
-    assert space.courant_limit(grid, flat) == pytest.approx(2 * 0.8 * 1.0)
-    steep = np.array([[0.25], [1.0], [0.25], [1.0]])
-    assert space.courant_limit(grid, steep) == pytest.approx(2 * 0.8 / (1 + 0.5))
+@pytest.mark.parametrize("pull", [0.0, 0.1])
+def test_half_the_longest_step_empties_no_cell_and_three_halves_do(pull):
+    """A single full cell at any place and momentum, streaming alone or in a mean field."""
+    grid = rb.PhaseSpace([6, 2, 2], [2.0, 0.01, 0.01], [6, 1, 1], 1.5, "periodic", "periodic")
+    model = rb.Model([rb.Species("a", 1, 0)], [], masses={"a": 0.0})
+    wave = 1 + np.sin(np.pi * grid.space_axis(0) / 1.5)
+    squares = np.repeat(0.01 + pull * wave[:, None], 2, axis=1)
+    longest = courant_limit(grid, squares[:, :1])
+
+    def kept(part):
+        """The least that a cell keeps after a sweep of a part of the longest step."""
+        left = []
+        for site, j in np.ndindex(6, 6):
+            f = np.zeros((6, 1, 6, 4))
+            f[site, 0, j] = 1.0
+            backend, state = begun(grid, model, f, samples=1)
+            backend.stream(0, part * longest, squares)
+            left.append(f_of(backend, state)[site, 0].reshape(6, 4)[j].min())
+        return min(left)
+
+    assert kept(0.5) > 0.4
+    assert kept(1.5) < 1e-9
 
 
 @pytest.mark.parametrize(

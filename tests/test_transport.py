@@ -2,10 +2,9 @@
 
 import numpy as np
 import pytest
+from begun import backend_of
 
 import relboltz as rb
-from relboltz.backends.cpu.backend import CpuSpace
-from relboltz.settings import Sampling
 from relboltz.transport import plane as transport
 
 WALLS = ("periodic", "reflecting", "open")
@@ -16,12 +15,12 @@ def free_gas(statistics=1, mass=0.5, degeneracy=1):
     return rb.Model([rb.Species("a", degeneracy, statistics)], [], masses={"a": mass})
 
 
-def engine(grid, model, f, bits=44):
+def holding(grid, model, f, bits=44):
     """A state f (sites, species, nodes) on the CPU."""
-    space = CpuSpace(grid, model, Sampling(), 2)
+    backend = backend_of(grid, model)
     number = np.rint(f * model.degeneracy[:, None] * 2.0**bits).astype(np.int64)
-    space.put(np.broadcast_to(number, space.shape), bits)
-    return space
+    backend.put(np.broadcast_to(number, backend.shape), bits)
+    return backend
 
 
 def test_reconstruction_is_of_fifth_order():
@@ -89,13 +88,13 @@ def test_free_streaming_moves_f_along_with_the_velocity_of_the_grid(mass, axis):
 def test_a_uniform_state_stays_uniform_whatever_the_masses():
     """Liouville: velocity and force are free of divergence on the grid; momentum periodic."""
     grid = rb.PhaseSpace([6, 5, 4], 2.0, [5, 4, 3], 3.0, "periodic", "periodic")
-    space = engine(grid, free_gas(degeneracy=6), np.ones((1, 1, grid.size)))
+    backend = holding(grid, free_gas(degeneracy=6), np.ones((1, 1, grid.size)))
     rng = np.random.default_rng(3)
     for _ in range(10):
         squares = np.repeat(rng.uniform(0.1, 0.6, (grid.sites, 1)), 2, axis=1)
         for axis in (0, 1, 2, 2, 1, 0):
-            space.sweep(axis, 0.05, squares)
-    assert np.abs(space.get() * 2.0**-44 / 6 - 1).max() < 1e-12
+            backend.stream(axis, 0.05, squares)
+    assert np.abs(backend.get() * 2.0**-44 / 6 - 1).max() < 1e-12
 
 
 @pytest.mark.parametrize("wall", WALLS)
@@ -105,13 +104,13 @@ def test_rough_states_stay_legal_and_nothing_is_lost(wall, statistics):
     grid = rb.PhaseSpace([6, 5, 3], 2.0, [6, 5, 4], 3.0, wall)
     rng = np.random.default_rng(5)
     f = (rng.random((grid.sites, 1, grid.size)) > 0.5).astype(float)
-    space = engine(grid, free_gas(statistics), f)
-    total, left = int(space.get().sum()), 0
+    backend = holding(grid, free_gas(statistics), f)
+    total, left = int(backend.get().sum()), 0
     squares = np.repeat(rng.uniform(0.0, 1.0, (grid.sites, 1)), 2, axis=1)
     for _ in range(10):
         for axis in (0, 1, 2):
-            left += int(space.sweep(axis, 0.25, squares).left.sum())
-    number = space.get()
+            left += int(backend.stream(axis, 0.25, squares).left.sum())
+    number = backend.get()
     assert number.min() >= 0 and int(number.sum()) + left == total
     assert number.max() <= 2**44 or statistics > 0
     assert (left > 0) == (wall == "open")
@@ -120,10 +119,10 @@ def test_rough_states_stay_legal_and_nothing_is_lost(wall, statistics):
 def test_full_fermions_at_closed_momentum_faces_never_exceed_one():
     """A force that pushes a full sea against the edge is refused, and that is counted."""
     grid = rb.PhaseSpace([4, 3, 3], 0.5, [6, 1, 1], 3.0)
-    space = engine(grid, free_gas(-1), np.ones((1, 1, grid.size)))
+    backend = holding(grid, free_gas(-1), np.ones((1, 1, grid.size)))
     squares = np.repeat(np.linspace(0.0, 2.0, 6)[:, None], 2, axis=1)
-    refused = sum(space.sweep(0, 0.05, squares).refused.sum() for _ in range(10))
-    number = space.get()
+    refused = sum(backend.stream(0, 0.05, squares).refused.sum() for _ in range(10))
+    number = backend.get()
     assert number.max() <= 2**44 and number.min() >= 0
     assert int(number.sum()) == number.size * 2**44
     assert refused > 1e-3 * number.sum()
@@ -134,19 +133,19 @@ def test_walls_reflect_to_the_last_quantum():
     grid = rb.PhaseSpace([7, 4, 3], 2.0, [5, 3, 1], 3.0, "reflecting")
     rng = np.random.default_rng(7)
     f = rng.random((grid.sites, 1, grid.size))
-    space = engine(grid, free_gas(), f)
+    backend = holding(grid, free_gas(), f)
     squares = np.full((grid.sites, 2), 0.25)
 
     def by_size():
         """Quanta by |p_x|, |p_y|, p_z, all of space together."""
-        cube = space.get().sum(axis=(0, 1)).reshape(grid.momentum_cells)
+        cube = backend.get().sum(axis=(0, 1)).reshape(grid.momentum_cells)
         cube = cube + cube[::-1]
         return cube + cube[:, ::-1]
 
     before = by_size()
     for _ in range(20):
         for axis in (0, 1):
-            space.sweep(axis, 0.3, squares)
+            backend.stream(axis, 0.3, squares)
     assert (by_size() == before).all()
 
 
@@ -155,12 +154,12 @@ def test_a_mirror_image_stays_a_mirror_image():
     grid = rb.PhaseSpace([6, 3, 3], 2.0, [6, 1, 1], 3.0, "reflecting")
     f = np.random.default_rng(9).random((6, 1, 6, 3, 3))
     f += f[::-1, :, ::-1]
-    space = engine(grid, free_gas(), f.reshape(6, 1, -1) / 2)
+    backend = holding(grid, free_gas(), f.reshape(6, 1, -1) / 2)
     profile = np.array([0.1, 0.4, 0.5, 0.5, 0.4, 0.1])
     squares = np.repeat(profile[:, None], 2, axis=1)
     for _ in range(10):
-        space.sweep(0, 0.2, squares)
-    now = space.get().reshape(6, 6, 3, 3)
+        backend.stream(0, 0.2, squares)
+    now = backend.get().reshape(6, 6, 3, 3)
     assert np.abs(now - now[::-1, ::-1]).max() <= 20  # quanta: rounding is not mirrored
 
 
@@ -303,12 +302,12 @@ def test_the_ledger_holds_more_than_64_bits():
 def test_refused_flux_is_what_the_force_would_have_carried_out():
     """f = 1 everywhere: force times time over dp, at both edges of p_x."""
     grid = rb.PhaseSpace([4, 1, 1], [1.0, 0.5, 0.5], [8, 1, 1], 4.0, "reflecting")
-    space = engine(grid, free_gas(), np.ones((1, 1, grid.size)))
+    backend = holding(grid, free_gas(), np.ones((1, 1, grid.size)))
     m2 = np.linspace(0.5, 1.2, 8)
     squares = np.repeat(m2[:, None], 2, axis=1)
     edge = np.concatenate([m2[:1], 0.5 * (m2[1:] + m2[:-1]), m2[-1:]])
     force = -np.diff(np.sqrt(1.0 + edge))  # dx = 1 fm, |p| = 1 GeV at the edge
-    refused = space.sweep(0, 0.1, squares).refused[:, 0] * 2.0**-44
+    refused = backend.stream(0, 0.1, squares).refused[:, 0] * 2.0**-44
     assert refused[0] == pytest.approx(0.1 / 0.5 * -force.sum(), rel=1e-9)
     assert refused[1] == 0
 

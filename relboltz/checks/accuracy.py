@@ -1,14 +1,13 @@
 """What is said of a run's accuracy, before it and after it."""
 
-from __future__ import annotations
-
 import math
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..arrays import Array
 from ..equilibrium import states as equilibrium
 from ..equilibrium.states import Equilibrium
 from ..errors import AccuracyWarning, depth_of_user
@@ -19,6 +18,7 @@ from ..stepping.watch import Seen
 from .matter import Squares
 from .reach import Reach
 
+Record = Mapping[str, Any]
 ACCEPTED_LOSS = 0.01
 """Part of a state that may lie outside the box before a warning."""
 ACCEPTED_RELAXATION = 0.05
@@ -88,9 +88,7 @@ def _of_grid(grid: PhaseSpace, needed: float, what: str) -> Iterator[str]:
         )
 
 
-def _of_nodes_at_rest(
-    grid: PhaseSpace, model: Model, mass_squared: NDArray[np.float64]
-) -> Iterator[str]:
+def _of_nodes_at_rest(grid: PhaseSpace, model: Model, mass_squared: Array) -> Iterator[str]:
     """Species for which a node at p = 0 will not do."""
     coarsest = max(grid.spacing)
     for species, m2 in zip(model.species, mass_squared, strict=True):
@@ -193,13 +191,13 @@ def of_parity(grid: PhaseSpace) -> Iterator[str]:
 # --- after the last step ------------------------------------------------------------------------
 
 
-def _particles(record: Mapping) -> float:
+def _particles(record: Record) -> float:
     """Of all species, average over the box [fm^-3]."""
     number = np.asarray(record["number"])
     return float(number.reshape(len(number), -1).mean(axis=1).sum())
 
 
-def charge_drifts(model: Model, first: Mapping, last: Mapping, density: float) -> dict[str, float]:
+def charge_drifts(model: Model, first: Record, last: Record, density: float) -> dict[str, float]:
     """Changes of the conserved charges between two records, relative to the number of particles.
 
     density : of one quantum in the whole box [fm^-3]
@@ -231,7 +229,7 @@ def of_drift(
         yield f"total energy changed by {100 * energy:.2g} %: {remedy}"
 
 
-def of_flow(model: Model, velocity: NDArray[np.float64]) -> Iterator[str]:
+def of_flow(model: Model, velocity: Array) -> Iterator[str]:
     """Screening that depends on the frame; velocity: (axis, ...) of the records."""
     squares = (np.nan_to_num(velocity) ** 2).sum(axis=0)
     speed = math.sqrt(float(squares.max(initial=0.0)))
@@ -243,7 +241,7 @@ def of_flow(model: Model, velocity: NDArray[np.float64]) -> Iterator[str]:
         )
 
 
-def of_refusals(last: Mapping, first: Mapping) -> Iterator[str]:
+def of_refusals(last: Record, first: Record) -> Iterator[str]:
     """Matter that forces pile up at the edges of momentum space."""
     part = float(np.sum(last.get("refused_number", 0.0))) / _particles(first)
     if part > ACCEPTED_LOSS:

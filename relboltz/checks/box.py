@@ -1,7 +1,5 @@
 """The automatic box: half widths in momentum space for a model and a start."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .. import initial
+from ..arrays import Array
 from ..backends.elements import Elements
 from ..equilibrium import states as equilibrium
 from ..equilibrium import unlimited
@@ -18,7 +17,7 @@ from ..initial import FromFile, Shape
 from ..model import Model, Species
 from . import reach
 from .accuracy import ACCEPTED_LOSS, WANTED_RELAXATION, rounded_up
-from .matter import Array, Totals, predict_from, totals
+from .matter import Totals, predict_from, totals
 from .reach import Reach
 
 States = Mapping[str, Shape]

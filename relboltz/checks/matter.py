@@ -1,22 +1,21 @@
 """What a start holds: its conserved totals, its masses, and the memory that it needs."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..arrays import Array
 from ..backends.cpu.masses import masses, total_energy
 from ..equilibrium import states as equilibrium
 from ..equilibrium.states import Equilibrium
 from ..errors import InputError
 from ..grid import PhaseSpace
+from ..masses import field_energy
 from ..model import Model
 from ..records.moments import Moments, whole
+from ..records.observables import coupling_integrals
 
-Array = NDArray[np.float64]
 Squares = tuple[Array, Array]
 """Squared masses of the species, and squared screening masses [GeV^2]."""
 Totals = tuple[Array, Array, float]
@@ -49,9 +48,10 @@ def totals_of_sites(
     for axis in grid.moving_axes:
         if grid.boundary[axis] != "periodic":
             momentum[axis] = 0.0
-    thermal = squares[:, : len(model.species)] - model.constant_mass_squared
-    energy = moments.sums[:, :, 0] - 0.25 * thermal * moments.sums[:, :, 1]  # less the mean field's
-    return numbers, momentum, float((energy @ model.degeneracy).mean()) * grid.measure
+    kinetic = moments.sums[:, :, 0] @ model.degeneracy * grid.measure
+    y = coupling_integrals(grid, model, moments)
+    energy = kinetic + field_energy(model, squares[:, : len(model.species)], y)
+    return numbers, momentum, float(energy.mean())
 
 
 def predict_from(grid: PhaseSpace, model: Model, f: Array) -> Equilibrium:

@@ -1,12 +1,11 @@
 """Matrix elements that no run may have: poles inside phase space, negative or undefined values."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 
 import numpy as np
 
+from ..arrays import Array
 from ..backends.cpu.collider import Collider
 from ..backends.elements import Elements
 from ..errors import InputError, negative_element
@@ -16,7 +15,7 @@ from ..grid import PhaseSpace
 from ..model import Model, Process
 from ..settings import Sampling
 from .accuracy import warn
-from .matter import Array, Squares
+from .matter import Squares
 
 ACCEPTED_NEGATIVE, LARGEST_NEGATIVE = 0.01, 0.5
 """Weight of negative matrix elements, relative to the others of a process: warned of, refused."""

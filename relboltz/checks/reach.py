@@ -8,23 +8,20 @@ relaxes with is the rate times (Delta phi)^2, Delta phi the change of phi_a + ph
 (the dissipation of a deviation phi); the lowest power that is not conserved is phi = E^2.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..arrays import Array
 from ..backends.cpu import events as k
 from ..backends.elements import Elements
-from ..equilibrium.gas import occupation
+from ..equilibrium.gas import fluid_energy, occupation
 from ..equilibrium.unlimited import FreeState
 from ..events.collisions import Channel, channels
 from ..model import Model
 from ..units import HBARC
-
-Array = NDArray[np.float64]
 
 EVENTS = 120_000
 """Drawn for all channels together."""
@@ -70,7 +67,7 @@ def of(elements: Elements, state: FreeState) -> Reach | None:
     """The collisions of a state; None if nothing collides in it."""
     model, rng = elements.model, np.random.default_rng(SEED)
     there = ~np.isnan(state.chemical_potential)
-    drawn: dict[tuple, tuple[Channel, float]] = {}  # equal channels are drawn once
+    drawn: dict[Any, tuple[Channel, float]] = {}  # equal channels are drawn once
     for channel in channels(model):
         if there[[*channel.nodes, *channel.pair]].all():
             key = _identity(elements, state, channel)
@@ -91,7 +88,7 @@ def of(elements: Elements, state: FreeState) -> Reach | None:
     return Reach(furthest, rate, relaxation)
 
 
-def _identity(elements: Elements, state: FreeState, channel: Channel) -> tuple:
+def _identity(elements: Elements, state: FreeState, channel: Channel) -> tuple[Any, ...]:
     """What the collisions of a channel depend on."""
     model, process = elements.model, elements.model.processes[channel.process]
     legs = [*channel.nodes, *channel.pair]
@@ -112,7 +109,7 @@ class _Radii:
     cumulative: Array  # from 0 to 1
 
     @classmethod
-    def of(cls, model: Model, state: FreeState, a: int) -> _Radii:
+    def of(cls, model: Model, state: FreeState, a: int) -> "_Radii":
         m, t = np.sqrt(state.mass_squared[a]), state.temperature
         kinetic = DEPTH * t + max(state.chemical_potential[a] - m, 0.0)
         edges = np.sqrt(kinetic * (kinetic + 2 * m)) * np.linspace(0, 1, BINS + 1) ** 2
@@ -190,9 +187,8 @@ def _boosted(q: Array, m2: float, velocity: Array) -> Array:
 
 def _energy(q: Array, state: FreeState, a: int) -> Array:
     """u.p: the energy in the fluid of momenta in the frame of the grid [GeV]."""
-    m2, v = state.mass_squared[a], state.velocity
-    energy = (np.sqrt((q * q).sum(axis=0) + m2) - v @ q) / np.sqrt(1 - v @ v)
-    return np.maximum(energy, np.sqrt(m2))  # not below by rounding
+    m2 = state.mass_squared[a]
+    return np.maximum(fluid_energy(q, m2, state.velocity), np.sqrt(m2))  # not below by rounding
 
 
 def _occupation(energy: Array, state: FreeState, model: Model, a: int) -> Array:

@@ -1,24 +1,26 @@
 """What a final state must have: charges, momentum, energy; and masses of its own."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..arrays import Array, Flags
 from ..model import Model
 from ..units import HBARC
-from .gas import Array, Gas, cold_start
+from .gas import Gas, Indices, cold_start
 
+Solved = tuple[Array, Array]
+"""theta and Y."""
+Image = Callable[[Array], tuple[Array, Any] | None]
 NO_FLOW = 1e-13
 """|P_i| / E below which a component of the momentum counts as exactly 0."""
 MODE_WEIGHT = 1e-8
 """States of a condensate's mode, in units of the number of particles: mu stays that close to m."""
 
 
-def reachable(model: Model, numbers: Array) -> tuple[NDArray[np.intp], Array]:
+def reachable(model: Model, numbers: Array) -> tuple[Indices, Array]:
     """Species that are there or can be produced, and a basis of the charges they conserve.
 
     A process runs once all species of one side are there; processes that never run conserve
@@ -47,7 +49,7 @@ def reachable(model: Model, numbers: Array) -> tuple[NDArray[np.intp], Array]:
 class Conserved:
     """What the final state must have, for the species present."""
 
-    present: NDArray[np.intp]
+    present: Indices
     charges: Array  # (charges, present)
     densities: Array  # (charges) [fm^-3]
     momentum: Array  # (3) [GeV fm^-3]
@@ -55,7 +57,7 @@ class Conserved:
     number: float  # [fm^-3] of the start: an estimate unless it is among the charges
 
     @classmethod
-    def of(cls, model: Model, numbers: Array, momentum: Array, energy: float) -> Conserved:
+    def of(cls, model: Model, numbers: Array, momentum: Array, energy: float) -> "Conserved":
         """What survives of the numbers of all species, and the rest."""
         present, charges = reachable(model, numbers)
         densities = charges @ numbers[present]
@@ -69,10 +71,12 @@ class Conserved:
         return y
 
     @property
-    def flowing(self) -> NDArray[np.bool_]:
+    def flowing(self) -> Flags:
         return abs(self.momentum) > NO_FLOW * abs(self.energy)
 
-    def solve(self, at_rest: float, model: Model, gas: Gas, y: Array, drift: Array, start):
+    def solve(
+        self, at_rest: float, model: Model, gas: Gas, y: Array, drift: Array, start: Array | None
+    ) -> Solved | None:
         """theta and Y (species) of the gas with the masses that y [GeV^2] gives, or None.
 
         Total energy at fixed f is stationary in the masses, so E_total + y.K.y/4 is the energy
@@ -85,7 +89,9 @@ class Conserved:
         energy -= drift @ self.momentum
         sought = self.flowing if len(gas.momenta) else np.zeros(3, dtype=bool)
         target = np.array([energy, *-self.momentum[sought], *-self.densities])
-        theta = warm_or_cold(gas, m2, target, start, (self.number, self.energy))
+        theta = None if start is None else gas.newton(m2, target, start)
+        if theta is None:  # the start was no help
+            theta = gas.newton(m2, target, cold_start(gas, self.number, self.energy))
         if theta is None:
             return None
         new = np.zeros_like(y)
@@ -94,18 +100,7 @@ class Conserved:
         return theta, new
 
 
-def warm_or_cold(
-    gas: Gas, m2: Array, target: Array, start: Array | None, dilute: tuple[float, float]
-) -> Array | None:
-    """The theta of these densities from a start that may be near, else from a dilute gas.
-
-    dilute : its number [fm^-3] and energy [GeV fm^-3]
-    """
-    theta = None if start is None else gas.newton(m2, target, start)
-    return gas.newton(m2, target, cold_start(gas, *dilute)) if theta is None else theta
-
-
-def fixed_point(image: Callable, z: Array, positive: int, tolerance: float):
+def fixed_point(image: Image, z: Array, positive: int, tolerance: float) -> Any:
     """What image(z) -> (z', result) gives where z' = z, or None; Anderson's acceleration.
 
     image(z) may be None (masses too heavy for the energy): then back towards the last good z.
@@ -135,11 +130,11 @@ def fixed_point(image: Callable, z: Array, positive: int, tolerance: float):
 
 def self_consistent(
     at_rest: float, model: Model, given: Conserved, gas: Gas, y: Array, tolerance: float = 1e-13
-):
+) -> Solved | None:
     """theta and Y of the state whose masses are those of its own Y, or None."""
     theta = None
 
-    def image(y):
+    def image(y: Array) -> tuple[Array, Solved] | None:
         nonlocal theta
         solved = given.solve(at_rest, model, gas, y, np.zeros(3), theta)
         if solved is None:
@@ -147,7 +142,9 @@ def self_consistent(
         theta = solved[0]
         return solved[1], solved
 
-    return fixed_point(image, y if model.mass_coupling.any() else 0 * y, len(y), tolerance)
+    first = y if model.mass_coupling.any() else 0 * y
+    found: Solved | None = fixed_point(image, first, len(y), tolerance)
+    return found
 
 
 def _anderson(tried: list[Array], missed: list[Array]) -> Array:

@@ -6,20 +6,18 @@ f_a = 1 / (exp(beta E_a - b.p - alpha_a) - eta). Newton's method with shortened 
 all sites at once; sums over the nodes are for the engine that holds the state.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from math import exp, inf, log1p, sqrt
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..arrays import Array, Flags, Integers
+from ..compiling import Function
 from ..grid import PhaseSpace
 from ..model import Model
 from .conserved import NO_FLOW
 
-Array = NDArray[np.float64]
-Sums = Callable[[Array, Array, NDArray[np.int64]], Array]
+Sums = Callable[[Array, Array, Integers], Array]
 """(theta, squared masses, sites) -> FIT_SUMS numbers of every one of the sites and species."""
 
 FIT_SUMS = 21
@@ -28,8 +26,9 @@ over the nodes, with g = f (1 + eta f)."""
 FARTHEST = 600.0
 DILUTE = 30.0
 PAIRS = ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))
-MOST_STEPS = 100
-MOST_HALVINGS = 40
+MOST_TRIES = 400
+SHORTEST = 2.0**-40
+"""Part of a step of Newton's below which it is given up."""
 
 
 def thermal_terms(x, eta):
@@ -81,7 +80,7 @@ def add_fit_terms(theta, alpha, p, m2, eta, weight, s):
     return True
 
 
-FUNCTIONS: list[Callable] = [thermal_terms, add_fit_terms]
+FUNCTIONS: list[Function] = [thermal_terms, add_fit_terms]
 """Callees before callers."""
 
 
@@ -126,7 +125,7 @@ class Fits:
             found[missed] = again[missed]
         return *self._parameters(found, there), found
 
-    def _parameters(self, theta: Array, there: NDArray[np.bool_]) -> tuple[Array, Array, Array]:
+    def _parameters(self, theta: Array, there: Flags) -> tuple[Array, Array, Array]:
         """T, mu and velocity from theta = (gamma/T, gamma v/T, mu/T)."""
         with np.errstate(invalid="ignore", divide="ignore"):
             beta, velocity = theta[:, 0], theta[:, 1:4] / theta[:, :1]
@@ -137,12 +136,7 @@ class Fits:
         return temperature, mu, np.where(fluid[:, None], velocity, np.nan)
 
     def _start_cold(
-        self,
-        theta: Array,
-        target: Array,
-        squares: Array,
-        which: NDArray[np.int64],
-        there: NDArray[np.bool_],
+        self, theta: Array, target: Array, squares: Array, which: Integers, there: Flags
     ) -> None:
         """A dilute gas at rest: the alpha for which Boltzmann has the numbers."""
         if not len(which):
@@ -160,7 +154,7 @@ class Fits:
         theta[which, 4:] = np.where(there[which], np.minimum(alpha, highest), -np.inf)
 
     def _evaluate(
-        self, theta: Array, squares: Array, which: NDArray[np.int64]
+        self, theta: Array, squares: Array, which: Integers
     ) -> tuple[Array, Array, Array]:
         """ln Z, its gradient and its Hessian in theta, of some sites."""
         sums = self._sums(theta, squares, which) * self._model.degeneracy[:, None]
@@ -184,66 +178,39 @@ class Fits:
         return value, gradient, hessian
 
     def _newton(
-        self,
-        theta: Array,
-        target: Array,
-        used: NDArray[np.bool_],
-        squares: Array,
-        wanted: NDArray[np.bool_],
+        self, theta: Array, target: Array, used: Flags, squares: Array, wanted: Flags
     ) -> Array:
         """Theta where ln Z - theta.target is least, at the sites wanted; NaN where it fails."""
         result = np.full_like(theta, np.nan)
         which = np.flatnonzero(wanted)
-        now, goal, mask = theta[which], target[which], used[which]
+        now, goal, mask, length = theta[which], target[which], used[which], np.ones(len(which))
         value, gradient, hessian = self._evaluate(now, squares, which)
-        for _ in range(MOST_STEPS):
-            step, decrement = _newton_step(gradient, hessian, goal, mask)
-            finite = np.where(mask, now, 0.0)
-            scale = np.abs(finite * goal).sum(axis=1)
-            sound = np.isfinite(value) & np.isfinite(decrement) & (decrement >= 0)
-            close = sound & (decrement <= 1e-20 * scale)
+        step, promise = _newton_step(gradient, hessian, goal, mask)
+        for _ in range(MOST_TRIES):
+            scale = np.abs(np.where(mask, now, 0.0) * goal).sum(axis=1)
+            sound = np.isfinite(value) & np.isfinite(promise) & (promise >= 0)
+            close = sound & (promise <= 1e-20 * scale)
             result[which[close]] = (now + step)[close]
-            keep = sound & ~close
-            which, now, goal, mask = which[keep], now[keep], goal[keep], mask[keep]
-            if not len(which):
+            keep = sound & ~close & (length > SHORTEST)
+            if not keep.any():
                 break
-            state = (now, value[keep], step[keep], decrement[keep], scale[keep], goal)
-            now, value, gradient, hessian, found = self._search(squares, which, *state)
-            which, goal, mask = which[found], goal[found], mask[found]
-            now, value, gradient, hessian = (v[found] for v in (now, value, gradient, hessian))
-            if not len(which):
-                break
+            which, now, goal, mask, length, value, step, promise, scale = (
+                v[keep] for v in (which, now, goal, mask, length, value, step, promise, scale)
+            )
+            trial = now + length[:, None] * step
+            values, gradient, hessian = self._evaluate(trial, squares, which)
+            gain = (values - value) - length * (step * goal).sum(axis=1)
+            fine = gain <= -0.1 * length * promise  # the convex function falls
+            fine |= promise <= 1e-15 * scale  # rounding hides the gain
+            fine &= np.isfinite(values)
+            steps, promises = _newton_step(gradient, hessian, goal, mask)
+            now, step = (np.where(fine[:, None], *v) for v in ((trial, now), (steps, step)))
+            value, promise = (np.where(fine, *v) for v in ((values, value), (promises, promise)))
+            length = np.where(fine, 1.0, 0.5 * length)
         return result
 
-    def _search(self, squares, which, now, value, step, decrement, scale, goal):
-        """As far along the steps as the convex function keeps falling; whether that worked."""
-        n = len(which)
-        length, found = np.ones(n), np.zeros(n, bool)
-        new, new_value = now.copy(), np.full(n, np.inf)
-        gradient = np.zeros((n, now.shape[1]))
-        hessian = np.zeros((n, now.shape[1], now.shape[1]))
-        todo = np.arange(n)
-        for _ in range(MOST_HALVINGS):
-            trial = now[todo] + length[todo, None] * step[todo]
-            values, slopes, bends = self._evaluate(trial, squares, which[todo])
-            linear = length[todo] * (step[todo] * goal[todo]).sum(axis=1)
-            gain = (values - value[todo]) - linear
-            fine = gain <= -0.1 * length[todo] * decrement[todo]
-            fine |= decrement[todo] <= 1e-15 * scale[todo]  # rounding hides the gain
-            fine &= np.isfinite(values)
-            done = todo[fine]
-            new[done], new_value[done] = trial[fine], values[fine]
-            gradient[done], hessian[done], found[done] = slopes[fine], bends[fine], True
-            todo = todo[~fine]
-            if not len(todo):
-                break
-            length[todo] *= 0.5
-        return new, new_value, gradient, hessian, found
 
-
-def _newton_step(
-    gradient: Array, hessian: Array, goal: Array, used: NDArray[np.bool_]
-) -> tuple[Array, Array]:
+def _newton_step(gradient: Array, hessian: Array, goal: Array, used: Flags) -> tuple[Array, Array]:
     """Newton's step in the unknowns that are used, and how much it promises."""
     slope = np.where(used, goal - gradient, 0.0)
     both = used[:, :, None] & used[:, None, :]

@@ -4,20 +4,21 @@ An equilibrium state maximises the entropy at given conserved quantities. The du
 convex function of (1/T, v/T, mu/T), so one damped Newton iteration finds every such state.
 """
 
-from __future__ import annotations
-
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..arrays import Array, Flags, Integers
 from ..grid import PhaseSpace
 from ..model import Model
 from ..units import HBARC
 
-Array = NDArray[np.float64]
-
+Indices = NDArray[np.intp]
 SOFT_CELLS = 3.6
 """Cells this near to a singular momentum, in spacings per axis, count with their averages."""
 
@@ -32,9 +33,20 @@ def occupation(x: Array, eta: int) -> Array:
     return z / (1 - eta * z)
 
 
-def refine(
-    grid: PhaseSpace, centre: Array, levels: int = 7
-) -> tuple[NDArray[np.int64], Array, Array]:
+def fluid_energy(p: Sequence[Array] | Array, m2: float, velocity: Sequence[float] | Array) -> Array:
+    """u.p = gamma (E - v.p) of momenta (3, ...): their energy in a fluid that flows [GeV]."""
+    (px, py, pz), (vx, vy, vz) = p, velocity
+    gamma = 1 / math.sqrt(1 - vx**2 - vy**2 - vz**2)
+    return gamma * (np.sqrt(px**2 + py**2 + pz**2 + m2) - (vx * px + vy * py + vz * pz))
+
+
+Vectors = dict[float, Array]
+"""(E - drift, -p, -1) at the points, by squared mass."""
+Densities = tuple[Array, Array]
+Refined = tuple[Integers, Array, Array]
+
+
+def refine(grid: PhaseSpace, centre: Array, levels: int = 7) -> Refined:
     """Points that resolve an integrable singularity at a momentum ``centre`` [GeV].
 
     Cells near it are halved again and again towards it; the pieces carry 2^3 Gauss points.
@@ -45,7 +57,7 @@ def refine(
     cells = np.flatnonzero((abs(grid.momenta - centre) < SOFT_CELLS * spacing).all(axis=0))
     middle, size = grid.momenta[:, cells], 1.0
     octant = np.array(np.meshgrid(*[[-0.5, 0.5]] * 3)).reshape(3, 1, 8)
-    found: list[tuple[NDArray[np.int64], Array, Array]] = []
+    found: list[Refined] = []
     for level in range(levels + 1):
         near = (abs(middle - centre) < 1.01 * size * spacing).all(axis=0) & (level < levels)
         gauss = middle[:, ~near, None] + octant * (size * spacing / np.sqrt(3))[:, None]
@@ -70,7 +82,7 @@ class Gas:
     drift: Array  # (points) v.p [GeV]
     weight: Array  # (points) [fm^-3]
     degeneracy: Array  # (species present)
-    statistics: NDArray[np.int64]
+    statistics: Integers
     charges: Array  # (charges, species present)
     gamma: float = 1.0
     mode: float = 0.0
@@ -91,11 +103,11 @@ class Gas:
         x = np.where(x > 0, np.minimum(x, 700.0), np.nan)
         return np.where(self.statistics == 1, self.mode / np.expm1(x), 0.0)
 
-    def densities(self, vectors: dict[float, Array], m2: Array, theta: Array):
+    def densities(self, vectors: Vectors, m2: Array, theta: Array) -> Densities | None:
         """Conserved densities (E, -P, -Q) and minus their derivative; None if x <= 0 somewhere."""
         d = 1 + len(self.momenta)
         sums, matrix = np.zeros(len(theta)), np.zeros((len(theta), len(theta)))
-        blocks: dict[tuple, tuple[Array, Array]] = {}  # equal species are summed once
+        blocks: dict[tuple[float, int, float], Densities] = {}  # equal species are summed once
         for a, (alpha, eta) in enumerate(zip(self.potentials(theta), self.statistics, strict=True)):
             key = (m2[a], eta, alpha)
             if key not in blocks:
@@ -106,7 +118,8 @@ class Gas:
                 f = occupation(x, eta)
                 fluctuation = self.weight * f * (1 + eta * f)
                 blocks[key] = phi @ (self.weight * f), (phi * fluctuation) @ phi.T
-            spread = self._spread(d, a)
+            spread = np.eye(len(theta), d + 1)  # takes (E, -p, -1) to the derivatives by theta
+            spread[d:, d] = self.charges[:, a]
             sums += self.degeneracy[a] * (spread @ blocks[key][0])
             matrix += self.degeneracy[a] * (spread @ blocks[key][1] @ spread.T)
         if self.mode:
@@ -115,13 +128,6 @@ class Gas:
                 sums += number * phi
                 matrix += number * (1 + number / self.mode) * np.outer(phi, phi)
         return (sums, matrix) if np.isfinite(sums).all() else None
-
-    def _spread(self, d: int, a: int) -> Array:
-        """Takes (E, -p, -1) of species a to the derivatives by theta."""
-        spread = np.zeros((d + len(self.charges), d + 1))
-        spread[:d, :d] = np.eye(d)
-        spread[d:, d] = self.charges[:, a]
-        return spread
 
     def occupations(self, m2: Array, theta: Array) -> Array:
         """f (species present, points)."""
@@ -141,12 +147,9 @@ class Gas:
             y += self.condensed(m2, theta) / (self.gamma * massive)
         return y * HBARC**3
 
+    @np.errstate(all="ignore")  # a state that does not exist runs away
     def newton(self, m2: Array, target: Array, theta: Array) -> Array | None:
         """The theta with the densities ``target`` = (E, -P, -Q); None if there is none."""
-        with np.errstate(all="ignore"):  # a state that does not exist runs away
-            return self._newton(m2, target, theta)
-
-    def _newton(self, m2: Array, target: Array, theta: Array) -> Array | None:
         vectors = {m: self.vectors(m) for m in m2}
         state = self.densities(vectors, m2, theta)
         for _ in range(100):
@@ -154,7 +157,7 @@ class Gas:
                 return None
             excess = state[0] - target
             try:
-                step = np.linalg.solve(state[1], excess)
+                step: Any = np.linalg.solve(state[1], excess)
             except np.linalg.LinAlgError:
                 return None
             descent = excess @ step  # Newton decrement squared, in particles per fm^3
@@ -163,10 +166,12 @@ class Gas:
             if descent <= 1e-20 * abs(target).max():
                 frozen = np.diag(state[1]) <= 1e-11 * abs(target)  # a full Fermi sea: any low T
                 return None if frozen.any() else theta + step
-            theta, state = self._line_search(vectors, m2, target, theta, step, descent)
+            theta, state = self._line_search(vectors, m2, target, theta, step, float(descent))
         return None
 
-    def _line_search(self, vectors, m2, target, theta, step, descent):
+    def _line_search(
+        self, vectors: Vectors, m2: Array, target: Array, theta: Array, step: Array, descent: float
+    ) -> tuple[Array, Densities | None]:
         """As far along a step as the convex dual keeps falling, or nearly."""
         length = 1.0
         for _ in range(60):
@@ -175,7 +180,7 @@ class Gas:
             if state is None:
                 length *= 0.5
                 continue
-            slope = (state[0] - target) @ step
+            slope = float((state[0] - target) @ step)
             if slope >= -0.5 * descent:
                 return trial, state
             length *= min(0.8, max(0.1, descent / (descent - slope)))
@@ -185,8 +190,8 @@ class Gas:
 def gas_on(
     points: tuple[Array, Array],
     model: Model,
-    charges: tuple[NDArray[np.intp], Array],
-    flowing: NDArray[np.bool_] | None = None,
+    charges: tuple[Indices, Array],
+    flowing: Flags | None = None,
     velocity: Array | None = None,
     mode: float = 0.0,
 ) -> Gas:

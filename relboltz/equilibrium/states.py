@@ -4,19 +4,19 @@ Every state solved for maximises the entropy of the nodes at given conserved qua
 dual is a convex function of (1/T, v/T, mu/T), so one damped Newton iteration serves them all.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..arrays import Array, Flags, Integers
 from ..grid import PhaseSpace
 from ..masses import kinetic_energy
 from ..model import Model
 from ..units import HBARC
-from .conserved import MODE_WEIGHT, NO_FLOW, Conserved, fixed_point, self_consistent, warm_or_cold
-from .gas import Array, gas_on, nodes, nodes_by_energy, occupation, refine, resolved
+from .conserved import MODE_WEIGHT, Conserved, fixed_point, self_consistent
+from .fits import Fits
+from .gas import Gas, Indices, Refined, fluid_energy, gas_on, nodes, occupation, refine, resolved
 
 LEAST_CONDENSATE = 1e-4
 """Condensate fractions below this are set to 0: it is what MODE_WEIGHT leaves undecided."""
@@ -38,17 +38,17 @@ class Equilibrium:
     f: Array  # (species, size), without the condensate
     found: bool
 
-
-def _none(model: Model) -> Equilibrium:
-    """The answer if no state exists, without its f."""
-    nan = np.full(len(model.species), np.nan)
-    f = np.empty((len(nan), 0))
-    return Equilibrium(np.nan, nan, np.full(3, np.nan), nan.copy(), np.nan, f, False)
+    @property
+    def theta(self) -> Array:
+        """(gamma/T, gamma v/T, mu/T), as fits have it."""
+        beta = 1 / (self.temperature * np.sqrt(1 - self.velocity @ self.velocity))
+        return np.array([beta, *beta * self.velocity, *self.chemical_potential / self.temperature])
 
 
 def nowhere(grid: PhaseSpace, model: Model) -> Equilibrium:
     """The answer if no state exists."""
-    return _on_nodes(grid, model, _none(model))
+    nan, f = np.full(len(model.species), np.nan), np.full((len(model.species), grid.size), np.nan)
+    return Equilibrium(np.nan, nan, np.full(3, np.nan), nan.copy(), np.nan, f, False)
 
 
 def thermal(
@@ -66,71 +66,50 @@ def thermal(
     they are equal, so that f diverges, gets the average over its cell.
     """
     mu = np.broadcast_to(np.asarray(chemical_potential, float), (len(model.species),))
-    velocity = np.asarray(velocity, float)
     f = np.zeros((len(model.species), grid.size))
-    gamma = 1 / np.sqrt(1 - velocity @ velocity)
-    drift = velocity @ grid.momenta
     for a, (m2, eta) in enumerate(zip(mass_squared, model.statistics, strict=True)):
         if np.isnan(mu[a]):
             continue
-        f[a] = occupation((gamma * (grid.energies(m2) - drift) - mu[a]) / temperature, eta)
+        f[a] = occupation((fluid_energy(grid.momenta, m2, velocity) - mu[a]) / temperature, eta)
         for i in np.flatnonzero(np.isinf(f[a])):
-            centre = grid.momenta[:, i]
-            cells, average = _soft_cells(grid, centre, temperature, mu[a], velocity, m2, eta)
+            soft = refine(grid, grid.momenta[:, i])
+            cells, average = _averages(soft, temperature, mu[a], velocity, m2, eta)
             f[a, i] = average[cells == i][0]
     return f
 
 
-def _soft_cells(
-    grid: PhaseSpace,
-    centre: Array,
-    temperature: float,
-    mu: float,
-    velocity: Array,
-    m2: float,
-    eta: int,
-) -> tuple[NDArray[np.int64], Array]:
-    """The cells around a singular momentum [GeV] and the averages of f over them."""
-    cell, points, share = refine(grid, centre)
-    gamma = 1 / np.sqrt(1 - velocity @ velocity)
-    energy = gamma * (np.sqrt((points**2).sum(axis=0) + m2) - velocity @ points)
+def _averages(
+    soft: Refined, temperature: float, mu: float, velocity: Array, m2: float, eta: int
+) -> tuple[Integers, Array]:
+    """The cells around a singular momentum and the averages of f over them."""
+    cell, points, share = soft
     cells, group = np.unique(cell, return_inverse=True)
-    f = occupation((energy - mu) / temperature, eta)
+    f = occupation((fluid_energy(points, m2, velocity) - mu) / temperature, eta)
     return cells, np.bincount(group, share * f).astype(float)
 
 
 def _state(
-    model: Model,
-    beta: float,
-    potentials: tuple[NDArray[np.intp], Array],
-    velocity: Array,
-    mass_squared: Array,
+    grid: PhaseSpace, model: Model, temperature: float, mu: Array, velocity: Array, m2: Array
 ) -> Equilibrium:
-    """The state with these parameters, without its f; potentials: species present and their mu/T.
+    """The state with these parameters."""
+    f = thermal(grid, model, temperature, mu, velocity, m2)
+    return Equilibrium(float(temperature), mu, velocity, np.array(m2), 0.0, f, True)
 
-    beta is what multiplies E in the frame of the grid: gamma/T.
-    """
-    if not beta > 0 or not velocity @ velocity < 1:
-        return _none(model)  # hotter than any T, as only a box allows: not a gas
-    temperature = float(1 / (beta * np.sqrt(1 - velocity @ velocity)))
+
+def _state_of(
+    grid: PhaseSpace, model: Model, present: Indices, gas: Gas, theta: Array, velocity: Array,
+    m2: Array,
+) -> Equilibrium:  # fmt: skip
+    """The state that the gas of the species present has."""
+    if not theta[0] > 0 or not velocity @ velocity < 1:
+        return nowhere(grid, model)  # hotter than any T, as only a box allows: not a gas
+    temperature = 1 / (theta[0] * np.sqrt(1 - velocity @ velocity))
     mu = np.full(len(model.species), np.nan)
-    mu[potentials[0]] = temperature * potentials[1]
-    return replace(
-        _none(model), temperature=temperature, chemical_potential=mu, velocity=velocity,
-        mass_squared=np.array(mass_squared), condensate_fraction=0.0, found=True,
-    )  # fmt: skip
+    mu[present] = temperature * gas.potentials(theta)
+    return _state(grid, model, temperature, mu, velocity, m2)
 
 
-def _on_nodes(grid: PhaseSpace, model: Model, state: Equilibrium) -> Equilibrium:
-    """A state with its f."""
-    if not state.found:
-        return replace(state, f=np.full((len(model.species), grid.size), np.nan))
-    mu, velocity = state.chemical_potential, state.velocity
-    f = thermal(grid, model, state.temperature, mu, velocity, state.mass_squared)
-    return replace(state, f=f)
-
-
-def _velocity(theta: Array, flowing: NDArray[np.bool_]) -> Array:
+def _velocity(theta: Array, flowing: Flags) -> Array:
     """v (3) from beta v of the flowing axes."""
     velocity = np.zeros(3)
     velocity[flowing] = theta[1 : 1 + flowing.sum()] / theta[0]
@@ -147,44 +126,19 @@ def local(
 
     Masses are frozen and no condensate is split off. ``start``: the state of a similar f.
     """
-    sums = model.degeneracy * f.sum(axis=1) * grid.measure
-    energy = kinetic_energy(grid, model, f, mass_squared)
+    from ..backends.cpu.fits import sums_over  # which compiles what fits.py says
+
+    numbers = model.degeneracy * f.sum(axis=1) * grid.measure
     momentum = grid.momenta @ (model.degeneracy @ f) * grid.measure
-    state = matching(grid, model, sums, momentum, energy, mass_squared, start)
-    return _on_nodes(grid, model, state)
-
-
-def matching(
-    grid: PhaseSpace,
-    model: Model,
-    numbers: Array,
-    momentum: Array,
-    energy: float,
-    mass_squared: Array,
-    start: Equilibrium | None = None,
-) -> Equilibrium:
-    """The parameters of the thermal state with these densities; its ``f`` is left empty.
-
-    numbers [fm^-3] by species, momentum and kinetic energy [GeV fm^-3]; masses are frozen.
-    """
-    present = np.flatnonzero(numbers > 0)
-    if len(present) == 0 or not np.isfinite(numbers).all():
-        return _none(model)
-    flowing = abs(momentum) > NO_FLOW * energy
-    points = nodes(grid) if flowing.any() else nodes_by_energy(grid)
-    gas = gas_on(points, model, (present, np.eye(len(present))), flowing)
-    m2 = np.asarray(mass_squared, float)[present]
-    target = np.array([energy, *-momentum[flowing], *-numbers[present]])
-    guess = None
-    if start is not None and np.isfinite(start.chemical_potential[present]).all():
-        beta = 1 / (start.temperature * np.sqrt(1 - start.velocity @ start.velocity))
-        alpha = start.chemical_potential[present] / start.temperature
-        guess = np.array([beta, *beta * start.velocity[flowing], *alpha])
-    theta = warm_or_cold(gas, m2, target, guess, (numbers.sum(), energy))
-    if theta is None:
-        return _none(model)
-    potentials = (present, gas.potentials(theta))
-    return _state(model, theta[0], potentials, _velocity(theta, flowing), mass_squared)
+    energy = np.array([kinetic_energy(grid, model, f, mass_squared)])
+    m2 = np.asarray(mass_squared, float)[None]
+    fits = Fits(grid, model, sums_over(grid, model), sums_over(grid, model, at_rest=True))
+    theta = None if start is None else start.theta[None]
+    found = fits.match(numbers[None], momentum[None], energy, m2, theta)
+    temperature, mu, velocity, _ = (row[0] for row in found)
+    if not np.isfinite(temperature):
+        return nowhere(grid, model)
+    return _state(grid, model, temperature, mu, velocity, m2[0])
 
 
 def predict(
@@ -207,9 +161,8 @@ def predict(
     if solved is None:
         return nowhere(grid, model)
     theta, y = solved
-    velocity, potentials = _velocity(theta, given.flowing), (given.present, gas.potentials(theta))
-    state = _state(model, theta[0], potentials, velocity, model.mass_squared(y))
-    state = _on_nodes(grid, model, state)
+    velocity, m2 = _velocity(theta, given.flowing), model.mass_squared(y)
+    state = _state_of(grid, model, given.present, gas, theta, velocity, m2)
     boson = _softest_boson(model, given, state)
     if boson is None or not _crowded(grid, model, state, boson, given.number):
         return state
@@ -249,7 +202,7 @@ def _with_condensate(
     n, present, flowing = len(y), given.present, given.flowing
     start = None
 
-    def image(z):
+    def image(z: Array) -> tuple[Array, Any] | None:
         nonlocal start
         y, velocity = z[:n], np.zeros(3)
         velocity[flowing] = z[n:]
@@ -280,13 +233,11 @@ def _with_condensate(
     fraction = condensed.sum() / (condensed.sum() + others)
     if fraction < LEAST_CONDENSATE:
         return None
-    state = _state(model, theta[0], (present, gas.potentials(theta)), velocity, m2)
-    state = _on_nodes(grid, model, state)
-    centre, mu = _soft_point(velocity, m2[boson]), state.chemical_potential
+    state = _state_of(grid, model, present, gas, theta, velocity, m2)
+    soft = refine(grid, _soft_point(velocity, m2[boson]))
     for a in present:
-        cells, average = _soft_cells(
-            grid, centre, state.temperature, mu[a], velocity, m2[a], model.statistics[a]
-        )
+        mu, eta = state.chemical_potential[a], int(model.statistics[a])
+        cells, average = _averages(soft, state.temperature, mu, velocity, m2[a], eta)
         state.f[a, cells] = average
     return replace(state, condensate_fraction=float(fraction))
 

@@ -1,16 +1,16 @@
 """Equilibrium in unlimited momentum space, by radial integrals in the rest frame of the fluid."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from functools import cache
 
 import numpy as np
 
+from ..arrays import Array
+from ..masses import field_energy
 from ..model import Model
 from ..units import HBARC
 from .conserved import MODE_WEIGHT, NO_FLOW, Conserved, self_consistent
-from .gas import Array, Gas
+from .gas import Gas, Indices
 
 POINTS = 240
 """Gauss points of a radial integral: they resolve temperatures down to 1 % of the mean energy."""
@@ -87,9 +87,9 @@ def _radii(scale: float) -> tuple[Array, Array]:
     return p, 4 * np.pi * p * p * slope * w / (2 * np.pi * HBARC) ** 3
 
 
-def _pressure(model: Model, gas: Gas, theta: Array, m2: Array, y: Array, present) -> float:
+def _pressure(model: Model, gas: Gas, theta: Array, m2: Array, y: Array, present: Indices) -> float:
     """Of the particles and of the mean field, in the rest frame [GeV fm^-3]."""
     inverse = 1 / np.sqrt(gas.momentum_squared + m2[present, None])
     f = gas.occupations(m2[present], theta)
     kinetic = gas.degeneracy @ ((f * inverse) @ (gas.weight * gas.momentum_squared)) / 3
-    return float(kinetic + 0.25 * (m2 - model.constant_mass_squared) @ y / HBARC**3)
+    return float(kinetic - field_energy(model, m2, y))

@@ -1,7 +1,5 @@
 """A start from a file: the last snapshot of a run."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -9,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from ..arrays import Array
 from ..errors import InputError
 from ..grid import PhaseSpace
 from ..model import Species
-from .shapes import Array, Shape, describe
+from .shapes import Shape, describe
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,5 @@
 """Starts that are functions or arrays of the user's own."""
 
-from __future__ import annotations
-
 import importlib.util
 import inspect
 import math
@@ -16,10 +14,12 @@ from typing import Any
 
 import numpy as np
 
+from ..arrays import Array
 from ..errors import InputError
 from ..grid import PhaseSpace
-from ..model import Species, suggest
-from .shapes import Array, Shape, describe, place
+from ..model import Species
+from ..process import suggest
+from .shapes import Shape, describe, place
 
 FUNCTION_POINTS = 3
 """Gauss-Legendre points per axis of a momentum cell."""

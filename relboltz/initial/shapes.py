@@ -6,8 +6,6 @@ the value of a node is the average of the function over its cell, so that number
 converge fast; with ``"node"`` it is the function at the node.
 """
 
-from __future__ import annotations
-
 import math
 import zlib
 from collections.abc import Callable, Iterable, Sequence
@@ -17,29 +15,18 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ..equilibrium.gas import occupation
+from ..arrays import Array, Integers
+from ..equilibrium.gas import fluid_energy, occupation
 from ..errors import InputError
 from ..grid import PhaseSpace
 from ..model import Species
-
-Array = NDArray[np.float64]
 
 SAMPLINGS = ("cell", "node")
 STEP_POINTS = 64
 """Lines per axis in a cell that the edge of a step cuts."""
 THERMAL_POINTS = 4
 """Gauss-Legendre points per axis; an even number, so that p = 0 is never one of them."""
-
-
-def _finite(key: str, value: Any, legal: Callable[[float], bool], remedy: str) -> float:
-    """A finite number that passes the test, or an error that begins with the key."""
-    plain = isinstance(value, int | float | np.integer | np.floating)
-    plain = plain and not isinstance(value, bool)
-    if not plain or not math.isfinite(value) or not legal(value):
-        raise InputError(f"{key} = {value!r}: {remedy}")
-    return float(value)
 
 
 def place(p: Iterable[float], where: Iterable[float] = ()) -> str:
@@ -60,7 +47,7 @@ def describe(grid: PhaseSpace) -> str:
 
 
 @lru_cache(maxsize=4)
-def _mirror_classes(grid: PhaseSpace) -> tuple[Array, NDArray[np.int64]]:
+def _mirror_classes(grid: PhaseSpace) -> tuple[Array, Integers]:
     """Centres [GeV] of one cell of each set of mirror images, and the set of every node.
 
     Cells map to each other by reflections and, if the grid is cubic, by exchanging axes; an
@@ -130,17 +117,21 @@ class Shape:
         for key, value in fields.items():
             object.__setattr__(self, key, value)
 
-    def _number(self, key: str, legal: Callable[[float], bool], remedy: str) -> None:
-        """Keeps a field as a finite number that passes the test."""
-        self._keep(**{key: _finite(key, getattr(self, key), legal, remedy)})
-
-    def _three(self, key: str, legal: Callable[[float], bool], remedy: str) -> None:
-        """Keeps a field as three such numbers."""
+    def _number(
+        self, key: str, legal: Callable[[float], bool], remedy: str, three: bool = False
+    ) -> None:
+        """Keeps a field as a finite number that passes the test, or as three such numbers."""
         given = getattr(self, key)
-        values = tuple(given) if isinstance(given, list | tuple | np.ndarray) else (given,) * 3
-        if len(values) != 3:
+        several = three and isinstance(given, list | tuple | np.ndarray)
+        values = tuple(given) if several else (given,) * (3 if three else 1)
+        if three and len(values) != 3:
             raise InputError(f"{key} = {given!r}: {remedy}")
-        self._keep(**{key: tuple(_finite(key, v, legal, remedy) for v in values)})
+        for value in values:
+            plain = isinstance(value, int | float | np.integer | np.floating)
+            plain = plain and not isinstance(value, bool)
+            if not plain or not math.isfinite(value) or not legal(value):
+                raise InputError(f"{key} = {value!r}: {remedy}")
+        self._keep(**{key: tuple(float(v) for v in values) if three else float(given)})
 
     def values(self, grid: PhaseSpace, species: Species, m2: float, site: int = 0) -> Array:
         """f at all nodes of a space cell, shape (size,); m2 is the squared mass [GeV^2]."""
@@ -224,7 +215,7 @@ class Thermal(Shape):
         remedy = "use three numbers, with a length below 1 (the speed of light)"
         if not isinstance(self.velocity, list | tuple | np.ndarray):
             raise InputError(f"velocity = {self.velocity!r}: {remedy}")
-        self._three("velocity", math.isfinite, remedy)
+        self._number("velocity", math.isfinite, remedy, three=True)
         if math.hypot(*self.velocity) >= 1:
             raise InputError(f"velocity = {list(self.velocity)}: {remedy}")
 
@@ -243,10 +234,7 @@ class Thermal(Shape):
             )
 
         def f(px: Array, py: Array, pz: Array) -> Array:
-            vx, vy, vz = self.velocity
-            gamma = 1 / math.sqrt(1 - vx**2 - vy**2 - vz**2)
-            energy = np.sqrt(px**2 + py**2 + pz**2 + m2)
-            x = gamma * (energy - (vx * px + vy * py + vz * pz)) - self.chemical_potential
+            x = fluid_energy((px, py, pz), m2, self.velocity) - self.chemical_potential
             if species.statistics == 1 and (x <= 0).any():
                 p = np.array([px, py, pz])[:, x.argmin()]
                 raise InputError(
@@ -275,7 +263,7 @@ class Gaussian(Shape):
 
     def _check(self) -> None:
         self._number("height", lambda v: v >= 0, "a gaussian has a height f >= 0")
-        self._three("widths", lambda v: v > 0, "use one width or three, above 0 GeV")
+        self._number("widths", lambda v: v > 0, "use one width or three, above 0 GeV", three=True)
 
     def values(self, grid: PhaseSpace, species: Species, m2: float, site: int = 0) -> Array:
         factors = []

@@ -1,7 +1,5 @@
 """Initial states: from shapes, one for each species or group, to f on the nodes."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -11,13 +9,14 @@ from typing import Any
 
 import numpy as np
 
+from ..arrays import Array
 from ..backends.cpu.masses import coupling_integrals
 from ..errors import InputError
 from ..grid import PhaseSpace
 from ..model import Model
 from .files import FromFile
 from .functions import FromFunction, NodeValues
-from .shapes import Array, Gaussian, Gradient, Random, Shape, Step, Thermal, place
+from .shapes import Gaussian, Gradient, Random, Shape, Step, Thermal, place
 
 SHAPES: dict[str, type[Shape]] = {
     "step": Step,
@@ -113,7 +112,13 @@ def _thermal_masses(state: _State) -> Array:
         new = np.where(active, m2 + change, m2)
         new = np.where(active & (new <= floor), 0.5 * (m2 + floor), new)
         if (active & (floor > 0) & (new < low)).any():
-            _no_mass(state, m2, int(((new < low) & (floor > 0)).argmax()))
+            index = int(((new < low) & (floor > 0)).argmax())
+            (name, shape), own = shapes[index], math.sqrt(model.mass_squared(state.y(m2))[index])
+            raise InputError(
+                f"initial.{name}.chemical_potential = {shape.chemical_potential:g}: must stay "  # type: ignore[attr-defined]
+                f"below m, but the thermal mass of {model.names[index]} in this state is at "
+                f"most {own:.6g} GeV; lower it or raise the temperature"
+            )
         moved, m2 = np.abs(new - m2), new
         if (moved <= 1e-15 * m2).all():
             break
@@ -125,17 +130,9 @@ def _thermal_masses(state: _State) -> Array:
     return m2
 
 
-def _no_mass(state: _State, m2: Array, index: int) -> None:
-    name, shape = state.shapes[index]
-    own = math.sqrt(state.model.mass_squared(state.y(m2))[index])
-    raise InputError(
-        f"initial.{name}.chemical_potential = {shape.chemical_potential:g}: must stay below "  # type: ignore[attr-defined]
-        f"m, but the thermal mass of {state.model.names[index]} in this state is at "
-        f"most {own:.6g} GeV; lower it or raise the temperature"
-    )
-
-
-def _check_values(f: Array, state: _State) -> None:
+def _make_legal(f: Array, state: _State) -> None:
+    """Averages of ones that rounding made larger are 1; whatever else is illegal is refused."""
+    f[(state.model.statistics == -1)[:, None] & (f > 1) & (f < 1 + 1e-12)] = 1.0
     for index, (name, _) in state.shapes.items():
         species, row = state.model.species[index], f[index]
         lowest, highest = int(row.argmin()), int(row.argmax())  # NaN counts as both
@@ -171,7 +168,9 @@ def evaluate(initial: Mapping[str, Shape], grid: PhaseSpace, model: Model) -> Ar
         )
     f = np.empty((grid.sites if local else 1, len(model.species), grid.size))
     for site in range(len(f)):
-        f[site] = _at_site(_State(shapes, grid, model, site))
+        state = _State(shapes, grid, model, site)
+        f[site] = state.f(_thermal_masses(state))
+        _make_legal(f[site], state)
     if not f.any():
         raise InputError(
             "the system is empty: f = 0 at every node for every species; raise a height, or check "
@@ -180,16 +179,6 @@ def evaluate(initial: Mapping[str, Shape], grid: PhaseSpace, model: Model) -> Ar
     if grid.sites == 1:
         return f[0]
     return f if local else np.broadcast_to(f, (grid.sites, *f.shape[1:]))
-
-
-def _at_site(state: _State) -> Array:
-    """f (species, size), legal."""
-    f = state.f(_thermal_masses(state))
-    fermions = state.model.statistics == -1
-    rounded = fermions[:, None] & (f > 1) & (f < 1 + 1e-12)  # an average of ones
-    f[rounded] = 1.0
-    _check_values(f, state)
-    return f
 
 
 def extent(initial: Mapping[str, Shape], model: Model) -> float:

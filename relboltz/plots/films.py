@@ -1,7 +1,5 @@
 """Films of a result in space."""
 
-from __future__ import annotations
-
 from functools import partial
 from pathlib import Path
 from typing import Any

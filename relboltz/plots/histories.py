@@ -1,17 +1,16 @@
 """Pictures against time; in space, of averages over the box that include what left."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from xarray import DataArray, Dataset, full_like
 
+from ..arrays import Array
 from ..errors import InputError
 from ..records.result import box
 from . import style
-from .style import COLORS, Array, Ax, groups, label, labelled, mean, new_axes, styled
+from .style import COLORS, Ax, groups, label, labelled, mean, new_axes, styled
 
 
 def predicted_densities(ds: Dataset) -> tuple[DataArray, float]:
@@ -134,14 +133,10 @@ def anisotropy(ds: Dataset, ax: Ax = None) -> Axes:
 @styled
 def rates(ds: Dataset, ax: Ax = None, most: int = 8) -> Axes:
     """Collision rates, added up over quarks that are alike (q): the ``most`` frequent ones."""
-    ax, letters = (
-        ax or new_axes(),
-        {name: style.letter(name) for name in ds.species.values.tolist()},
-    )
-    kinds: dict[str, Array] = {}
-    quarks = [
-        g for g in groups(ds) if len(g) > 1 and {style.particle(n) for n in g} <= style.QUARKS
-    ]
+    ax, kinds = ax or new_axes(), dict[str, Array]()
+    letters = {name: style.letter(name) for name in ds.species.values.tolist()}
+    several = [group for group in groups(ds) if len(group) > 1]
+    quarks = [g for g in several if {style.particle(n) for n in g} <= style.QUARKS]
     for q in "q", "qbar":
         same = [g for g in quarks if (g[0] == style.particle(g[0])) == (q == "q")]
         letters |= dict.fromkeys(same[0], style.letter(q)) if len(same) == 1 else {}

@@ -1,7 +1,5 @@
 """Pictures of f against momentum and energy; in space, of its average over the box."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -9,10 +7,11 @@ from matplotlib.axes import Axes
 from numpy.typing import ArrayLike
 from xarray import Dataset
 
+from ..arrays import Array
 from ..equilibrium.gas import occupation
 from ..records.result import box
 from . import style
-from .style import Array, Ax, Names, labelled, mean, members, new_axes, styled
+from .style import Ax, Names, labelled, mean, members, new_axes, styled
 
 
 def prediction(ds: Dataset, species: str, p: ArrayLike) -> Array:

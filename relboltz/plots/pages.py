@@ -1,7 +1,5 @@
 """Pages of panels: the overview of a run, and all of its pictures as files."""
 
-from __future__ import annotations
-
 import textwrap
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -14,11 +12,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from xarray import Dataset
 
+from ..arrays import Array
 from ..records.result import box, is_in_space
 from . import histories
 from .momenta import spectra, thermalisation
 from .space import directions, edges, field_map, marginals, phase_space, profile
-from .style import Array, Names, groups, styled
+from .style import Names, groups, styled
 
 Panel = Callable[..., Axes]
 Panels = list[list[Panel]]

@@ -4,8 +4,6 @@ Directions that are not shown are averaged over; dark lines are early, light one
 colours of maps are the same at all times.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,7 +12,7 @@ from matplotlib.axes import Axes
 from xarray import DataArray, Dataset
 
 from ..errors import InputError
-from ..model import suggest
+from ..process import suggest
 from . import style
 from .style import Ax, Names, label, labelled, members, new_axes, recorded, shades, styled
 

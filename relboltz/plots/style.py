@@ -1,7 +1,5 @@
 """How all pictures look: colours, words, axes, and which species share a line."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -10,14 +8,14 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from xarray import DataArray, Dataset
 
+from ..arrays import Array
 from ..errors import InputError
-from ..model import suggest
+from ..process import suggest
 from ..records.result import box
 
-Array = NDArray[np.float64]
 Ax = Axes | None
 Names = str | Sequence[str] | None
 STYLE: Any = {

@@ -1,14 +1,11 @@
 """Rows of arrays as entries of a file that only grows, each with its length and checksum."""
 
-from __future__ import annotations
-
 import itertools
-import json
 import os
+import pickle
 import struct
 import zlib
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,7 +19,6 @@ CHUNK_BYTES = 2**20
 """Of a large array: what is read at once."""
 LARGE_BYTES = 2**16
 """Arrays from here on are compressed once, when they are recorded."""
-LENGTH = struct.Struct("<Q")
 HEAD = struct.Struct("<QI")
 """Before an entry: its length and its checksum."""
 
@@ -33,10 +29,10 @@ class Column(NamedTuple):
     dtype: str
     shape: tuple[int, ...]
     chunks: tuple[int, ...] | None
-    parts: Sequence[bytes | memoryview]
+    parts: Sequence[bytes]
 
     @classmethod
-    def of(cls, values: Any, apart: int = 0) -> Column:
+    def of(cls, values: Any, apart: int = 0) -> "Column":
         """apart : leading axes that share no chunk"""
         values = np.asarray(values)
         if values.nbytes < LARGE_BYTES:
@@ -46,7 +42,7 @@ class Column(NamedTuple):
         return cls(values.dtype.str, values.shape, chunks, parts)
 
     @property
-    def values(self) -> NDArray:
+    def values(self) -> NDArray[Any]:
         """The array, if it was not compressed."""
         return np.frombuffer(self.parts[0], self.dtype).reshape(self.shape)
 
@@ -60,7 +56,7 @@ class Column(NamedTuple):
 Row = dict[str, Column]
 
 
-def stacked(columns: Sequence[Column]) -> NDArray:
+def stacked(columns: Sequence[Column]) -> NDArray[Any]:
     """np.stack of arrays that were not compressed, as fast as most of them allow."""
     first = columns[0]
     if any(column.dtype != first.dtype for column in columns):
@@ -85,7 +81,7 @@ def _corners(shape: tuple[int, ...], chunks: tuple[int, ...]) -> Iterator[tuple[
     return itertools.product(*(range(0, n, c) for n, c in zip(shape, chunks, strict=True)))
 
 
-def _compressed(values: NDArray, chunks: tuple[int, ...], at: tuple[int, ...]) -> bytes:
+def _compressed(values: NDArray[Any], chunks: tuple[int, ...], at: tuple[int, ...]) -> bytes:
     """One chunk, full to its edges, as HDF5 shuffles and deflates it."""
     inside = values[tuple(slice(i, i + c) for i, c in zip(at, chunks, strict=True))]
     whole = np.zeros(chunks, values.dtype)
@@ -98,39 +94,14 @@ def _compressed(values: NDArray, chunks: tuple[int, ...], at: tuple[int, ...]) -
 
 
 def pack(row: Row) -> bytes:
-    """A row as bytes: what its arrays are, then the arrays."""
-    words = _words(
-        tuple(
-            (name, c.dtype, c.shape, c.chunks, tuple(map(len, c.parts))) for name, c in row.items()
-        )
-    )
-    parts = itertools.chain.from_iterable(column.parts for column in row.values())
-    return b"".join((LENGTH.pack(len(words)), words, *parts))
+    """A row as bytes, which only the run that wrote them reads again."""
+    return pickle.dumps(row, pickle.HIGHEST_PROTOCOL)
 
 
 def unpack(payload: bytes) -> Row:
     """The row that was packed."""
-    at = LENGTH.size + LENGTH.unpack_from(payload)[0]
-    view, row = memoryview(payload), {}
-    for name, dtype, shape, chunks, lengths in _table(payload[LENGTH.size : at]):
-        ends = tuple(itertools.accumulate(lengths, initial=at))
-        whole = payload if chunks is None else view  # copies of what is small are cheaper
-        parts = tuple([whole[i:j] for i, j in itertools.pairwise(ends)])
-        row[name], at = Column(dtype, shape, chunks, parts), ends[-1]
+    row: Row = pickle.loads(payload)
     return row
-
-
-@lru_cache(8)  # most records are alike
-def _words(table: tuple) -> bytes:
-    return json.dumps(table).encode()
-
-
-@lru_cache(8)
-def _table(words: bytes) -> list[tuple]:
-    return [
-        (name, dtype, tuple(shape), chunks and tuple(chunks), lengths)
-        for name, dtype, shape, chunks, lengths in json.loads(words)
-    ]
 
 
 def append(path: Path, end: int, payload: bytes) -> int:

@@ -1,8 +1,8 @@
 """Records and snapshots of a run as they come: appended to parts on disk, merged into F.nc.
 
 A file of NetCDF cannot grow and be whole at every moment, so a run with a file F.nc appends to a
-folder F.parts-PID-*: records to one file, every snapshot to a file of its own. Each entry carries
-its length and a checksum; what a killed run left unfinished is ignored. Now and then, and at the
+folder F.parts-PID-*: records to one file, snapshots to another. Each entry carries its length and a
+checksum; what a killed run left unfinished is ignored. Now and then, and at the
 end, F.nc is built anew from the parts beside the old one and renamed into place.
 
 Building anew is cheap as long as nothing large is compressed twice: large arrays are compressed
@@ -11,8 +11,6 @@ when they are recorded, into the very chunks that HDF5 keeps, and merging copies
 a copy of F.nc would copy the same bytes, and would trust a file that others may change. The pause
 between merges is twenty times what the last one took; neither memory nor time per record grows.
 """
-
-from __future__ import annotations
 
 import contextlib
 import copy
@@ -31,8 +29,8 @@ from typing import Any, BinaryIO
 import h5py
 import numpy as np
 import xarray as xr
-from numpy.typing import NDArray
 
+from ..arrays import Array
 from . import output
 from .entries import Column, Row, append, entries, pack, stacked, unpack
 from .output import COMPRESSED, Frame
@@ -49,11 +47,10 @@ def in_memory_bytes() -> int:
 class Series:
     """Rows along a dimension that grows: on disk, and in memory while the disk refuses them."""
 
-    def __init__(self, name: str, one_file: bool):
-        self.name, self._one_file = name, one_file
+    def __init__(self, name: str):
+        self.name, self._path = name, Path(name)
         self.layout: dict[str, Column] = {}
         self._waiting: deque[Row] = deque()
-        self._files: list[Path] = []
         self._saved = self._end = self._row_bytes = 0
 
     def add(self, row: Row) -> None:
@@ -66,7 +63,7 @@ class Series:
         self._row_bytes = sum(len(part) for c in row.values() for part in c.parts)
         self._waiting.append(row)
 
-    def followed_by(self, rows: Iterable[Row]) -> Series:
+    def followed_by(self, rows: Iterable[Row]) -> "Series":
         """This series and rows that are only shown."""
         shown = copy.copy(self)
         shown.layout, shown._waiting = dict(self.layout), deque(self._waiting)
@@ -76,14 +73,9 @@ class Series:
 
     def save(self, folder: Path) -> None:
         """Bring to disk what is not there yet."""
+        self._path = folder / self.name
         while self._waiting:
-            if not (self._files and self._one_file):
-                path, end = folder / f"{self.name}-{len(self._files):05d}", 0
-            else:
-                path, end = self._files[-1], self._end
-            self._end = append(path, end, pack(self._waiting[0]))
-            if not end:
-                self._files.append(path)
+            self._end = append(self._path, self._end, pack(self._waiting[0]))
             self._saved += 1
             self._waiting.popleft()
 
@@ -91,12 +83,12 @@ class Series:
         return self._saved + len(self._waiting)
 
     def __iter__(self) -> Iterator[Row]:
-        payloads = itertools.chain.from_iterable(entries(path) for path in self._files)
-        for _ in range(self._saved):
-            payload = next(payloads, None)
-            if payload is None:
-                raise OSError(f"{self._files[0].parent} is damaged")
+        good = 0
+        for payload in itertools.islice(entries(self._path) if self._saved else (), self._saved):
             yield unpack(payload)
+            good += 1
+        if good < self._saved:
+            raise OSError(f"{self._path.parent} is damaged")
         yield from self._waiting
 
     def _block(self) -> int:
@@ -147,8 +139,8 @@ class Journal:
         self.first: Mapping[str, Any] = {}
         self.last: Mapping[str, Any] = {}
         self._folder: Path | None = None
-        self._kept: tuple[list[Mapping[str, Any]], list[tuple[float, NDArray]]] = ([], [])
-        self._records, self._snapshots = Series("records", True), Series("snapshot", False)
+        self._kept: tuple[list[Mapping[str, Any]], list[tuple[float, Array]]] = ([], [])
+        self._records, self._snapshots = Series("records"), Series("snapshots")
         self._pause, self._next = pause, time.monotonic() + pause
 
     def record(self, values: Mapping[str, Any]) -> None:
@@ -160,7 +152,7 @@ class Journal:
             self._records.add(self._row(values))
             self._save()
 
-    def snapshot(self, time: float, f: NDArray[np.float64]) -> None:
+    def snapshot(self, time: float, f: Array) -> None:
         """Append f (sites, species, nodes)."""
         if self.path is None:
             self._kept[1].append((time, f))
@@ -183,18 +175,14 @@ class Journal:
             self._records.save(self._folder)
             self._snapshots.save(self._folder)
 
-    def due(self) -> bool:
-        """Whether it is time to merge again."""
-        return self.path is not None and time.monotonic() >= self._next
-
     def update(self, attributes: Mapping[str, Any], tail: Sequence[Mapping[str, Any]] = ()) -> None:
         """Merge into F.nc if it is time to.
 
         tail : records that are not complete yet: a reader sees them, but they are not kept
         """
-        if not self.due():
-            return
         start = time.monotonic()
+        if self.path is None or start < self._next:
+            return
         self._merge(attributes, tail)
         now = time.monotonic()
         self._next = now + max(self._pause, 20 * (now - start))
@@ -224,42 +212,40 @@ class Journal:
         """Build F.nc anew; troubles are kept in ``trouble``."""
         assert self.path is not None
         try:
-            rows = self._rows(tail)
-            output.write(self._without_rows(attributes, rows), self.path, rows)
+            self._write(self.path, attributes, tail)
             self.trouble = None
         except (OSError, RuntimeError) as error:
             self.trouble = f"{self.path} could not be written: {error}"
 
-    def _rows(self, tail: Sequence[Mapping[str, Any]] = ()) -> tuple[Series, Series]:
-        return self._records.followed_by(map(self._row, tail)), self._snapshots
+    def _write(self, path: Path, attributes: Mapping[str, Any], tail: Sequence[Any] = ()) -> None:
+        ds, rows = self._grown(attributes, tail)
+        output.write(ds, path, rows)
 
-    def _without_rows(
-        self, attributes: Mapping[str, Any], rows: tuple[Series, Series]
-    ) -> xr.Dataset:
-        """What a file is before it grows."""
+    def _grown(
+        self, attributes: Mapping[str, Any], tail: Sequence[Mapping[str, Any]] = ()
+    ) -> tuple[xr.Dataset, tuple[Series, Series]]:
+        """What a file is before it grows, and the rows that it grows by."""
+        records = self._records.followed_by(map(self._row, tail))
         ds = self.frame.dataset((), (), attributes)
-        for name, column in (rows[0].layout | rows[1].layout).items():
+        for name, column in (records.layout | self._snapshots.layout).items():
             if ds[name].dtype != column.dtype:
                 ds[name] = ds[name].astype(column.dtype)
-        return ds
+        return ds, (records, self._snapshots)
 
     def _rescue(self, attributes: Mapping[str, Any]) -> Path | None:
         """A last try in the folders for temporary files."""
         assert self.path is not None
-        name = f"{self.path.stem}-rescued-{os.getpid()}.nc"
-        rows = self._rows()
         for folder in (tempfile.gettempdir(), "/dev/shm", str(Path.home())):
             with contextlib.suppress(OSError, RuntimeError):
-                rescued = Path(folder) / name
-                output.write(self._without_rows(attributes, rows), rescued, rows)
+                rescued = Path(folder) / f"{self.path.stem}-rescued-{os.getpid()}.nc"
+                self._write(rescued, attributes)
                 self.trouble = f"{self.trouble}; the result was saved as {rescued} instead"
                 return rescued
         return None
 
     def _result(self, place: Path | None, attributes: Mapping[str, Any]) -> xr.Dataset:
         """The whole result, read from the file that it was merged into, or from the parts."""
-        rows = self._rows()
-        ds = self._without_rows(attributes, rows)
+        ds, rows = self._grown(attributes)
         with contextlib.ExitStack() as opened:
             if place is not None:
                 handle: BinaryIO = opened.enter_context(open(place, "rb"))

@@ -4,22 +4,18 @@ Numbers are summed in quanta, exactly, along planes of the grid and in shells of
 sums over the nodes in floating point.
 """
 
-from __future__ import annotations
-
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import log, sqrt
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..arrays import Array, Integers
+from ..compiling import Function
 from ..events.kinematics import inverse_energy
 from ..grid import PhaseSpace
 from ..transport.plane import node_velocity, velocity
-
-Array = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 SUMS = 19
 """Sums over f that are not whole numbers: energy, 1/E, six of the stress, entropy, distance, nine
@@ -70,7 +66,7 @@ def add_moments(f, p, halves, m2, eta, at_rest, final, s):
     s[18] += pz * uz
 
 
-FUNCTIONS: list[Callable] = [inverse_energy, velocity, node_velocity, entropy_term, add_moments]
+FUNCTIONS: list[Function] = [inverse_energy, velocity, node_velocity, entropy_term, add_moments]
 """Callees before callers."""
 
 
@@ -87,7 +83,7 @@ class Shells:
     """Mean |p| of the nodes of a shell [GeV]."""
 
     @classmethod
-    def of(cls, grid: PhaseSpace) -> Shells:
+    def of(cls, grid: PhaseSpace) -> "Shells":
         """The shells of a grid; empty ones are left out."""
         p = np.sqrt(grid.momentum_squared)
         _, index = np.unique(np.floor(p / min(grid.spacing) + 1e-9), return_inverse=True)
@@ -111,7 +107,7 @@ class Moments:
     """What ``add_moments`` adds up, of every species: (sites, species, SUMS)."""
 
     @classmethod
-    def empty(cls, grid: PhaseSpace, species: int, shells: Shells) -> Moments:
+    def empty(cls, grid: PhaseSpace, species: int, shells: Shells) -> "Moments":
         """Room for the sums of a grid."""
         nx, ny, nz = (np.zeros((grid.sites, n), np.int64) for n in grid.momentum_cells)
         in_shells = np.zeros((grid.sites, species, len(shells.p)), np.int64)
@@ -139,13 +135,9 @@ def momentum_words(planes: tuple[Integers, Integers, Integers]) -> Integers:
 
     In two words, of which the first counts 2^32 times; planes: (sites, nodes of the axis).
     """
+    words = [(rows >> 32, rows & 0xFFFFFFFF) for rows in planes]
     weights = [2 * np.arange(rows.shape[1]) - (rows.shape[1] - 1) for rows in planes]
-    return np.array(
-        [
-            [(rows >> 32) @ w for rows, w in zip(planes, weights, strict=True)],
-            [(rows & 0xFFFFFFFF) @ w for rows, w in zip(planes, weights, strict=True)],
-        ]
-    )
+    return np.array([[pair[i] @ w for pair, w in zip(words, weights, strict=True)] for i in (0, 1)])
 
 
 def whole(words: Integers) -> list[int]:
@@ -170,7 +162,7 @@ class Marginal:
     nodes: Integers
 
     @classmethod
-    def of(cls, grid: PhaseSpace, species: int, kept: Sequence[str]) -> Marginal:
+    def of(cls, grid: PhaseSpace, species: int, kept: Sequence[str]) -> "Marginal":
         """The sums of a grid that keep some of x, y, z, px, py, pz."""
         cells = (*grid.space_cells, *grid.momentum_cells)
         used = [n if axis in kept else 1 for axis, n in zip(AXES, cells, strict=True)]

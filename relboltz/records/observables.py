@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..backends.cpu.fits import sums_at_rest
+from ..arrays import Array
+from ..backends.cpu.fits import sums_over
 from ..equilibrium.fits import Fits
 from ..events.collisions import Flows
 from ..grid import PhaseSpace
+from ..masses import field_energy
 from ..model import Model
 from ..stepping.quanta import exact_sum
 from ..stepping.state import State
@@ -27,7 +29,6 @@ from .quantities import WEIGHTED, Quantities, marginal_name
 if TYPE_CHECKING:
     from ..backends.contract import Backend
 
-Array = NDArray[np.float64]
 STRESS = [[0, 3, 4], [3, 1, 5], [4, 5, 2]]
 """Which of the moments is which component of the tensor."""
 
@@ -35,11 +36,6 @@ STRESS = [[0, 3, 4], [3, 1, 5], [4, 5, 2]]
 def coupling_integrals(grid: PhaseSpace, model: Model, moments: Moments) -> Array:
     """Y_a = N_a Int d^3p/(2 pi)^3 f_a / E_a of every site [GeV^2]."""
     return model.degeneracy * moments.sums[:, :, 1] * (grid.cell_volume / (2 * np.pi) ** 3)
-
-
-def field_energy(model: Model, mass_squared: Array, y: Array) -> Array:
-    """(1/4) Sum_a (m_a^2 - m_a,0^2) Y_a of every site: what the kinetic energy has too much."""
-    return 0.25 * ((mass_squared - model.constant_mass_squared) * y).sum(axis=-1) / HBARC**3
 
 
 def source(rate: Array, y: Array) -> Array:
@@ -63,9 +59,8 @@ def energy_momentum(grid: PhaseSpace, model: Model, moments: Moments, unit: floa
 def pressure_ratio(tensor: Array) -> Array:
     """T^zz over the mean of T^xx and T^yy, of every site."""
     transverse = 0.5 * (tensor[:, 1, 1] + tensor[:, 2, 2])
-    return np.divide(
-        tensor[:, 3, 3], transverse, out=np.full(len(tensor), np.nan), where=transverse > 0
-    )
+    along = tensor[:, 3, 3]
+    return np.divide(along, transverse, out=np.full_like(along, np.nan), where=transverse > 0)
 
 
 def collision_rates(grid: PhaseSpace, model: Model, flows: Flows) -> tuple[Array, Array]:
@@ -98,13 +93,13 @@ def momentum(grid: PhaseSpace, moments: Moments, state: State) -> list[int]:
     return result
 
 
-def node_planes(grid: PhaseSpace, number: NDArray) -> tuple[NDArray, NDArray, NDArray]:
+def node_planes(grid: PhaseSpace, number: Any) -> tuple[Any, Any, Any]:
     """(sides, species, nodes) summed on the planes of each axis: (sides, nodes of the axis)."""
     cube = number.sum(axis=1).reshape(len(number), *grid.momentum_cells)
     return cube.sum(axis=(2, 3)), cube.sum(axis=(1, 3)), cube.sum(axis=(1, 2))
 
 
-def integers(now: list[int], before: list[int]) -> NDArray:
+def integers(now: list[int], before: list[int]) -> NDArray[Any]:
     """Changes in quanta, all zero if conserved: 64-bit integers where they fit, floats beyond."""
     changes = [a - b for a, b in zip(now, before, strict=True)]
     fits = all(abs(v) < 2**63 for v in changes)
@@ -120,7 +115,7 @@ class Observer:
         """final : f (species, nodes) where the run should end; shown : what a record must hold"""
         self.backend, self.grid, self.model = backend, backend.grid, backend.model
         self.shells, self.shown, self.marginals = Shells.of(self.grid), shown, tuple(marginals)
-        at_rest = sums_at_rest(self.grid, self.model)
+        at_rest = sums_over(self.grid, self.model, at_rest=True)
         self._final, self._fits = final, Fits(self.grid, self.model, backend.fits, at_rest)
 
     def record(self, state: State) -> dict[str, Any]:
@@ -150,7 +145,7 @@ class Observer:
             "number": numbers,
             "energy_kinetic": energy,
             "energy_by_species": weight * moments.sums[:, :, 0],
-            "energy_total": energy - field_energy(model, m2, y),
+            "energy_total": energy + field_energy(model, m2, y),
             "energy_momentum": tensor,
             "momentum_flux": flux.reshape(-1, 3, 3),
             "source": source(state.mass_rate(), y),
@@ -217,9 +212,9 @@ class Observer:
     def sources(self, state: State, record: dict[str, Any]) -> dict[str, Any]:
         """S_ex^0 of an earlier record from masses up to this state."""
         ago = state.step - record["step_number"]
-        values = {"source": source(state.mass_rate(ago), record["coupling_integrals"])}
-        total = {"total_source": values["source"].mean()} if "total_source" in self.shown else {}
-        return {"source": self.grid.in_space(values["source"]), **total}
+        values = source(state.mass_rate(ago), record["coupling_integrals"])
+        total = {"total_source": values.mean()} if "total_source" in self.shown else {}
+        return {"source": self.grid.in_space(values), **total}
 
     def rates(self, flows: Flows, null_weight: float) -> dict[str, Any]:
         """Collision rates [fm^-4], averages over the box, of the state that a step started from."""

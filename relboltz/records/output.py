@@ -1,7 +1,5 @@
 """The result as a self-describing Dataset, and files that are never half-written."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import os
@@ -18,6 +16,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from .. import __version__
+from ..arrays import Array
 from ..backends.cpu.moments import entropy_sum
 from ..equilibrium.states import Equilibrium
 from ..errors import InputError
@@ -55,7 +54,7 @@ class Frame:
 
     grid: PhaseSpace
     model: Model
-    p: NDArray[np.float64]
+    p: Array
     predicted: Equilibrium
     lost: tuple[float, float]
     quantities: Quantities
@@ -63,38 +62,38 @@ class Frame:
     def dataset(
         self,
         records: Sequence[Mapping[str, Any]],
-        snapshots: Sequence[tuple[float, NDArray[np.float64]]],
+        snapshots: Sequence[tuple[float, Array]],
         attributes: Mapping[str, Any],
     ) -> xr.Dataset:
         """Records, snapshots (time, f by site) and the prediction, with units on everything."""
         times = np.array([r["time"] for r in records], dtype=float)
         taken = np.array([t for t, _ in snapshots], dtype=float)
-        ds: dict[str, Any] = {"time": ("time", times, _attrs("fm", "time"))}
+        ds: dict[str, Any] = {"time": variable("time", times, "fm", "time")}
         ds |= self._coordinates()
-        ds["snapshot"] = ("snapshot", taken, _attrs("fm", "time of a snapshot"))
+        ds["snapshot"] = variable("snapshot", taken, "fm", "time of a snapshot")
         for name, (dims, unit, long_name) in self.quantities.items():
             values = np.empty((len(records), *(len(ds[dim][1]) for dim in dims)))
             if records:
                 values = np.stack([self.squeezed(r, name) for r in records])
-            ds[name] = (("time", *dims), values, _attrs(unit, long_name))
+            ds[name] = variable(("time", *dims), values, unit, long_name)
         model, places = self.model, AXES if self.grid.sites > 1 else []
-        words = "+1 Bose, -1 Fermi, 0 classical"
-        ds["degeneracy"] = ("species", model.degeneracy, _attrs("1", "spin and colour states"))
-        ds["statistics"] = ("species", model.statistics, _attrs("1", words))
+        states, words = "spin and colour states", "+1 Bose, -1 Fermi, 0 classical"
+        ds["degeneracy"] = variable("species", model.degeneracy, "1", states)
+        ds["statistics"] = variable("species", model.statistics, "1", words)
         dims = ("species", *places, "px", "py", "pz")
         f = np.empty((len(snapshots), *(len(ds[dim][1]) for dim in dims)))
         for row, (_, values) in zip(f, snapshots, strict=True):
             row[:] = self.arranged(values)
-        ds["f"] = (("snapshot", *dims), f, _attrs("1", "distribution function"))
+        ds["f"] = variable(("snapshot", *dims), f, "1", "distribution function")
         self._add_prediction(ds)
         return xr.Dataset(ds, attrs={**versions(), **attributes})
 
-    def squeezed(self, record: Mapping[str, Any], name: str) -> NDArray:
+    def squeezed(self, record: Mapping[str, Any], name: str) -> NDArray[Any]:
         """A quantity of a record with the axes that it has in the Dataset."""
         values = np.asarray(record[name])
         return values.reshape(values.shape[: len(self.quantities[name][0])])
 
-    def arranged(self, f: NDArray[np.float64]) -> NDArray[np.float64]:
+    def arranged(self, f: Array) -> Array:
         """View of f (sites, species, nodes) with the axes that it has in the Dataset."""
         grid = self.grid
         f = np.moveaxis(f.reshape(*grid.space_cells, -1, *grid.momentum_cells), 3, 0)
@@ -103,22 +102,20 @@ class Frame:
     def _coordinates(self) -> dict[str, Any]:
         """What the axes mean."""
         grid, model = self.grid, self.model
-        ds: dict[str, Any] = {}
-        ds["species"] = ("species", list(model.names))
-        ds["process"] = ("process", [q.name for q in model.processes])
-        ds["charge"] = ("charge", list(model.conserved))
-        ds["axis"] = ("axis", AXES)
-        ds["axis2"] = ("axis2", AXES)
-        ds["mu"] = ("mu", ["t", *AXES])
-        ds["nu"] = ("nu", ["t", *AXES])
-        ds["p"] = ("p", self.p, _attrs("GeV", "mean momentum of a shell"))
-        for i, name in enumerate(("px", "py", "pz")):
-            ds[name] = (name, grid.axis(i), _attrs("GeV", f"momentum along {name[1]}"))
+        words = {
+            "species": model.names, "process": [q.name for q in model.processes],
+            "charge": model.conserved, "axis": AXES, "axis2": AXES, "mu": ["t", *AXES],
+            "nu": ["t", *AXES],
+        }  # fmt: skip
+        ds: dict[str, Any] = {name: (name, list(values)) for name, values in words.items()}
+        ds["p"] = variable("p", self.p, "GeV", "mean momentum of a shell")
+        for i, axis in enumerate(AXES):
+            ds["p" + axis] = variable("p" + axis, grid.axis(i), "GeV", f"momentum along {axis}")
             if grid.sites > 1:
-                centres = grid.space_axis(i)
-                ds[AXES[i]] = (AXES[i], centres, _attrs("fm", f"centre of a cell along {AXES[i]}"))
+                place = f"centre of a cell along {axis}"
+                ds[axis] = variable(axis, grid.space_axis(i), "fm", place)
         if grid.sites > 1:
-            ds["wall"] = ("wall", list(WALLS))
+            ds["wall"] = ("wall", WALLS)
         return ds
 
     def _add_prediction(self, ds: dict[str, Any]) -> None:
@@ -130,33 +127,30 @@ class Frame:
         rows = zip(model.species, predicted.f, strict=True)
         entropies = [s.degeneracy * entropy_sum(row, float(s.statistics)) for s, row in rows]
         total = sum(entropies) * grid.measure if predicted.found else np.nan
-        entries: dict[str, tuple[tuple[str, ...], Any, str, str]] = {
-            "equilibrium_temperature": ((), predicted.temperature, "GeV", "temperature"),
-            "equilibrium_chemical_potential": (
-                ("species",), predicted.chemical_potential, "GeV", "chemical potential",
-            ),
-            "equilibrium_mass_squared": (
-                ("species",), predicted.mass_squared, "GeV^2", "mass squared",
-            ),
-            "equilibrium_velocity": (("axis",), predicted.velocity, "1", "flow velocity"),
-            "condensate_fraction": (
-                (), predicted.condensate_fraction, "1", "part of the particles that condenses",
-            ),
-            "equilibrium_number": (("species",), density, "fm^-3", "particle density"),
-            "equilibrium_entropy": ((), total, "fm^-3", "entropy density"),
-            "equilibrium_spectrum": (("species", "p"), spectrum, "1", "spectrum"),
-        }  # fmt: skip
-        for name, (dims, value, unit, words) in entries.items():
-            ds[name] = (dims, value, _attrs(unit, f"{words} of the predicted final equilibrium"))
+        for name, dims, value, unit, words in (
+            ("equilibrium_temperature", (), predicted.temperature, "GeV", "temperature"),
+            ("equilibrium_chemical_potential", "species", predicted.chemical_potential, "GeV",
+             "chemical potential"),
+            ("equilibrium_mass_squared", "species", predicted.mass_squared, "GeV^2",
+             "mass squared"),
+            ("equilibrium_velocity", "axis", predicted.velocity, "1", "flow velocity"),
+            ("condensate_fraction", (), predicted.condensate_fraction, "1",
+             "part of the particles that condenses"),
+            ("equilibrium_number", "species", density, "fm^-3", "particle density"),
+            ("equilibrium_entropy", (), total, "fm^-3", "entropy density"),
+            ("equilibrium_spectrum", ("species", "p"), spectrum, "1", "spectrum"),
+        ):  # fmt: skip
+            ds[name] = variable(dims, value, unit, f"{words} of the predicted final equilibrium")
         rate, relaxation = self.lost
         words = "part of the equilibrium collision rate that needs momenta outside the box"
-        ds["box_loss"] = ((), rate, _attrs("1", words))
+        ds["box_loss"] = variable((), rate, "1", words)
         words += ", collisions weighted with the square of their change of E_a^2 + E_b^2"
-        ds["box_loss_relaxation"] = ((), relaxation, _attrs("1", words))
+        ds["box_loss_relaxation"] = variable((), relaxation, "1", words)
 
 
-def _attrs(unit: str, long_name: str) -> dict[str, str]:
-    return {"units": unit, "long_name": long_name}
+def variable(dims: Any, values: Any, unit: str, words: str) -> tuple[Any, Any, dict[str, str]]:
+    """What xarray makes a variable with a unit and a long name of."""
+    return dims, values, {"units": unit, "long_name": words}
 
 
 def check_writable(path: Path, key: str = "output.file") -> None:
@@ -243,7 +237,7 @@ class _Steady(io.RawIOBase):
         self._handle: Any = handle
         self.error: OSError | None = None
 
-    def _try(self, name: str, arguments: tuple, otherwise: int) -> int:
+    def _try(self, name: str, arguments: tuple[Any, ...], otherwise: int) -> int:
         if self.error is None:
             try:
                 return int(getattr(self._handle, name)(*arguments))

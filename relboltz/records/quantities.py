@@ -5,8 +5,6 @@ axis, in space ``total_*`` are their averages over the box. What left through op
 conserved: charges inside and in the ledger together do not change.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from ..grid import PhaseSpace
@@ -22,16 +20,10 @@ QUANTITIES: Quantities = {
     "energy_kinetic": ((), "GeV fm^-3", "kinetic energy density"),
     "energy_by_species": (("species",), "GeV fm^-3", "kinetic energy density of a species"),
     "energy_total": ((), "GeV fm^-3", "kinetic plus field energy density, conserved"),
-    "energy_momentum": (
-        ("mu", "nu"),
-        "GeV fm^-3",
-        "kinetic energy-momentum tensor, symmetric, velocities p/E",
-    ),
-    "momentum_flux": (
-        ("axis", "axis2"),
-        "GeV fm^-3",
-        "flux of momentum p_axis along axis2, with the velocities of the transport on the grid",
-    ),
+    "energy_momentum": (("mu", "nu"), "GeV fm^-3",
+        "kinetic energy-momentum tensor, symmetric, velocities p/E"),
+    "momentum_flux": (("axis", "axis2"), "GeV fm^-3",
+        "flux of momentum p_axis along axis2, with the velocities of the transport on the grid"),
     "source": ((), "GeV fm^-4", "energy source by changing masses, S_ex^0"),
     "momentum": (("axis",), "GeV fm^-3", "momentum density"),
     "entropy": ((), "fm^-3", "entropy density"),
@@ -40,36 +32,24 @@ QUANTITIES: Quantities = {
     "temperature": ((), "GeV", "temperature of the equilibrium state with these N_a, P and E_kin"),
     "chemical_potential": (("species",), "GeV", "chemical potential of that state"),
     "velocity": (("axis",), "1", "flow velocity of that state"),
-    "spectrum": (
-        ("species", "p"),
-        "1",
-        "f averaged over shells of |p|; beyond momentum_max only corners of the box",
-    ),
+    "spectrum": (("species", "p"), "1",
+        "f averaged over shells of |p|; beyond momentum_max only corners of the box"),
     "pressure_ratio": ((), "1", "T^zz over the mean of T^xx and T^yy, in the frame of the grid"),
     "equilibrium_distance": ((), "1", "part of the particles not yet where equilibrium has them"),
     "rate": (("process",), "fm^-4", "collisions per volume and time, in the direction written"),
     "rate_reverse": (("process",), "fm^-4", "collisions per volume and time, in the reverse one"),
-    "null_weight": (
-        (),
-        "1",
+    "null_weight": ((), "1",
         "part of the collisions between particles in the box that finds no place in it, without "
-        "final-state factors",
-    ),
-    "negative_weight": (
-        ("process",),
-        "1",
+        "final-state factors"),
+    "negative_weight": (("process",), "1",
         "weight of collisions where screening makes |M|^2 negative and that count as 0, relative "
-        "to all others of the process",
-    ),
+        "to all others of the process"),
     "limited_weight": ((), "1", "part of the moved number that a limiter refused"),
-    "noise": (
-        (),
-        "1",
+    "noise": ((), "1",
         "root of the squared standard error of C[f] in the last step over C[f]^2, both summed over "
-        "the cells; C[f] as measured, so that it stays below about 1",
-    ),
+        "the cells; C[f] as measured, so that it stays below about 1"),
     "step": ((), "fm", "time step"),
-}
+}  # fmt: skip
 
 LOCAL = (
     "number", "energy_kinetic", "energy_by_species", "energy_total", "energy_momentum",
@@ -94,12 +74,9 @@ LEDGER: Quantities = {
     "left_number": (("wall", "species"), "fm^-3", "particles that left, per volume of the box"),
     "left_momentum": (("wall", "axis"), "GeV fm^-3", "momentum that left, per volume of the box"),
     "left_energy": (("wall",), "GeV fm^-3", "energy that left, per volume of the box"),
-    "refused_number": (
-        ("wall", "species"),
-        "fm^-3",
-        "particles that a force would have pushed beyond the closed edges of momentum space",
-    ),
-}
+    "refused_number": (("wall", "species"), "fm^-3",
+        "particles that a force would have pushed beyond the closed edges of momentum space"),
+}  # fmt: skip
 """What passed the walls since the start; x- is the low side of the x axis."""
 
 

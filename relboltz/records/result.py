@@ -1,7 +1,5 @@
 """A result as a Dataset: what its pictures and tables ask of it."""
 
-from __future__ import annotations
-
 from xarray import Dataset
 
 

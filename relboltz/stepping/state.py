@@ -20,6 +20,9 @@ History = list[tuple[Array, float]]
 """Rates of change in the last two steps, newest first, and the lengths of these steps [fm]."""
 
 
+PLAIN = ("bits", "species", "wanted", "time", "step", "recorded", "kept")
+
+
 @dataclass
 class State:
     """A moment of a run, and what is needed of the moments before.
@@ -30,7 +33,9 @@ class State:
     wanted : length that step control wants next [fm]
     fit : last answer of the fits, to start the next from
     origin : conserved charges and momentum at the start, in quanta: drifts are counted from here
+    recorded, kept : times of the last record and of the last f that was kept [fm]
     pending : records that wait for what the next steps tell of them
+    said : warnings so far
     """
 
     bits: int
@@ -45,7 +50,10 @@ class State:
     watch: Watch = field(default_factory=Watch)
     fit: Array | None = None
     origin: tuple[list[int], list[int]] | None = None
+    recorded: float = -1.0
+    kept: float = -1.0
     pending: list[dict[str, Any]] = field(default_factory=list)
+    said: list[str] = field(default_factory=list)
 
     @property
     def unit(self) -> float:
@@ -90,11 +98,11 @@ class State:
 
     def packed(self) -> dict[str, Array]:
         """Everything as arrays; numbers of a backend are for the caller to add."""
-        plain = {
-            "bits": self.bits, "species": self.species, "wanted": self.wanted, "time": self.time,
-            "step": self.step, "watch": asdict(self.watch), "parts": len(self.by_part),
+        plain = {name: getattr(self, name) for name in PLAIN}
+        plain |= {
+            "watch": asdict(self.watch), "origin": self.origin, "said": self.said,
             "past": [[length for _, length in h] for h in (self.past, *self.by_part)],
-            "origin": self.origin, "pending": [sorted(record) for record in self.pending],
+            "pending": [sorted(record) for record in self.pending],
         }  # fmt: skip
         arrays = {"squares": self.squares, **self.ledger.packed()}
         for k, history in enumerate((self.past, *self.by_part)):
@@ -120,7 +128,8 @@ class State:
             for k, names in enumerate(plain["pending"])
         ]
         return cls(
-            plain["bits"], arrays["squares"], plain["species"], plain["wanted"], ledger,
-            plain["time"], plain["step"], histories[0], histories[1:], Watch(**plain["watch"]),
-            arrays.get("fit"), plain["origin"] and tuple(plain["origin"]), pending,
+            squares=arrays["squares"], ledger=ledger, past=histories[0], by_part=histories[1:],
+            watch=Watch(**plain["watch"]), fit=arrays.get("fit"), said=plain["said"],
+            origin=plain["origin"] and tuple(plain["origin"]), pending=pending,
+            **{name: plain[name] for name in PLAIN},
         )  # fmt: skip

@@ -6,7 +6,7 @@ import numpy as np
 
 from ...compiling import build, kernel, scalar
 from ...equilibrium.fits import FIT_SUMS, FUNCTIONS, Sums
-from ...equilibrium.gas import nodes_by_energy
+from ...equilibrium.gas import nodes, nodes_by_energy
 from ...grid import PhaseSpace
 from ...model import Model
 
@@ -29,9 +29,9 @@ def fit_sums(theta, squares, which, momenta, weights, statistics, first, last, s
             sums[row, a] = s
 
 
-def sums_at_rest(grid: PhaseSpace, model: Model) -> Sums:
-    """The sums where nothing flows: one node stands for all of the same |p|."""
-    momenta, density = nodes_by_energy(grid)
+def sums_over(grid: PhaseSpace, model: Model, at_rest: bool = False) -> Sums:
+    """The sums; where nothing flows one node stands for all of the same |p|."""
+    momenta, density = nodes_by_energy(grid) if at_rest else nodes(grid)
     weights, statistics = density / grid.measure, model.statistics.astype(float)
 
     def sums(theta, squares, which):

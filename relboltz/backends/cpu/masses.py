@@ -106,4 +106,5 @@ def masses(grid: PhaseSpace, model: Model, f: Array, start: Array | None = None)
 def total_energy(grid: PhaseSpace, model: Model, f: Array, mass_squared: Array) -> float:
     """Kinetic energy - (1/4) Sum_a (m_a^2 - m_a,0^2) Y_a, the conserved one [GeV fm^-3]."""
     y = coupling_integrals(grid, model, f, mass_squared)
-    return kinetic_energy(grid, model, f, mass_squared) + field_energy(model, mass_squared, y)
+    field = float(field_energy(model, mass_squared, y))
+    return kinetic_energy(grid, model, f, mass_squared) + field

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from ...arrays import Integers
 from ...compiling import build, kernel, scalar
 from ...grid import PhaseSpace
-from ...records.moments import FUNCTIONS, SUMS, Integers, Marginal, Shells, halves_of
+from ...records.moments import FUNCTIONS, SUMS, Marginal, Shells, halves_of
 
 compiled = build(FUNCTIONS, scalar)
 PART = 512

@@ -81,6 +81,7 @@ class CudaBackend:
             machine.desk.control, machine.desk.scalars, self._squares[:batch],
             machine.new(batch, np.int64), machine.new(k.COUNTS * batch, np.int64),
         )  # fmt: skip
+        self._uploaded: Array | None = None
         self._spread = machine.new((batch, 2), np.float64)
         self._push = machine.new((*self.shape[:2], 2), np.float64)
         size = machine.work.shape[0]
@@ -148,7 +149,9 @@ class CudaBackend:
         self.desk.scalars.copy_to_device(self._scalars)
 
     def _upload(self, squares: Array) -> None:
-        self._squares.copy_to_device(np.ascontiguousarray(squares))
+        if squares is not self._uploaded:
+            self._squares.copy_to_device(np.ascontiguousarray(squares))
+            self._uploaded = squares
 
     # -- what happens to it ----------------------------------------------------------------------
 
@@ -270,7 +273,7 @@ class CudaBackend:
             site_masses, sites, self.desk.control, self.desk.scalars, number, machine.groups,
             machine.p2, machine.mass_model, self._work, self._squares,
         )  # fmt: skip
-        squares = machine.fetch(self._squares)
+        self._uploaded = squares = machine.fetch(self._squares)
         bad = ~np.isfinite(squares).all(axis=1)
         if bad.any():
             where = f" in space cell {self.numbers[bad.argmax()]}" if sites > 1 else ""
@@ -279,9 +282,8 @@ class CudaBackend:
 
     def moments(self, squares: Array, final: Array) -> Moments:
         """Sums over the nodes of every site."""
-        self._set()
         self._upload(squares)
-        return self._meter.moments(self._squares, final)
+        return self._meter.moments(self.row, 2.0**-self._bits, self._squares, final)
 
     def marginal(self, kept: Sequence[str]) -> tuple[Integers, Integers]:
         """N f summed over all directions but those kept, in quanta."""
@@ -307,4 +309,5 @@ class CudaBackend:
     def estimate(self, f: Array, draw: Draw) -> Estimate:
         """C[f] of f (species, nodes) from one draw of events."""
         self.machine.desk = self.ahead.desk
+        self.ahead.forget()
         return flows.estimate(self.machine, f, draw)

@@ -27,32 +27,36 @@ compiled = build(FUNCTIONS, device_function)
 
 
 @kernel
-def measure(control, scalars, number, species, squares, packed, shell, momentum, geometry, final,
-            planes, shells, sums):  # fmt: skip
+def measure(number, unit, at_rest, species, squares, packed, shell, momentum, geometry, final,
+            counts, sums):  # fmt: skip
     """Sums over a part of the nodes of one species at one site: blocks (parts, rows).
 
-    momentum : nodes along the three axes, one after the other, and planes in the same order;
-    geometry : counts and spacings of the nodes; sums : (rows, parts, SUMS)
+    momentum : nodes along the three axes, one after the other; geometry : counts and spacings of
+    the nodes; counts : quanta on the planes of every site, as momentum has them, and behind them
+    in the shells of every row; sums : (rows, parts, SUMS)
     """
     shared = cuda.shared.array(ROOM, float64)
     part, row = cuda.blockIdx.x, cuda.blockIdx.y
     site, a = row // species.shape[0], row % species.shape[0]
-    n, nx, ny = control[k.NODES], control[k.CELLS_X], control[k.CELLS_Y]
-    scale, eta, m2 = scalars[k.UNIT] / species[a, 0], species[a, 1], squares[site, a]
+    n, nx, ny = packed.size, int64(geometry[0]), int64(geometry[1])
+    planes = site * momentum.size
+    behind = squares.shape[0] * momentum.size
+    shells = behind + row * ((counts.size - behind) // cuda.gridDim.y)
+    scale, eta, m2 = unit / species[a, 0], species[a, 1], squares[site, a]
     halves = (0.5 * geometry[3], 0.5 * geometry[4], 0.5 * geometry[5])
     s = cuda.local.array(SUMS, float64)
     for j in range(SUMS):
         s[j] = 0.0
     first = part * EACH * THREADS
     for i in range(first + cuda.threadIdx.x, min(first + EACH * THREADS, n), THREADS):
-        held = number[control[k.CURRENT], row * n + i]
-        cuda.atomic.add(planes, (site, physics.packed_index(packed[i], 0)), held)
-        cuda.atomic.add(planes, (site, nx + physics.packed_index(packed[i], 1)), held)
-        cuda.atomic.add(planes, (site, nx + ny + physics.packed_index(packed[i], 2)), held)
-        cuda.atomic.add(shells, (row, shell[i]), held)
+        held = number[row * n + i]
+        cuda.atomic.add(counts, planes + physics.packed_index(packed[i], 0), held)
+        cuda.atomic.add(counts, planes + nx + physics.packed_index(packed[i], 1), held)
+        cuda.atomic.add(counts, planes + nx + ny + physics.packed_index(packed[i], 2), held)
+        cuda.atomic.add(counts, shells + shell[i], held)
         compiled.add_moments(
-            held * scale, momentum_at(packed[i], momentum, geometry), halves, m2, eta,
-            scalars[k.AT_REST], final[a * n + i], s,
+            held * scale, momentum_at(packed[i], momentum, geometry), halves, m2, eta, at_rest,
+            final[a * n + i], s,
         )  # fmt: skip
     column_sums(shared, s, SUMS, sums[row, part])
 
@@ -65,33 +69,34 @@ class Meter:
         self._machine, self._grid = machine, grid
         rows, parts = grid.sites * machine.species, -(-grid.size // (EACH * THREADS))
         self._shell = machine.to(shells.index, np.int32)
-        self._planes = machine.new((grid.sites, sum(grid.momentum_cells)), np.int64)
-        self._shells = machine.new((rows, len(shells.p)), np.int64)
+        self._behind = grid.sites * sum(grid.momentum_cells)
+        self._nothing = np.zeros(self._behind + rows * len(shells.p), np.int64)
+        self._counts = machine.to(self._nothing, np.int64)
         self._sums = machine.new((rows, parts, SUMS), np.float64)
         self._final = machine.new(machine.cells, np.float64)
+        self._rows = [machine.number[0], machine.number[1]]
         self._given: Array | None = None
 
-    def moments(self, squares: Any, final: Array) -> Moments:
-        """Of the current state; squares : masses on the GPU; final : f it should end at, or NaN."""
+    def moments(self, row: int, unit: float, squares: Any, final: Array) -> Moments:
+        """Of a row of numbers; squares : masses on the GPU; final : f it should end at, or NaN."""
         machine, grid = self._machine, self._grid
         if final is not self._given:  # large, and mostly the same
             self._final.copy_to_device(np.nan_to_num(final).ravel())
-            self._given = final
-        for whole in (self._planes, self._shells):
-            whole.copy_to_device(np.zeros(whole.shape, np.int64))
+            self._given, self._known = final, bool(np.isfinite(final).all())
+        self._counts.copy_to_device(self._nothing)
         rows, parts, _ = self._sums.shape
         machine.launch(
-            measure, (parts, rows), machine.desk.control, machine.desk.scalars, machine.number,
+            measure, (parts, rows), self._rows[row], unit, grid.rest_inverse_energy,
             machine.species_numbers, squares, machine.packed, self._shell, machine.momentum,
-            machine.geometry, self._final, self._planes, self._shells, self._sums,
+            machine.geometry, self._final, self._counts, self._sums,
         )  # fmt: skip
+        planes, shells = np.split(machine.fetch(self._counts), [self._behind])
         edges = np.cumsum(grid.momentum_cells)[:-1]
-        x, y, z = np.split(machine.fetch(self._planes), edges, axis=1)
-        shells = self._shells.copy_to_host().reshape(grid.sites, machine.species, -1)
+        x, y, z = np.split(planes.reshape(grid.sites, -1), edges, axis=1)
         sums = self._sums.copy_to_host().sum(axis=1).reshape(grid.sites, machine.species, SUMS)
-        if not np.isfinite(final).all():
+        if not self._known:
             sums[:, :, k.DISTANCE] = np.nan
-        return Moments((x, y, z), shells, sums)
+        return Moments((x, y, z), shells.reshape(grid.sites, machine.species, -1), sums)
 
 
 @kernel

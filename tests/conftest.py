@@ -1,0 +1,76 @@
+"""Programs that tests wait for run beside the other tests, in processes of their own.
+
+A module lists them as PROGRAMS, name -> (arguments, environment), and its tests ask for the fixture
+``programs``. They start with the session, one after the other; those who wait come last.
+"""
+
+import os
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+FEW = 200
+"""With fewer tests than that there is nothing to run beside: two at once."""
+
+
+class Aside:
+    """Programs on their way: ``told(name)`` waits for one, its exit code and what it printed."""
+
+    def __init__(self, programs, workers):
+        self._pool = ThreadPoolExecutor(workers)
+        self._running = set()
+        self._told = {name: self._pool.submit(self._run, *one) for name, one in programs.items()}
+
+    def _run(self, arguments, environment):
+        paths = [str(HERE.parent), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
+        known = {"PYTHONPATH": os.pathsep.join(path for path in paths if path)}
+        process = subprocess.Popen(
+            [sys.executable, "-W", "ignore", *map(str, arguments)], text=True,
+            env=os.environ | known | environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        )  # fmt: skip
+        self._running.add(process)
+        out, complaints = process.communicate()
+        self._running.discard(process)
+        return process.returncode, out, complaints
+
+    def told(self, name):
+        """Exit code, standard output, standard error."""
+        return self._told[name].result()
+
+    def stop(self):
+        """End what nobody waits for any more."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
+        for process in list(self._running):
+            process.kill()
+
+
+def _waits(item):
+    return "programs" in item.fixturenames
+
+
+def pytest_collection_modifyitems(items):
+    """Those who wait for a program come last."""
+    items.sort(key=_waits)
+
+
+def pytest_collection_finish(session):
+    waiting = {item.module for item in session.items if _waits(item)}
+    session.aside = None
+    if waiting and not session.config.option.collectonly:
+        programs = {name: one for module in waiting for name, one in module.PROGRAMS.items()}
+        session.aside = Aside(programs, 2 if len(session.items) < FEW else 1)
+
+
+def pytest_sessionfinish(session):
+    if getattr(session, "aside", None) is not None:
+        session.aside.stop()
+
+
+@pytest.fixture(scope="session")
+def programs(request):
+    """What runs beside the tests."""
+    return request.session.aside

@@ -1,0 +1,60 @@
+"""Temperature, chemical potentials and velocity at many sites."""
+
+import numpy as np
+import pytest
+from begun import EVERYWHERE, begun, observer_of
+
+import relboltz as rb
+from relboltz import equilibrium
+from relboltz.equilibrium.fits import thermal_terms
+
+QCD = rb.qcd(0.3, flavors=1, masses={"g": 0.6, "quarks": 0.4})
+GRID = rb.PhaseSpace([9, 8, 8], 3.0, [4, 1, 1], 3.0)
+T = np.array([0.25, 0.3, 0.35, 0.4])
+MU = np.array([[0.0, 0.1, -0.1], [0.05, 0.2, 0.1], [-0.1, 0.0, 0.0], [0.2, -0.1, 0.3]])
+V = np.array([[0.0, 0.0, 0.0], [0.3, 0.0, 0.0], [0.1, -0.4, 0.2], [0.0, 0.0, 0.6]])
+
+
+def thermal_sites():
+    m2 = QCD.constant_mass_squared
+    one = GRID.at_a_site
+    return np.stack([equilibrium.thermal(one, QCD, *row, m2) for row in zip(T, MU, V, strict=True)])
+
+
+@pytest.mark.parametrize("eta", [-1, 0, 1])
+def test_terms_of_a_node_are_the_derivatives_of_each_other(eta):
+    """f = -d ln Z/dx and g = -df/dx; a Bose state at x <= 0 does not exist; far away is nothing."""
+    for x in (0.3, 1.0, 5.0, 40.0):
+        h = 1e-4 * x
+        (low, f_low, _), (high, f_high, _) = (thermal_terms(x + s * h, eta) for s in (-1, 1))
+        _, f, g = thermal_terms(x, eta)
+        assert f == pytest.approx((low - high) / (2 * h), rel=1e-5)
+        assert g == pytest.approx((f_low - f_high) / (2 * h), rel=1e-5)
+    assert (thermal_terms(-0.1, eta)[1] < 0) == (eta > 0)
+    assert thermal_terms(1e4, eta) == (0.0, 0.0, 0.0)
+
+
+@EVERYWHERE
+def test_every_site_gets_back_what_was_put_there(where):
+    backend, state = begun(GRID, QCD, thermal_sites(), where, samples=1)
+    record = observer_of(backend).record(state)
+    assert record["temperature"].ravel() == pytest.approx(T, rel=1e-8)
+    assert record["chemical_potential"].reshape(3, 4).T == pytest.approx(MU, abs=1e-8)
+    assert record["velocity"].reshape(3, 4).T == pytest.approx(V, abs=1e-8)
+
+
+def test_a_start_from_the_last_record_changes_nothing():
+    """Nor does one from a very different state; absent species and empty sites have no answer."""
+    f = thermal_sites()
+    f[1, 2], f[2] = 0.0, 0.0
+    backend, state = begun(GRID, QCD, f, samples=1)
+    observer = observer_of(backend)
+    cold = observer.record(state)
+    warm = observer.record(state)
+    state.fit = state.fit[::-1].copy()
+    swapped = observer.record(state)
+    for record in (warm, swapped):
+        for name in ("temperature", "chemical_potential", "velocity"):
+            np.testing.assert_allclose(record[name], cold[name], rtol=1e-9, atol=1e-10)
+    assert np.isnan(cold["temperature"].ravel()).tolist() == [False, False, True, False]
+    assert np.isnan(cold["chemical_potential"].reshape(3, 4)[:, 1]).tolist() == [False, False, True]

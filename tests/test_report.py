@@ -1,0 +1,51 @@
+"""What a step of collisions did, of all sites together."""
+
+import numpy as np
+import pytest
+
+from relboltz.events.collisions import Flows
+from relboltz.stepping.report import StepReport, mean_flows
+
+NONE = Flows(np.zeros(1), np.zeros(1), 0.0, 0.0)
+
+
+def test_the_busiest_site_decides_on_the_step():
+    """Change of C relative to C, where the error is more than rounding."""
+    counts = [(10**6, 10**7, 10**9), (30, 10, 10**12), (0, 0, 0)]
+    report = StepReport(0.1, counts, NONE, (1.0, 0.0), np.zeros(3), (1.0, 4.0))
+    assert report.change_ratio(1e-3) == pytest.approx(0.1)
+    assert report.noise_ratio == 0.25
+    assert report.error == pytest.approx((10**6 + 30) / (10**9 + 10**12))
+
+
+def test_rounding_counts_where_there_is_nothing_else():
+    report = StepReport(0.1, [(30, 10, 10**12), (1, 4, 10**12)], NONE)
+    assert report.change_ratio(1e-3) == pytest.approx(3.0)
+
+
+def test_what_limits_refused_is_weighed_with_what_moved():
+    report = StepReport(0.1, [(0, 300, 1), (0, 100, 1)], NONE, limited=np.array([0.0, 0.2]))
+    assert report.limited_weight == pytest.approx(0.05)
+
+
+def test_sites_together_are_the_sum_of_sites_and_the_mean_of_their_rates():
+    one, two = (
+        StepReport(
+            0.1, [(k, 2 * k, 3 * k)], Flows(np.array([k]), np.array([2.0]), 0.0, 0.0),
+            (1.0 * k, 0.25), np.array([0.1 * k]), (1.0, 1.0 * k),
+        )
+        for k in (1, 3)
+    )  # fmt: skip
+    both = StepReport.of([one, two])
+    assert both.counts == [(1, 2, 3), (3, 6, 9)] and both.limited.tolist() == pytest.approx(
+        [0.1, 0.3]
+    )
+    assert both.null_weight == 0.5 / 4.0 and both.noise == (2.0, 4.0)
+    assert both.flows.forward.tolist() == [2.0] and both.flows.backward.tolist() == [2.0]
+    assert mean_flows([one.flows]) is one.flows
+
+
+def test_nothing_is_no_error():
+    report = StepReport.nothing(3, 0.1)
+    assert report.error == report.null_weight == report.limited_weight == report.noise_ratio == 0
+    assert report.change_ratio(1e-3) == 0 and len(report.counts) == 3

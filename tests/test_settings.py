@@ -1,0 +1,88 @@
+"""How to solve: tables that are the objects they configure, and words for what is wrong."""
+
+import numpy as np
+import pytest
+
+import relboltz as rb
+from relboltz.events.collisions import SETS, channels
+from relboltz.grid import PhaseSpace
+from relboltz.settings import Grid, Sampling, Settings, plain, refuse
+
+
+def test_options_find_their_tables():
+    options = dict(end=2.0, samples=4, seed=3, step=0.1, backend="cpu", threads=2, every=0.5)
+    settings = Settings.from_options(**options)
+    found = settings.to_dict()
+    assert found["collisions"]["samples"] == 4 and found["collisions"]["seed"] == 3
+    assert found["time"] == {"end": 2.0, "step": 0.1, "tolerance": 1e-3}
+    assert found["run"]["backend"] == "cpu" and found["output"]["every"] == 0.5
+    assert settings.output.snapshots == (0.0, 2.0)  # the start and the end
+
+
+def test_every_problem_is_told_at_once():
+    with pytest.raises(rb.InputError) as caught:
+        Settings.from_options(end=-1.0, samples=0, pairs="many")
+    assert str(caught.value).splitlines() == [
+        "collisions.pairs = 'many': use 'importance' or 'uniform'",
+        "collisions.samples = 0: use a whole number, 1 or more",
+        "time.end = -1.0: use a number of fm above 0",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"sampling": "k2"}, "collisions.sampling = 'k2': only with projection = 'nearest'"),
+        ({"symmetrical": False}, "collisions.symmetrical = False: only with projection"),
+        ({"every": 1e-9}, "output.every = 1e-09: would give 1.0e[+]09 records"),
+        ({"workers": 2}, "run.workers = 2: needs a cluster, which this version does not"),
+        ({"momentum_cells": 9}, "option momentum_cells belongs to the grid: give solve"),
+        ({"marginals": ["q"]}, r"output.marginals = \['q'\]: use a list of directions to keep"),
+    ],
+)
+def test_keys_that_do_not_go_together_or_not_there_are_refused(options, message):
+    with pytest.raises(rb.InputError, match=message):
+        Settings.from_options(end=1.0, **options)
+
+
+def test_the_papers_samplings_draw_uniform_pairs_of_their_own():
+    assert Sampling(sampling="k3", projection="nearest").pairs == "uniform"
+    assert Sampling().pairs == "importance"
+
+
+def test_samples_are_shared_out_among_sets_and_channels():
+    """At least one each; elastic processes have one channel, the others two halves."""
+    model = rb.qcd(0.3, flavors=1)
+    for channel in channels(model):
+        assert Sampling(samples=16).samples_of(channel, 100) == 1600 * channel.share / SETS
+    assert Sampling(samples=1).samples_of(channels(model)[0], 1) == 1
+
+
+def test_a_grid_is_described_by_the_keys_that_make_it():
+    for grid in (
+        PhaseSpace([5, 6, 7], [1.0, 2.0, 3.0]),
+        PhaseSpace(5, 2.0, [3, 1, 2], [1.0, 2.0, 3.0], ["open", "periodic", "reflecting"]),
+    ):
+        keys = Grid.describe(grid)
+        assert ("space_cells" in keys) == (grid.sites > 1)
+        assert Grid.model_validate(keys).phase_space() == grid
+
+
+def test_marginals_keep_their_directions_in_order_and_once():
+    settings = Settings.from_options(end=1.0, marginals=["px x", "x px", "pz y pz"])
+    assert settings.output.marginals == ("x px", "y pz")
+
+
+def test_numbers_of_numpy_are_numbers():
+    settings = Settings.from_options(
+        end=np.float64(0.5), samples=np.int64(3), snapshots=np.array([0.0, 0.5])
+    )
+    assert settings.time.end == 0.5 and settings.collisions.samples == 3
+    assert settings.output.snapshots == (0.0, 0.5)
+
+
+def test_plain_values_are_those_of_toml_and_nothing_wrong_is_nothing_said():
+    assert plain({"a": (1, (2.0, "b")), 3: []}) == {"a": [1, [2.0, "b"]], "3": []}
+    assert refuse([]) is None
+    with pytest.raises(rb.InputError, match="^one\ntwo$"):
+        refuse(["one", "two", "one"])
