@@ -20,7 +20,7 @@ from ...settings import Sampling
 from ..elements import Elements
 from . import deposits as d
 from . import events as k
-from .plan import Events, Group, Kept, Scratch
+from .plan import Events, Group, Kept, Scratch, new_events
 from .threads import Threads
 
 STORE_LIMIT = 4e9
@@ -65,10 +65,7 @@ class Collider:
         self._scratch = [Scratch(self.cells) for _ in range(self.threads.count)]
         capacity = len(of_chunk) * self._capacity
         self._stored = capacity * EVENT_BYTES <= STORE_LIMIT
-        rows = capacity if self._stored else 0
-        self._legs = np.empty((rows, 6), np.int32)
-        self._weights = np.empty(rows)
-        self._ratios = np.empty(rows)
+        self._all = new_events(capacity if self._stored else 0)
         self._counts = np.zeros(len(of_chunk), np.int64)
         self._draw: Draw | None = None
         self._signed = np.zeros((2, len(model.processes)))
@@ -76,7 +73,7 @@ class Collider:
     @property
     def memory(self) -> int:
         """Bytes of the events that are kept, and of the accumulators of all threads."""
-        kept = self._legs.nbytes + self._weights.nbytes + self._ratios.nbytes
+        kept = sum(part.nbytes for part in self._all)
         return kept + sum(scratch.total.nbytes for scratch in self._scratch)
 
     # -- plan ------------------------------------------------------------------------------------
@@ -281,8 +278,8 @@ class Collider:
     def _kept(self, span: slice) -> Kept:
         """Stored events of some chunks."""
         part = slice(span.start * self._capacity, span.stop * self._capacity)
-        events = self._legs[part], self._weights[part], self._ratios[part]
-        return self._counts[span], self._capacity, events
+        legs, weights, ratios = self._all
+        return self._counts[span], self._capacity, (legs[part], weights[part], ratios[part])
 
     def _again(self, scratch: Scratch, group: Group) -> Kept:
         """A group's events, drawn again if they were not kept."""

@@ -17,6 +17,11 @@ Kept = tuple[Integers, int, Events]
 """Numbers of events of some chunks, room for those of one chunk, and the events."""
 
 
+def new_events(count: int) -> Events:
+    """Room for so many events."""
+    return np.empty((count, 6), np.int32), np.empty(count), np.empty(count)
+
+
 @dataclass(frozen=True)
 class Group:
     """Consecutive chunks of one set and channel: their first sample, and how many samples."""
@@ -44,13 +49,11 @@ class Scratch:
         self.nodes = np.empty(4 * k.CHUNK, np.int64)
         self.total = np.zeros((SETS, cells), np.int64)
         self.gain = np.zeros(0, np.int64)
-        self._own: Events = (np.empty((0, 6), np.int32), np.empty(0), np.empty(0))
+        self._own = new_events(0)
 
     def events(self, capacity: int) -> Events:
         """Room for the events of a group."""
         if len(self._own[1]) < capacity:
-            self._own = (
-                np.empty((capacity, 6), np.int32), np.empty(capacity), np.empty(capacity),
-            )  # fmt: skip
+            self._own = new_events(capacity)
         legs, weights, ratios = self._own
         return legs[:capacity], weights[:capacity], ratios[:capacity]

@@ -23,6 +23,9 @@ from ...stepping.report import StepReport
 from .collider import Collider, Demands, Tables
 from .deposits import limits
 
+Both = tuple[Integers, Integers, Flows, float]
+"""What the first and the last stage change, flows of the first, the part that limits refused."""
+
 
 def noise_sums(first: Integers) -> tuple[float, float]:
     """Sums over the cells of the squared standard error of C, and of C^2.
@@ -60,9 +63,7 @@ class Stages:
         refused, noise = np.array([limited]), noise_sums(first)
         return number, StepReport(length, [counts], flows, drawn, refused, noise)
 
-    def _stages(
-        self, n0: Integers, table: Array, half: float
-    ) -> tuple[Integers, Integers, Flows, float] | None:
+    def _stages(self, n0: Integers, table: Array, half: float) -> Both | None:
         """First and last stage of a step without limits; None if a cell would become illegal."""
         first, flows = self.collider.net((table,) * SETS, half)
         last, again = self.collider.net(self._predicted(n0, first), half)
@@ -74,9 +75,7 @@ class Stages:
             return first, last, flows, 0.0
         return None
 
-    def _limited(
-        self, n0: Integers, table: Array, half: float
-    ) -> tuple[Integers, Integers, Flows, float]:
+    def _limited(self, n0: Integers, table: Array, half: float) -> Both:
         """Both stages, each limited where a cell asks for it, and the part that was refused.
 
         The first one may use up half of what a cell holds, the last one what that leaves.

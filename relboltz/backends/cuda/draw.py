@@ -300,14 +300,10 @@ def draw_kernel(
         lines += [f"        own_{j} = own[channel, k.OWN + {j}]" for j in range(count)]
         choice.append("\n".join([*lines, f"        return float64(element_{i}({arguments}))"]))
     text = TEMPLATE.format(
-        imports="\n".join(imports),
-        elements="\n".join(elements),
-        choice="\n".join(choice) or "    pass",
-        body=body(projection, sampling),
-        cached=ours,
-        registers=REGISTERS,
-        roots=1 if sampling == "cm" else 2,
-    )
+        imports="\n".join(imports), elements="\n".join(elements),
+        choice="\n".join(choice) or "    pass", body=body(projection, sampling), cached=ours,
+        registers=REGISTERS, roots=1 if sampling == "cm" else 2,
+    )  # fmt: skip
     if ours:
         return load(text, "draw").draw, numbers, parameters
     space: dict[str, Any] = dict(functions)

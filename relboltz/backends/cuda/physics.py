@@ -12,7 +12,7 @@ from numba import float64, int64
 
 from ...compiling import build, functions_of
 from ...events import collisions, elementary
-from ...events.philox import HALF, M0, M1, W0, W1
+from ...events.philox import HALF, M0, M1
 from ...stepping import control
 from ..physics import FUNCTIONS
 from . import layout as k
@@ -69,16 +69,8 @@ else:
             np.uint32(high_0 ^ np.uint32(c3) ^ np.uint32(k1)), np.uint32(p0),
         )  # fmt: skip
 
-    def philox(c0, c1, c2, c3, k0, k1):
-        """Ten rounds: four words of 32 random bits."""
-        for _ in range(10):
-            c0, c1, c2, c3 = one_round(c0, c1, c2, c3, k0, k1)
-            k0 = np.uint32(k0 + W0)
-            k1 = np.uint32(k1 + W1)
-        return c0, c1, c2, c3
-
-    one_round = device_function(philox_round)
-    _own = {f.__name__: device_function(f) for f in (floor, reciprocal, inverse_root, root, philox)}
+    _functions = (floor, reciprocal, inverse_root, root, philox_round)
+    _own = {f.__name__: device_function(f) for f in _functions}
     _host_only = (elementary.split, elementary.expm1_reduced, elementary.exp, elementary.expm1)
     _device = [f for f in FUNCTIONS if f not in _host_only]
     physics = build([*_device, *CONTROL], device_function, _own)
