@@ -6,6 +6,7 @@ All species are everywhere and out of equilibrium (Gaussians), so that no event 
 import platform
 import time
 from collections.abc import Callable
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from .stepping.state import State
 from .stepping.step import Course, begin
 
 SIZES = (20, 30, 40)
+PAIRS: tuple[Pairs, ...] = ("uniform", "importance")
 SAMPLES = {"cpu": {"gluons": 16, "qcd": 2}, "cuda": {"gluons": 128, "qcd": 16}}
 """Per node and process: enough to fill the machine, few enough to end in time."""
 SECONDS = {"cpu": 3.0, "cuda": 0.5}
@@ -43,13 +45,12 @@ def measure(backend: str, threads: int, say: Callable[[str], None]) -> dict[str,
 
         machine["gpu"] = device()["name"]
     runs = []
-    for model in ("gluons", "qcd"):
-        for cells in SIZES:
-            for pairs in ("uniform", "importance") if cells == 30 else ("uniform",):
-                say(f"{model} {cells}^3, {pairs} pairs ...")
-                runs.append(_case(name, (model, cells, pairs), threads))
+    for model, cells, pairs in product(("gluons", "qcd"), SIZES, PAIRS):
+        if pairs == "uniform" or cells == 30:
+            say(f"{model} {cells}^3, {pairs} pairs ...")
+            runs.append(_case(name, (model, cells, pairs), threads))
     say("variance of C[f], mixture ...")
-    variance = {pairs: _variance(name, pairs, threads) for pairs in ("uniform", "importance")}
+    variance = {pairs: _variance(name, pairs, threads) for pairs in PAIRS}
     ratio = variance["uniform"]["cost"] / variance["importance"]["cost"]
     return {
         "backend": name, "precision": precision, **versions(), **machine, "runs": runs,

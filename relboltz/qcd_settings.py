@@ -50,10 +50,8 @@ def constant_masses(
     result: dict[str, float] = {}
     for n in names:
         particle = n.removesuffix("bar")
-        own = (
-            () if n == "g" else ("antiquarks", particle, "quarks") if n != particle else ("quarks",)
-        )
-        given = [key for key in (n, *own) if key in masses]
+        anti = ("antiquarks", particle) if n != particle else ()
+        given = [key for key in (n, *anti, *["quarks"] * (n != "g")) if key in masses]
         if given:
             result[n] = float(masses[given[0]])
     missing = [n for n in names if n not in result]

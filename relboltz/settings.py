@@ -327,22 +327,20 @@ def refuse(problems: Iterable[str]) -> None:
         raise InputError("\n".join(lines))
 
 
-def short_axes(cells: Sequence[int], projection: str) -> list[str]:
+def short_axes(cells: Sequence[int], projection: str) -> Iterator[str]:
     """Axes that are too short to conserve energy on."""
-    if projection != "conserving" or min(cells) >= 3:
-        return []
-    return [
-        f"grid.momentum_cells = {list(cells)}: use at least 3 on each axis: along a "
-        "shorter one a scattered pair has no nodes to be split between, so its energy cannot be "
-        "matched; or set collisions.projection = 'nearest'"
-    ]
+    if projection == "conserving" and min(cells) < 3:
+        yield (
+            f"grid.momentum_cells = {list(cells)}: use at least 3 on each axis: along a shorter "
+            "one a scattered pair has no nodes to be split between, so its energy cannot be "
+            "matched; or set collisions.projection = 'nearest'"
+        )
 
 
-def no_marginals(kept: Sequence[str]) -> list[str]:
+def no_marginals(kept: Sequence[str]) -> Iterator[str]:
     """Marginals of a homogeneous system."""
-    if not kept:
-        return []
-    return [
-        f"output.marginals = {list(kept)}: needs more than one space cell; set "
-        "grid.space_cells, or use output.snapshots for f"
-    ]
+    if kept:
+        yield (
+            f"output.marginals = {list(kept)}: needs more than one space cell; set "
+            "grid.space_cells, or use output.snapshots for f"
+        )

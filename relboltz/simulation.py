@@ -62,7 +62,7 @@ def solve(
     if in_space:
         options.setdefault("snapshots", [])  # full snapshots on request only
     settings = Settings.from_options(end=end, **options)
-    refuse([] if in_space else no_marginals(settings.output.marginals))
+    refuse(() if in_space else no_marginals(settings.output.marginals))
     states = starting_states(initial, model)
     run = prepare(model, states, grid, settings, None if file is None else Path(file))
     if not isinstance(progress, bool):

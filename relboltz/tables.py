@@ -60,17 +60,13 @@ def summary(ds: xr.Dataset) -> Table:
     if "steps" in ds.attrs:  # not while it runs
         words += f", {_count(ds.attrs['steps'], 'step')}, {ds.attrs['wall_seconds']:.1f} s"
     table = Table("", title=words)
-    for name in ("value", "predicted"):
-        table.add_column(name, justify="right")
-    for row in _in_space(ds) if "x" in ds.number.dims else _homogeneous(ds):
-        table.add_row(*row)
+    rows = list(_in_space(ds) if "x" in ds.number.dims else _homogeneous(ds))
     losses = {"collisions without a place in the box": ds.null_weight[-1]}
     if "box_loss" in ds:  # not in older files
         losses["equilibrium collisions beyond the box"] = ds.box_loss
         losses["relaxation beyond the box"] = ds.box_loss_relaxation
-    for words, part in losses.items():
-        table.add_row(words, _percent(part, ".1f"), "")
-    return table
+    rows += [(words, _percent(part, ".1f"), "") for words, part in losses.items()]
+    return _filled(table, ("value", "predicted"), rows)
 
 
 def _homogeneous(ds: xr.Dataset) -> Iterator[Row]:
@@ -209,7 +205,11 @@ def _right(
     title: str, columns: Sequence[str], rows: Iterable[Sequence[str]], caption: str | None = None
 ) -> Table:
     """A table that keeps to the right."""
-    table = Table(title=title, caption=caption)
+    return _filled(Table(title=title, caption=caption), columns, rows)
+
+
+def _filled(table: Table, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
+    """A table with columns that keep to the right, and rows."""
     for name in columns:
         table.add_column(name, justify="right")
     for row in rows:
@@ -240,7 +240,4 @@ def installation() -> Table:
     else:
         rows["GPU"] = f"none in use: {escape(problem)}"
     rows |= {"backend": "cpu" if problem else "cuda", "compiled code": str(cache_folder())}
-    table = Table(title=f"relboltz {__version__}", show_header=False)
-    for row in rows.items():
-        table.add_row(*row)
-    return table
+    return _filled(Table(title=f"relboltz {__version__}", show_header=False), (), rows.items())

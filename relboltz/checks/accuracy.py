@@ -213,9 +213,8 @@ def of_drift(
     """Changes of what ought to be conserved; charges: ``charge_drifts``, energy: relative."""
     for name, change in charges.items():
         if change != 0:
-            what, unit = (
-                ("particle number", "%") if name == "number" else (name, "% of all particles")
-            )
+            what = "particle number" if name == "number" else name
+            unit = "%" if name == "number" else "% of all particles"
             yield (
                 f"{what} changed by {100 * change:.2g} {unit}: sampling without symmetry does not "
                 "conserve it; use collisions.symmetrical = true"

@@ -166,25 +166,19 @@ class Gas:
             if descent <= 1e-20 * abs(target).max():
                 frozen = np.diag(state[1]) <= 1e-11 * abs(target)  # a full Fermi sea: any low T
                 return None if frozen.any() else theta + step
-            theta, state = self._line_search(vectors, m2, target, theta, step, float(descent))
+            length = 1.0  # as far along the step as the convex dual keeps falling, or nearly
+            for _ in range(60):
+                trial = theta + length * step
+                state = self.densities(vectors, m2, trial)
+                slope = 0.0 if state is None else float((state[0] - target) @ step)
+                if state is not None and slope >= -0.5 * descent:
+                    break
+                shorter = min(0.8, max(0.1, float(descent / (descent - slope))))
+                length *= 0.5 if state is None else shorter
+            else:
+                return None
+            theta = trial
         return None
-
-    def _line_search(
-        self, vectors: Vectors, m2: Array, target: Array, theta: Array, step: Array, descent: float
-    ) -> tuple[Array, Densities | None]:
-        """As far along a step as the convex dual keeps falling, or nearly."""
-        length = 1.0
-        for _ in range(60):
-            trial = theta + length * step
-            state = self.densities(vectors, m2, trial)
-            if state is None:
-                length *= 0.5
-                continue
-            slope = float((state[0] - target) @ step)
-            if slope >= -0.5 * descent:
-                return trial, state
-            length *= min(0.8, max(0.1, descent / (descent - slope)))
-        return theta, None
 
 
 def gas_on(

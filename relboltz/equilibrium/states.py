@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays import Array, Flags, Integers
+from ..arrays import Array, Integers
 from ..grid import PhaseSpace
 from ..masses import kinetic_energy
 from ..model import Model
@@ -109,13 +109,6 @@ def _state_of(
     return _state(grid, model, temperature, mu, velocity, m2)
 
 
-def _velocity(theta: Array, flowing: Flags) -> Array:
-    """v (3) from beta v of the flowing axes."""
-    velocity = np.zeros(3)
-    velocity[flowing] = theta[1 : 1 + flowing.sum()] / theta[0]
-    return velocity
-
-
 # --- states -------------------------------------------------------------------------------------
 
 
@@ -161,7 +154,8 @@ def predict(
     if solved is None:
         return nowhere(grid, model)
     theta, y = solved
-    velocity, m2 = _velocity(theta, given.flowing), model.mass_squared(y)
+    velocity, m2 = np.zeros(3), model.mass_squared(y)
+    velocity[given.flowing] = theta[1 : 1 + len(gas.momenta)] / theta[0]
     state = _state_of(grid, model, given.present, gas, theta, velocity, m2)
     boson = _softest_boson(model, given, state)
     if boson is None or not _crowded(grid, model, state, boson, given.number):

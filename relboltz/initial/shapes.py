@@ -85,12 +85,8 @@ def _sphere_fraction(centres: Array, grid: PhaseSpace, radius: float) -> Array:
 def _gauss_average(low: float, high: float, width: float) -> float:
     """Average of exp(-p^2 / (2 width^2)) over [low, high], accurate in the tails too."""
     a, b = (edge / (math.sqrt(2) * width) for edge in (low, high))
-    if a > 0:
-        difference = math.erfc(a) - math.erfc(b)
-    elif b < 0:
-        difference = math.erfc(-b) - math.erfc(-a)
-    else:
-        difference = math.erf(b) - math.erf(a)
+    a, b = (-b, -a) if b < 0 else (a, b)
+    difference = math.erfc(a) - math.erfc(b) if a > 0 else math.erf(b) - math.erf(a)
     return math.sqrt(math.pi / 2) * width / (high - low) * difference
 
 

@@ -5,8 +5,6 @@ fm^-3, energies in GeV fm^-3; local quantities have the sites as their first axi
 spreads them out over x, y, z.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -110,7 +108,7 @@ class Observer:
     """Turns what a backend sums up into records."""
 
     def __init__(
-        self, backend: Backend, final: Array, shown: Quantities, marginals: Sequence[str] = ()
+        self, backend: "Backend", final: Array, shown: Quantities, marginals: Sequence[str] = ()
     ):
         """final : f (species, nodes) where the run should end; shown : what a record must hold"""
         self.backend, self.grid, self.model = backend, backend.grid, backend.model
