@@ -175,14 +175,18 @@ class Journal:
             self._records.save(self._folder)
             self._snapshots.save(self._folder)
 
+    def due(self) -> bool:
+        """Whether it is time to merge again."""
+        return self.path is not None and time.monotonic() >= self._next
+
     def update(self, attributes: Mapping[str, Any], tail: Sequence[Mapping[str, Any]] = ()) -> None:
         """Merge into F.nc if it is time to.
 
         tail : records that are not complete yet: a reader sees them, but they are not kept
         """
-        start = time.monotonic()
-        if self.path is None or start < self._next:
+        if not self.due():
             return
+        start = time.monotonic()
         self._merge(attributes, tail)
         now = time.monotonic()
         self._next = now + max(self._pause, 20 * (now - start))
