@@ -6,8 +6,6 @@ cached on disk in a folder named by a hash of all sources and versions, because 
 in another module would not invalidate an ordinary Numba cache.
 """
 
-from __future__ import annotations
-
 import atexit
 import contextlib
 import hashlib

@@ -5,8 +5,6 @@ backends. Sites are known by their number among all of the run (``numbers``), wh
 memory: random numbers depend on it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import Protocol
 

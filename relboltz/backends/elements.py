@@ -5,8 +5,6 @@ named by their contents, because only then does Numba find their compiled code a
 run; users' functions compile anew for every solve() and collision_term(), in half a second.
 """
 
-from __future__ import annotations
-
 import hashlib
 import importlib.util
 import inspect

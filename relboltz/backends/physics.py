@@ -1,7 +1,5 @@
 """The physics functions, and compiled for the CPU under their own names."""
 
-from __future__ import annotations
-
 from ..compiling import build, functions_of, scalar
 from ..events import collisions, drawing, elementary, kinematics, philox, projection
 

@@ -5,8 +5,6 @@ rounded to a power of two, on purpose: a draw then depends on a state, not on th
 so that machines which round differently draw the same events.
 """
 
-from __future__ import annotations
-
 from math import sqrt
 
 import numpy as np

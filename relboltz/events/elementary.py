@@ -4,8 +4,6 @@ The C library's exp, sin and cos are calls that keep a compiler from vectorising
 polynomials do not. Exponentials hold to about 1e-15 relative, the circle to 1e-13.
 """
 
-from __future__ import annotations
-
 from math import factorial, pi, sqrt
 
 import numpy as np

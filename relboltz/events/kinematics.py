@@ -4,8 +4,6 @@ The labels are those of a(k1) b(k2) <-> c(k3) d(p): p and k3 are given, k1 and k
 found, with P = p + k3 and E = E_d(p) + E_c(k3). Vectors are tuples of three.
 """
 
-from __future__ import annotations
-
 from math import pi, sqrt
 
 from .elementary import circle, inverse_root, reciprocal, root

@@ -5,8 +5,6 @@ bits. The counter says who asks (sample, channel, step, space cell) and the key 
 so any thread, device or worker draws the same numbers, in any order, and after a restart.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 MASK = np.uint64(0xFFFFFFFF)

@@ -6,8 +6,6 @@ chosen for k1, the pair (l, P - l) has exactly the momentum P. Indices are held 
 numbers, which is exact and lets a CPU land many events at once.
 """
 
-from __future__ import annotations
-
 from .elementary import floor, reciprocal, root
 
 FAR = 1e30

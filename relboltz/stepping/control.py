@@ -6,8 +6,6 @@ equilibrium, so it holds however small that is: a mode that decays at a rate r i
 1 - z + z^2/2 a step, z = r dt, so its rate is z^2/6 too small: that falls with the tolerance.
 """
 
-from __future__ import annotations
-
 from math import sqrt
 
 CHANGE = 0.3

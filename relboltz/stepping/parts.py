@@ -5,8 +5,6 @@ H_x/2 H_y/2 H_z/2 C H_z/2 H_y/2 H_x/2: each H_i streams along x_i and pushes alo
 so a step of homogeneous matter is C alone.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -4,8 +4,6 @@ The state is particle number N_a f per cell in whole quanta. Every deposit is a 
 them, so number and momentum are conserved to the last bit, in any order of events.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What a run keeps an eye on: times to stop at, accuracy, and signals."""
 
-from __future__ import annotations
-
 import math
 import signal
 import threading

@@ -5,8 +5,6 @@ both together are free of divergence on the grid (``plane``). Whatever else push
 field or an expansion, is an object with an axis and a field; sweeps add it to the mean field.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from typing import Protocol

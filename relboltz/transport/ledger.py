@@ -1,7 +1,5 @@
 """What leaves the box: the passage of one sweep, and the ledger of all that ever left."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -5,8 +5,6 @@ Backends loop over cells and lanes, and see to it that a phase is done before th
 lanes share (``plane``), so that a backend may find it once.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from ..events.collisions import nearest_integer

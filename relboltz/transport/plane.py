@@ -13,8 +13,6 @@ Backends keep a pencil in the rows of one scratch array, with several pencils of
 transverse momentum, its lanes, side by side.
 """
 
-from __future__ import annotations
-
 from math import sqrt
 
 PERIODIC, REFLECTING, OPEN, CLOSED = range(4)

@@ -5,8 +5,6 @@ thread does what never matters: deposits are integers, and everything summed in 
 summed in the order of chunks, pencils and sites.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import Any
 

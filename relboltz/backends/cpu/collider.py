@@ -4,8 +4,6 @@ Which thread takes which chunk never matters: deposits are integers, and everyth
 floating point is summed per chunk and then in the order of the chunks.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Sequence
 from itertools import product

@@ -3,8 +3,6 @@
 An event has six cells (two nodes, a low and a high pair), a weight, and the split of the pairs.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from ...compiling import kernel, scalar

@@ -5,8 +5,6 @@ apart, so the compiler sees that they do not overlap and works on several events
 cannot be done that way (table look-ups, additions into cells) has loops of its own.
 """
 
-from __future__ import annotations
-
 from functools import partial
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Sums over the nodes for fits of thermal states, on the CPU."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from ...compiling import build, kernel, scalar

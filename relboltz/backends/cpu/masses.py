@@ -1,7 +1,5 @@
 """The gap equation on the CPU: sums over the nodes, and Newton's iteration at many sites."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from ...arrays import Array

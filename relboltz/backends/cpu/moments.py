@@ -1,7 +1,5 @@
 """Sums over the nodes of many sites on the CPU."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """How the events of a step are shared out: chunks of samples, groups of chunks, scratch memory."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -9,8 +9,6 @@ An event that moves the very cells it is evaluated on next would saturate itself
 would be too slow by O(dt/samples), however well everything is conserved.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

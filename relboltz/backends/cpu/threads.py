@@ -1,7 +1,5 @@
 """Threads of the host that share out pieces of work."""
 
-from __future__ import annotations
-
 import itertools
 import os
 import threading

@@ -3,8 +3,6 @@
 The loops over lanes are what a compiler vectorises: what lanes share is found before them.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from ...compiling import build, functions_of, kernel, scalar

@@ -4,8 +4,6 @@ What is done to the state is launched from a desk of its own (``machine.Desk``),
 disturbs steps that the GPU takes on its own (``ahead``).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import Any
 

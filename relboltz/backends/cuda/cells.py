@@ -3,8 +3,6 @@
 Cells are added up in whole numbers; sums of floating-point numbers are taken in a fixed order.
 """
 
-from __future__ import annotations
-
 from numba import float64, int64
 
 from ...events.collisions import AHEAD, SETS

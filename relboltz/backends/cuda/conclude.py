@@ -4,8 +4,6 @@ A step is planned and judged by single threads; everything they decide stays in 
 ``scalars``, so that the host launches steps without looking.
 """
 
-from __future__ import annotations
-
 import math
 from functools import partial
 

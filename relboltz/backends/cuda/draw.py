@@ -4,8 +4,6 @@ One launch serves all processes: every block works on one channel, so the choice
 matrix elements is the same for all its threads.
 """
 
-from __future__ import annotations
-
 import dis
 import inspect
 import math

@@ -3,8 +3,6 @@
 ``trouble()`` says why no GPU can be used and what to do; without a driver it imports nothing.
 """
 
-from __future__ import annotations
-
 import ctypes
 import importlib.metadata
 import importlib.util

@@ -1,7 +1,5 @@
 """Kernels over kept events: applied, limited, taken apart; and the pieces that draw them."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Sums over the nodes for fits of thermal states, on a GPU."""
 
-from __future__ import annotations
-
 from numba import float64
 
 from ...compiling import build

@@ -1,7 +1,5 @@
 """What the sums of the blocks tell: flows of processes, lost weight, illegal matrix elements."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import NoReturn
 

@@ -13,8 +13,6 @@ host launches steps without looking. A status other than GO turns all kernels in
 Sums of floating-point numbers are taken in a fixed order; cells are added up in whole numbers.
 """
 
-from __future__ import annotations
-
 from .cells import cumulate, peaks, predict, prepare, site_noise, update
 from .conclude import conclude, set_course
 from .events import apply, check, demands, gross, hammer, limits, merge

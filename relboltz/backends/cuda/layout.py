@@ -5,8 +5,6 @@ here are positions in them, in the table of channels and in the sums of a block.
 as ``k.NAME``; only sizes of shared arrays must be imported by name.
 """
 
-from __future__ import annotations
-
 from ...stepping.quanta import SUM_BITS
 from .driver import SIMULATED
 

@@ -1,7 +1,5 @@
 """Arrays of the CUDA backend and the order in which its kernels are launched."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any

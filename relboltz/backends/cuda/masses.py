@@ -1,7 +1,5 @@
 """The gap equation on a GPU: sums over the nodes, and Newton's iteration by a block of threads."""
 
-from __future__ import annotations
-
 import math
 
 from numba import float64

@@ -1,7 +1,5 @@
 """How much memory of a GPU a state takes, and how many of its sites collide at once."""
 
-from __future__ import annotations
-
 from ...errors import InputError
 from ...events.collisions import SETS, channels
 from ...grid import PhaseSpace

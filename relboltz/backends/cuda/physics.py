@@ -3,8 +3,6 @@
 The functions are those of the CPU; roots, reciprocals, floor and Philox words are the GPU's own.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

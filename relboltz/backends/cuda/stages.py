@@ -4,8 +4,6 @@ As ``cpu/stages``: both stages without limits first; where a cell would become i
 limits that keep every cell legal.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

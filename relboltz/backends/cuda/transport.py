@@ -4,8 +4,6 @@ The threads of a block share out the cells and lanes of a group, and wait for on
 every phase.
 """
 
-from __future__ import annotations
-
 import math
 from functools import partial
 
