@@ -11,10 +11,9 @@ from begun import EVERYWHERE, advanced, backend_of, begun, course_of, f_of
 
 import relboltz as rb
 from relboltz import equilibrium
-from relboltz.equilibrium.fits import FIT_SUMS
 from relboltz.errors import Halted
 from relboltz.events.collisions import Draw
-from relboltz.records.moments import AXES, SUMS, Shells, add_moments, halves_of, whole
+from relboltz.moments import AXES, FIT_SUMS, SUMS, Shells, add_moments, halves_of, whole
 from relboltz.stepping.step import advance
 
 ONE = rb.PhaseSpace([4, 3, 3], 2.0)

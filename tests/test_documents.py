@@ -136,6 +136,29 @@ def test_every_name_on_the_architecture_page_is_true():
     assert methods <= set(re.findall(r"`(\w+)`", contract))
 
 
+def test_imports_point_down_the_table_of_the_architecture_page():
+    """No module imports from a row above its own; types alone may be named."""
+    page, package = (ROOT / "ARCHITECTURE.md").read_text(), ROOT / "relboltz"
+    rows = [line.split("|")[1] for line in page.splitlines() if line.startswith("| `")]
+    layer = {
+        name.removesuffix(".py").rstrip("/"): depth
+        for depth, row in enumerate(rows)
+        for name in re.findall(r"`(\w+(?:\.py|/))`", row)
+    }
+    seen = 0
+    for path in package.rglob("*.py"):
+        parts = path.relative_to(package).with_suffix("").parts
+        tree = ast.parse(path.read_text())
+        for node in [n for n in tree.body if isinstance(n, ast.ImportFrom) and n.level]:
+            base = parts[: len(parts) - node.level]
+            for name in [f"{node.module or ''}.{alias.name}".strip(".") for alias in node.names]:
+                target = (*base, *name.split("."))[0]
+                if parts[0] in layer and target in layer:
+                    assert layer[target] >= layer[parts[0]], (path, target)
+                    seen += 1
+    assert seen > 300
+
+
 def _resolved(name):
     """What a dotted name on the page stands for."""
     known = {"Backend": Backend, "State": State}

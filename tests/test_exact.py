@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import relboltz as rb
-from relboltz.records.moments import Shells
+from relboltz.moments import Shells
 from relboltz.units import HBARC
 
 T = 0.3

@@ -16,9 +16,9 @@ import xarray as xr
 
 import relboltz as rb
 from relboltz.equilibrium import states
+from relboltz.moments import Shells
 from relboltz.records import entries, journal, output
 from relboltz.records.journal import Journal
-from relboltz.records.moments import Shells
 from relboltz.records.quantities import QUANTITIES
 
 ROOT = Path(__file__).parents[1]

@@ -12,7 +12,7 @@ from ..arrays import Array, Integers
 from ..events.collisions import Draw, Estimate
 from ..grid import PhaseSpace
 from ..model import Model
-from ..records.moments import Moments
+from ..moments import Moments
 from ..settings import Sampling
 from ..stepping.report import StepReport
 from ..stepping.state import State

@@ -13,7 +13,7 @@ from ..errors import InputError
 from ..grid import PhaseSpace
 from ..masses import field_energy
 from ..model import Model
-from ..records.moments import Moments, whole
+from ..moments import Moments, whole
 from ..records.observables import coupling_integrals
 
 Squares = tuple[Array, Array]

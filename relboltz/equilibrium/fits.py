@@ -3,85 +3,29 @@
 The thermal state with given numbers N_a, momentum P and kinetic energy E minimises the convex
 function ln Z(theta) + beta E - b.P - Sum alpha_a N_a of theta = (beta, b, alpha_a), where
 f_a = 1 / (exp(beta E_a - b.p - alpha_a) - eta). Newton's method with shortened steps finds it, for
-all sites at once; sums over the nodes are for the engine that holds the state.
+all sites at once; sums over the nodes are for the backend that holds the state.
 """
 
 from collections.abc import Callable
-from math import exp, inf, log1p, sqrt
 
 import numpy as np
 
 from ..arrays import Array, Flags, Integers
-from ..compiling import Function
+from ..backends.cpu.moments import fit_sums
 from ..grid import PhaseSpace
 from ..model import Model
+from ..moments import FIT_SUMS
 from .conserved import NO_FLOW
+from .gas import nodes, nodes_by_energy
 
 Sums = Callable[[Array, Array, Integers], Array]
 """(theta, squared masses, sites) -> FIT_SUMS numbers of every one of the sites and species."""
 
-FIT_SUMS = 21
-"""ln Z, f, f E, f p (3), g, g E, g E^2, g E p (3), g p (3), g p p (xx, yy, zz, xy, xz, yz), summed
-over the nodes, with g = f (1 + eta f)."""
-FARTHEST = 600.0
 DILUTE = 30.0
 PAIRS = ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))
 MOST_TRIES = 400
 SHORTEST = 2.0**-40
 """Part of a step of Newton's below which it is given up."""
-
-
-def thermal_terms(x, eta):
-    """ln Z, f and f (1 + eta f) of one state with exponent x; negative f: outside the domain."""
-    if x > FARTHEST:
-        return 0.0, 0.0, 0.0
-    if x < -FARTHEST or (eta > 0.0 and x <= 0.0):
-        return 0.0, -1.0, 0.0
-    small = exp(-x)
-    f = small / (1.0 - eta * small)
-    return (-eta * log1p(-eta * small) if eta != 0.0 else small), f, f * (1.0 + eta * f)
-
-
-def add_fit_terms(theta, alpha, p, m2, eta, weight, s):
-    """Add what nodes with momentum p contribute to FIT_SUMS sums; False outside the domain.
-
-    theta : begins with beta and b; weight : how many such nodes there are
-    """
-    px, py, pz = p
-    e = sqrt(px * px + py * py + pz * pz + m2)
-    x = theta[0] * e - theta[1] * px - theta[2] * py - theta[3] * pz - alpha
-    value, f, g = thermal_terms(x, eta)
-    if f < 0.0:
-        s[0] = inf
-        return False
-    f *= weight
-    g *= weight
-    s[0] += weight * value
-    s[1] += f
-    s[2] += f * e
-    s[3] += f * px
-    s[4] += f * py
-    s[5] += f * pz
-    s[6] += g
-    s[7] += g * e
-    s[8] += g * e * e
-    s[9] += g * e * px
-    s[10] += g * e * py
-    s[11] += g * e * pz
-    s[12] += g * px
-    s[13] += g * py
-    s[14] += g * pz
-    s[15] += g * px * px
-    s[16] += g * py * py
-    s[17] += g * pz * pz
-    s[18] += g * px * py
-    s[19] += g * px * pz
-    s[20] += g * py * pz
-    return True
-
-
-FUNCTIONS: list[Function] = [thermal_terms, add_fit_terms]
-"""Callees before callers."""
 
 
 class Fits:
@@ -223,3 +167,16 @@ def _newton_step(gradient: Array, hessian: Array, goal: Array, used: Flags) -> t
     step = np.linalg.solve(matrix, (slope / size)[:, :, None])[:, :, 0] / size
     decrement = np.where(bad, np.nan, (slope * step).sum(axis=1))
     return step, decrement
+
+
+def sums_over(grid: PhaseSpace, model: Model, at_rest: bool = False) -> Sums:
+    """The sums; where nothing flows one node stands for all of the same |p|."""
+    momenta, density = nodes_by_energy(grid) if at_rest else nodes(grid)
+    weights, statistics = density / grid.measure, model.statistics.astype(float)
+
+    def sums(theta: Array, squares: Array, which: Integers) -> Array:
+        found = np.zeros((len(which), len(statistics), FIT_SUMS))
+        fit_sums(theta, squares, which, momenta, weights, statistics, 0, len(which), found)
+        return found
+
+    return sums

@@ -15,7 +15,7 @@ from ..masses import kinetic_energy
 from ..model import Model
 from ..units import HBARC
 from .conserved import MODE_WEIGHT, Conserved, fixed_point, self_consistent
-from .fits import Fits
+from .fits import Fits, sums_over
 from .gas import Gas, Indices, Refined, fluid_energy, gas_on, nodes, occupation, refine, resolved
 
 LEAST_CONDENSATE = 1e-4
@@ -119,8 +119,6 @@ def local(
 
     Masses are frozen and no condensate is split off. ``start``: the state of a similar f.
     """
-    from ..backends.cpu.fits import sums_over  # which compiles what fits.py says
-
     numbers = model.degeneracy * f.sum(axis=1) * grid.measure
     momentum = grid.momenta @ (model.degeneracy @ f) * grid.measure
     energy = np.array([kinetic_energy(grid, model, f, mass_squared)])

@@ -12,16 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..arrays import Array
-from ..backends.cpu.fits import sums_over
-from ..equilibrium.fits import Fits
+from ..equilibrium.fits import Fits, sums_over
 from ..events.collisions import Flows
 from ..grid import PhaseSpace
 from ..masses import field_energy
 from ..model import Model
+from ..moments import Moments, Shells, momentum_words, whole
 from ..stepping.quanta import exact_sum
 from ..stepping.state import State
 from ..units import HBARC
-from .moments import Moments, Shells, momentum_words, whole
 from .quantities import WEIGHTED, Quantities, marginal_name
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from ..equilibrium.states import Equilibrium
 from ..errors import InputError
 from ..grid import PhaseSpace
 from ..model import Model
-from .moments import Shells
+from ..moments import Shells
 from .quantities import Quantities
 
 AXES = ["x", "y", "z"]

@@ -11,12 +11,11 @@ from typing import Any
 import numpy as np
 
 from ...arrays import Array, Integers
-from ...equilibrium.fits import FIT_SUMS
 from ...events.collisions import Draw, Estimate
 from ...grid import PhaseSpace
 from ...masses import MassModel, unsolved
 from ...model import Model
-from ...records.moments import Moments, Shells
+from ...moments import FIT_SUMS, Moments, Shells
 from ...settings import Sampling
 from ...stepping.quanta import capacities
 from ...stepping.report import StepReport
@@ -26,9 +25,8 @@ from ...transport.ledger import Passage
 from ...transport.pencils import Pencils
 from ..elements import Elements
 from .collider import ALONE, Collider
-from .fits import fit_sums
 from .masses import site_masses
-from .moments import marginal, measure_sites, tables
+from .moments import fit_sums, marginal, measure_sites, tables
 from .stages import Stages
 from .threads import Threads
 from .transport import sweep

@@ -8,7 +8,7 @@ import numpy as np
 from ...arrays import Integers
 from ...compiling import build, kernel, scalar
 from ...grid import PhaseSpace
-from ...records.moments import FUNCTIONS, SUMS, Marginal, Shells, halves_of
+from ...moments import FIT_SUMS, FUNCTIONS, SUMS, Marginal, Shells, halves_of
 
 compiled = build(FUNCTIONS, scalar)
 PART = 512
@@ -82,3 +82,19 @@ def marginal(grid: PhaseSpace, number: Integers, kept: Sequence[str]) -> tuple[I
     low = np.zeros_like(high)
     add_up(number, into.sites, into.nodes, high, low)
     return high.reshape(into.shape), low.reshape(into.shape)
+
+
+@kernel
+def fit_sums(theta, squares, which, momenta, weights, statistics, first, last, sums):
+    """Sums over the nodes at the sites which[first] to which[last]; ln Z is inf outside."""
+    for row in range(first, last):
+        for a in range(statistics.size):
+            s = np.zeros(FIT_SUMS)
+            alpha, m2 = theta[row, 4 + a], squares[which[row], a]
+            if alpha != -np.inf:
+                for i in range(momenta.shape[1]):
+                    p = (momenta[0, i], momenta[1, i], momenta[2, i])
+                    eta, many = statistics[a], weights[i]
+                    if not compiled.add_fit_terms(theta[row], alpha, p, m2, eta, many, s):
+                        break
+            sums[row, a] = s

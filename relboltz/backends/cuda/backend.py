@@ -11,13 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...arrays import Array, Integers
-from ...equilibrium.fits import FIT_SUMS
 from ...errors import Halted
 from ...events.collisions import Draw, Estimate
 from ...grid import PhaseSpace
 from ...masses import unsolved
 from ...model import Model
-from ...records.moments import Moments
+from ...moments import FIT_SUMS, Moments
 from ...settings import Sampling
 from ...stepping.quanta import capacities, occupation
 from ...stepping.report import StepReport
@@ -29,11 +28,10 @@ from ..elements import Elements
 from . import driver, flows, kernels
 from . import layout as k
 from .ahead import Ahead
-from .fits import fit_sums
 from .machine import Desk, Machine
 from .masses import site_masses
 from .memory import Plan, check_memory
-from .moments import Meter, marginal
+from .moments import Meter, fit_sums, marginal
 from .stages import Stages
 from .transport import SWEEPERS, sweep, whole_numbers
 

@@ -11,7 +11,7 @@ from numba import float64, int64
 from ...arrays import Array, Integers
 from ...compiling import build
 from ...grid import PhaseSpace
-from ...records.moments import FUNCTIONS, SUMS, Marginal, Moments, Shells
+from ...moments import FIT_SUMS, FUNCTIONS, SUMS, Marginal, Moments, Shells
 from . import layout as k
 from .driver import device_function, kernel
 from .layout import THREADS
@@ -20,7 +20,7 @@ from .physics import column_sums, cuda, momentum_at, physics
 if TYPE_CHECKING:
     from .machine import Machine
 
-ROOM = SUMS * THREADS
+ROOM, FIT_ROOM = SUMS * THREADS, FIT_SUMS * THREADS
 EACH = 16
 """Nodes of a thread: blocks share out the nodes of a species at a site."""
 compiled = build(FUNCTIONS, device_function)
@@ -97,6 +97,25 @@ class Meter:
         if not self._known:
             sums[:, :, k.DISTANCE] = np.nan
         return Moments((x, y, z), shells.reshape(grid.sites, machine.species, -1), sums)
+
+
+@kernel
+def fit_sums(theta, squares, which, species, packed, momentum, geometry, sums):
+    """Sums over the nodes of one species at one site; as on the CPU.
+
+    momentum : nodes along the three axes, one after the other; geometry begins with their counts
+    """
+    shared = cuda.shared.array(FIT_ROOM, float64)
+    row = cuda.blockIdx.x
+    at, a = row // species.shape[0], row % species.shape[0]
+    alpha, m2, eta = theta[at, 4 + a], squares[which[at], a], species[a, 1]
+    s = cuda.local.array(FIT_SUMS, float64)
+    for j in range(FIT_SUMS):
+        s[j] = 0.0
+    for i in range(cuda.threadIdx.x, packed.size, THREADS):
+        p = momentum_at(packed[i], momentum, geometry)
+        compiled.add_fit_terms(theta[at], alpha, p, m2, eta, 1.0, s)
+    column_sums(shared, s, FIT_SUMS, sums[row])
 
 
 @kernel

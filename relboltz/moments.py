@@ -7,15 +7,15 @@ sums over the nodes in floating point.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from math import log, sqrt
+from math import exp, inf, log, log1p, sqrt
 
 import numpy as np
 
-from ..arrays import Array, Integers
-from ..compiling import Function
-from ..events.kinematics import inverse_energy
-from ..grid import PhaseSpace
-from ..transport.plane import node_velocity, velocity
+from .arrays import Array, Integers
+from .compiling import Function
+from .events.kinematics import inverse_energy
+from .grid import PhaseSpace
+from .transport.plane import node_velocity, velocity
 
 SUMS = 19
 """Sums over f that are not whole numbers: energy, 1/E, six of the stress, entropy, distance, nine
@@ -66,7 +66,67 @@ def add_moments(f, p, halves, m2, eta, at_rest, final, s):
     s[18] += pz * uz
 
 
-FUNCTIONS: list[Function] = [inverse_energy, velocity, node_velocity, entropy_term, add_moments]
+# --- one node of a thermal state ----------------------------------------------------------------
+
+FIT_SUMS = 21
+"""ln Z, f, f E, f p (3), g, g E, g E^2, g E p (3), g p (3), g p p (xx, yy, zz, xy, xz, yz), summed
+over the nodes, with g = f (1 + eta f)."""
+FARTHEST = 600.0
+
+
+def thermal_terms(x, eta):
+    """ln Z, f and f (1 + eta f) of one state with exponent x; negative f: outside the domain."""
+    if x > FARTHEST:
+        return 0.0, 0.0, 0.0
+    if x < -FARTHEST or (eta > 0.0 and x <= 0.0):
+        return 0.0, -1.0, 0.0
+    small = exp(-x)
+    f = small / (1.0 - eta * small)
+    return (-eta * log1p(-eta * small) if eta != 0.0 else small), f, f * (1.0 + eta * f)
+
+
+def add_fit_terms(theta, alpha, p, m2, eta, weight, s):
+    """Add what nodes with momentum p contribute to FIT_SUMS sums; False outside the domain.
+
+    theta : begins with beta and b; weight : how many such nodes there are
+    """
+    px, py, pz = p
+    e = sqrt(px * px + py * py + pz * pz + m2)
+    x = theta[0] * e - theta[1] * px - theta[2] * py - theta[3] * pz - alpha
+    value, f, g = thermal_terms(x, eta)
+    if f < 0.0:
+        s[0] = inf
+        return False
+    f *= weight
+    g *= weight
+    s[0] += weight * value
+    s[1] += f
+    s[2] += f * e
+    s[3] += f * px
+    s[4] += f * py
+    s[5] += f * pz
+    s[6] += g
+    s[7] += g * e
+    s[8] += g * e * e
+    s[9] += g * e * px
+    s[10] += g * e * py
+    s[11] += g * e * pz
+    s[12] += g * px
+    s[13] += g * py
+    s[14] += g * pz
+    s[15] += g * px * px
+    s[16] += g * py * py
+    s[17] += g * pz * pz
+    s[18] += g * px * py
+    s[19] += g * px * pz
+    s[20] += g * py * pz
+    return True
+
+
+FUNCTIONS: list[Function] = [
+    inverse_energy, velocity, node_velocity, entropy_term, add_moments, thermal_terms,
+    add_fit_terms,
+]  # fmt: skip
 """Callees before callers."""
 
 
