@@ -18,7 +18,6 @@ from .initial import evaluate, gaussian
 from .qcd import gluons, qcd
 from .records.output import versions
 from .settings import Pairs, Sampling, Settings
-from .stepping.parts import parts as parts_of
 from .stepping.state import State
 from .stepping.step import Course, begin
 
@@ -134,7 +133,7 @@ def _on_gpu(worker: Any, state: State) -> dict[str, float]:
     from .backends.cuda import layout as k
 
     machine = worker.machine
-    desk = worker.ahead.start(state, Course(1e-6, 1e-3, 0.0, parts_of(worker.grid)), 1e6)
+    desk = worker.ahead.start(state, Course(1e-6, 1e-3, 0.0, worker.grid), 1e6)
 
     def timed(work: Callable[[], Any], often: int = 8) -> float:
         work()

@@ -23,7 +23,6 @@ from .records.observables import Observer
 from .records.output import Frame
 from .records.quantities import quantities
 from .settings import Settings, refuse, short_axes
-from .stepping.parts import parts
 from .stepping.quanta import occupation
 from .stepping.step import Course, Leg, begin
 from .stepping.watch import Interrupt, Stops, interruptible
@@ -50,8 +49,8 @@ class Run:
         self.backend = choose(grid, model, settings.collisions, settings.run)
         wants, kept = settings.time, settings.output
         self.stops = Stops(wants.end, kept.every, kept.snapshots)
-        self.course = Course(wants.step, wants.tolerance, self.stops.near, parts(grid))
-        self.state = begin(self.backend, f, self.course.first)
+        self.course = Course(wants.step, wants.tolerance, self.stops.near, grid)
+        self.state = begin(self.backend, f)
         self._check_physics(f)
         shown = quantities(grid, kept.marginals)
         self.observer = Observer(self.backend, self.predicted.f, shown, kept.marginals)
@@ -73,7 +72,7 @@ class Run:
         self.predicted = equilibrium.nowhere(grid, model)
         if not leaks:
             self.predicted = equilibrium.predict(grid, model, *conserved)
-        for extreme in matter.extreme_masses(model, state.squares)[self.grid.sites == 1 :]:
+        for extreme in matter.extreme_masses(model, state.squares):
             poles.check_model(elements, grid, *extreme)
         self._negative = poles.check_state(elements, grid, f.mean(axis=0), squares, self.state.said)
         if self.predicted.found and model.thermal:  # masses move: check where they will end, too
@@ -129,7 +128,8 @@ class Run:
             except Exception as error:
                 self.backend.interrupt = False
                 ds = self._finish(f"failed: {error}", began)
-                raise RunError(str(error), ds) from error
+                words = [str(error), self.journal.trouble]
+                raise RunError("; ".join(word for word in words if word), ds) from error
             self.backend.interrupt = False  # what is left to do is to save
             status = f"interrupted by {interrupt.name}" if interrupt else "done"
             ds = self._finish(status, began)
@@ -171,6 +171,7 @@ class Run:
         state = self.state
         state.pending.append(self.observer.record(state) | state.watch.since_last_record())
         state.recorded = state.time
+        state.first = state.first or dict(state.pending[0])
 
     def _snapshot(self) -> None:
         """f of the state."""
@@ -200,12 +201,12 @@ class Run:
     def _ends(self) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
         """The first record and the latest."""
         waiting = self.state.pending
-        return self.journal.first or waiting[0], waiting[-1] if waiting else self.journal.last
+        return self.state.first, waiting[-1] if waiting else self.journal.last
 
     def _progress(self, leg: Leg) -> Moment:
         first, last = self._ends()
         drift = max((abs(int(d)) for d in last["charge_drift"]), default=0)
-        energy = total_energy(last) / total_energy(first) - 1
+        energy = energy_of(last) / energy_of(first) - 1
         return Moment(self.state.time, self.settings.time.end, leg.length, drift, energy)
 
     # -- the end ---------------------------------------------------------------------------------
@@ -237,7 +238,7 @@ class Run:
         self._say(poles.of_negative(self.model, np.array(watch.negative), self._negative))
         density = self.state.unit * self.grid.measure / self.grid.sites
         charges = accuracy.charge_drifts(self.model, first, last, density)
-        energy = total_energy(last) / total_energy(first) - 1
+        energy = energy_of(last) / energy_of(first) - 1
         nearest = self.settings.collisions.projection == "nearest"
         self._say(accuracy.of_drift(charges, energy, nearest, bool(self.grid.moving_axes)))
         self._say(accuracy.of_refusals(last, first))
@@ -247,6 +248,6 @@ class Run:
         return {**self.attributes, "status": status, "warnings": "\n".join(self.state.said)}
 
 
-def total_energy(record: Mapping[str, Any]) -> float:
+def energy_of(record: Mapping[str, Any]) -> float:
     """Total energy density of a record, what left the box included [GeV fm^-3]."""
     return float(np.mean(record["energy_total"]) + np.sum(record.get("left_energy", 0.0)))

@@ -15,7 +15,6 @@ from relboltz.backends.cuda import driver
 from relboltz.records.observables import Observer
 from relboltz.records.quantities import quantities
 from relboltz.settings import Sampling
-from relboltz.stepping.parts import parts
 from relboltz.stepping.quanta import occupation
 from relboltz.stepping.state import State
 from relboltz.stepping.step import Course, begin
@@ -49,12 +48,11 @@ def begun(grid, model, start, where="cpu", **sampling) -> tuple[Backend, State]:
 
 def course_of(grid, step="auto", tolerance=1e-3, forces=()) -> Course:
     """As a run has it."""
-    return Course(step, tolerance, 1e-9, parts(grid, forces), forces)
+    return Course(step, tolerance, 1e-9, grid, forces)
 
 
 def advanced(backend, state, length) -> None:
     """One step of a given length [fm]."""
-    state.wanted = length
     for _ in backend.advance(state, course_of(backend.grid, length), state.time + length):
         pass
 

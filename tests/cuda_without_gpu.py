@@ -22,7 +22,6 @@ import relboltz as rb
 from relboltz.backends.cuda import driver as cuda_engine
 from relboltz.events.collisions import Draw
 from relboltz.settings import Sampling
-from relboltz.stepping.parts import parts
 from relboltz.stepping.step import Course, begin
 
 
@@ -99,7 +98,7 @@ def launch_all(backend, kernels):
     kernels.hammer[1, 1](machine.change, 8)
     if grid.sites == 1:
         ahead = backend.ahead
-        ahead.start(state, Course("auto", 1e-3, 1e-9, parts(grid)), 1.0)
+        ahead.start(state, Course("auto", 1e-3, 1e-9, grid), 1.0)
         machine.step()
         ahead._stages._legal(0)
         verdicts = iter([False, True, True])

@@ -11,10 +11,12 @@ from begun import EVERYWHERE, advanced, backend_of, begun, course_of, f_of
 
 import relboltz as rb
 from relboltz import equilibrium
+from relboltz.backends.cpu.backend import CpuBackend
 from relboltz.errors import Halted
 from relboltz.events.collisions import Draw
 from relboltz.moments import AXES, FIT_SUMS, SUMS, Shells, add_moments, halves_of, whole
-from relboltz.stepping.step import advance
+from relboltz.settings import Sampling
+from relboltz.stepping.step import advance, begin
 
 ONE = rb.PhaseSpace([4, 3, 3], 2.0)
 FOUR = rb.PhaseSpace([4, 3, 3], 1.5, [2, 1, 2], 3.0, ["periodic", "periodic", "open"])
@@ -102,6 +104,56 @@ def test_an_interrupt_ends_work_in_hand(where, verb):
         work()
     backend.interrupt = False
     work()
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_an_interrupt_is_heard_within_a_site(threads):
+    """Whoever draws its events."""
+    grid = rb.PhaseSpace(8, 2.0)
+    backend = CpuBackend(grid, GLUONS, Sampling(samples=4), threads)
+    state = begin(backend, np.full((1, 1, grid.size), 0.3))
+    backend.interrupt = True
+    with pytest.raises(Halted):
+        backend.collide(0, 0.01, state.squares)
+
+
+@EVERYWHERE
+def test_what_was_fetched_or_packed_stays_as_it_was(where):
+    """Whatever happens to the state afterwards: both make a checkpoint."""
+    backend, state = in_space(PAIR, where)
+    advanced(backend, state, 0.05)
+    number, arrays = backend.get(), state.packed()
+    kept = [np.array(values) for values in (number, *arrays.values())]
+    advanced(backend, state, 0.05)
+    for before, now in zip(kept, (number, *arrays.values()), strict=True):
+        np.testing.assert_array_equal(before, now)
+    assert (backend.get() != number).any()
+
+
+@EVERYWHERE
+def test_a_backend_that_is_given_another_state_forgets_the_first(where):
+    """The same bits as from a fresh one, also if the first held much more."""
+    small, large = np.full((1, 1, ONE.size), 0.05), np.full((1, 1, ONE.size), 5.0)
+    found = []
+    for starts in ([small], [large, small]):
+        backend = backend_of(ONE, GLUONS, where, samples=1)
+        for f in starts:
+            state = begin(backend, f * (1 + 0.5 * np.sin(np.arange(ONE.size))))
+            advanced(backend, state, 1e-3)
+            advanced(backend, state, 1e-3)
+        found.append(backend.get())
+    np.testing.assert_array_equal(*found)
+
+
+@EVERYWHERE
+def test_a_given_step_is_taken_and_a_new_one_too(where):
+    backend, state = begun(ONE, GLUONS, {"g": rb.initial.gaussian(0.5, [0.8, 0.8, 0.5])}, where,
+                           samples=1)  # fmt: skip
+    for step in (2e-3, 1e-3):
+        stop, before = state.time + 4e-3, state.step
+        for _ in backend.advance(state, course_of(ONE, step), stop):
+            pass
+        assert state.step - before == round(4e-3 / step) and state.time == stop
 
 
 # --- what happens to it -------------------------------------------------------------------------
@@ -220,7 +272,6 @@ def test_a_backend_advances_as_the_generic_step_does(where, step):
     for through in ("advance", "generic"):
         backend, state = begun(ONE, GLUONS, {"g": rb.initial.gaussian(0.5, [0.8, 0.8, 0.5])}, where,
                                samples=1)  # fmt: skip
-        state.wanted = course.first
         taken = backend.advance if through == "advance" else lambda *a, b=backend: advance(b, *a)
         legs = list(taken(state, course, stop))
         assert state.time == stop and state.step == state.watch.steps == 3

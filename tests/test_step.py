@@ -8,10 +8,13 @@ from begun import EVERYWHERE, advanced, begun, course_of, f_of
 
 import relboltz as rb
 from relboltz.backends.cpu.backend import CpuBackend
+from relboltz.errors import Halted
 from relboltz.events.collisions import Flows
 from relboltz.stepping.control import FIRST_STEP
 from relboltz.stepping.report import StepReport
-from relboltz.stepping.step import Course
+from relboltz.stepping.state import State
+from relboltz.stepping.step import Course, advance
+from relboltz.transport.ledger import Ledger
 
 GLUONS = rb.gluons(0.3)
 START = {"g": rb.initial.step(0.5, 1.5)}
@@ -87,18 +90,19 @@ def report_of(length, error, ratio):
 
 def test_a_course_judges_automatic_steps_and_lets_given_ones_stand():
     automatic = course_of(rb.PhaseSpace(4, 1.0))
-    assert automatic.automatic and automatic.first == FIRST_STEP
+    state = State(44, np.ones((1, 2)), 1, FIRST_STEP, Ledger(automatic.grid, GLUONS))
+    assert automatic.automatic and automatic.wanted(state) == FIRST_STEP
     assert automatic.judge(report_of(0.1, 1e-6, 0.01), 0.1)[0]
     stands, wanted = automatic.judge(report_of(0.1, 1e-2, 0.1), 0.1)
     assert not stands and wanted < 0.1 * 0.35
     fixed = replace(automatic, step=0.25)
     assert fixed.judge(report_of(0.25, 1.0, 9.0), 0.25) == (True, 0.25)
-    assert fixed.length(0.25, 10.0) == fixed.first == 0.25
-    assert fixed.length(0.25, 10.0, 0.2) == 0.2  # as far as streaming goes
+    assert fixed.length(state, 10.0) == fixed.wanted(state) == 0.25
+    assert fixed.length(state, 10.0, 0.2) == 0.2  # as far as streaming goes
 
 
 def test_times_as_near_as_rounding_are_the_stop():
-    course = Course("auto", 1e-3, 1e-9, [])
+    course = Course("auto", 1e-3, 1e-9, rb.PhaseSpace(4, 1.0))
     assert course.met(0.3 + 1e-16, 0.3) == 0.3 and course.met(0.29, 0.3) == 0.29
 
 
@@ -225,3 +229,56 @@ def test_a_force_from_outside_moves_the_mean_momentum_of_matter_that_collides(wh
         pass
     assert state.step >= 4 and int(backend.get().sum()) == quanta
     assert mean() - before == pytest.approx([0.4 * time, 0.0, -0.2 * time], rel=0.01, abs=1e-4)
+
+
+# --- forces from outside ------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Swing:
+    """F = 0.6 cos(pi t / 2) GeV/fm along x."""
+
+    axis: int = 0
+
+    def field(self, time, squares, grid, model):
+        push = np.zeros((grid.sites, len(model.species), 2))
+        push[:, :, 0] = 0.6 * np.cos(0.5 * np.pi * time)
+        return push
+
+
+def test_a_force_that_changes_in_time_is_of_second_order():
+    """Mean momentum after 1 fm, exactly 1.2/pi; what momentum cells do is the same for any step."""
+    grid = rb.PhaseSpace([48, 3, 3], [4.0, 1.0, 1.0])
+    free = rb.Model([rb.Species("a", 1, 0)], [], masses={"a": 0.5})
+    f = np.exp(-((grid.momenta[0] / 0.7) ** 2))[None, None]
+    found = []
+    for step in (0.2, 0.1, 0.05):
+        backend, state = begun(grid, free, f)
+        for _ in backend.advance(state, course_of(grid, step, forces=[Swing()]), 1.0):
+            pass
+        number = backend.get()[0, 0]
+        found.append(grid.momenta[0] @ number / number.sum())
+    errors = np.array(found) - 1.2 / np.pi
+    assert abs(errors[2]) < 2e-3
+    assert 3.5 < (found[0] - found[1]) / (found[1] - found[2]) < 4.5
+
+
+def test_a_step_that_is_dropped_leaves_the_length_wanted_alone():
+    """Else what is done again would not be the same."""
+    grid = rb.PhaseSpace(5, 2.0, [4, 1, 1], 3.0)
+    backend, state = begun(grid, GLUONS, {"g": rb.initial.step(0.5, 1.5)}, samples=1)
+    for _ in advance(backend, state, course_of(grid), 1.0):
+        if state.step == 3:
+            break
+    wanted, stream, calls = state.wanted, backend.stream, []
+
+    def fails(*arguments):
+        calls.append(arguments)
+        if len(calls) == 2:  # the half behind the collisions
+            raise Halted
+        return stream(*arguments)
+
+    backend.stream = fails
+    with pytest.raises(Halted):
+        next(advance(backend, state, course_of(grid), 1.0))
+    assert state.wanted == wanted > 0 and len(calls) == 2

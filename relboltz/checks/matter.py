@@ -71,7 +71,12 @@ def typical_masses(model: Model, moments: Moments, squares: Array) -> Squares:
 
 
 def extreme_masses(model: Model, squares: Array) -> list[Squares]:
-    """Masses and screening masses where the largest of each together are most, and least."""
+    """Masses and screening masses where the largest of each together are most, and least.
+
+    None of one site alone: its masses are the typical ones.
+    """
+    if len(squares) == 1:
+        return []
     species = len(model.species)
     scale = squares[:, species] + squares[:, :species].max(axis=1)
     return [_split(model, squares[i]) for i in (int(scale.argmax()), int(scale.argmin()))]

@@ -109,8 +109,9 @@ def append(path: Path, end: int, payload: bytes) -> int:
     entry = memoryview(HEAD.pack(len(payload), zlib.crc32(payload)) + payload)
     handle = os.open(path, os.O_WRONLY | os.O_CREAT, 0o666)
     try:
+        os.lseek(handle, end, os.SEEK_SET)
         while entry:
-            written = os.pwrite(handle, entry, end)
+            written = os.write(handle, entry)
             entry, end = entry[written:], end + written
     finally:
         os.close(handle)

@@ -2,8 +2,9 @@
 
 A file of NetCDF cannot grow and be whole at every moment, so a run with a file F.nc appends to a
 folder F.parts-PID-*: records to one file, snapshots to another. Each entry carries its length and a
-checksum; what a killed run left unfinished is ignored. Now and then, and at the
-end, F.nc is built anew from the parts beside the old one and renamed into place.
+checksum; an entry that was cut short is ignored. Now and then, and at the end, F.nc is built
+anew from the parts beside the old one and renamed into place. A run that is killed leaves F.nc as
+it was merged last, and its parts, which nothing reads yet.
 
 Building anew is cheap as long as nothing large is compressed twice: large arrays are compressed
 when they are recorded, into the very chunks that HDF5 keeps, and merging copies bytes (measured:
@@ -40,8 +41,11 @@ BLOCK_BYTES = 2**20
 
 
 def in_memory_bytes() -> int:
-    """A variable of a result that is larger stays in its file until it is asked for."""
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 4
+    """Variables of a result beyond that, the largest first, stay in their file until asked for."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 4
+    except (AttributeError, ValueError, OSError):  # not on every system
+        return 2**32
 
 
 class Series:
@@ -194,8 +198,8 @@ class Journal:
     def finish(self, attributes: Mapping[str, Any]) -> xr.Dataset:
         """Merge everything, remove the parts, and return the result.
 
-        It is in memory, but for variables beyond ``in_memory_bytes``. These are read from F.nc,
-        which may be deleted or replaced meanwhile, but should not be changed in place.
+        It is in memory, but for the largest variables beyond ``in_memory_bytes``. These are read
+        from F.nc, which may be deleted or replaced meanwhile, but should not be changed in place.
         """
         if self.path is None:
             return self.frame.dataset(*self._kept, attributes)
@@ -256,11 +260,13 @@ class Journal:
             else:
                 handle = io.BytesIO()
                 output.fill(ds, handle, rows)
-            variables, huge = dict(ds.variables), []
+            variables, huge, room = dict(ds.variables), [], in_memory_bytes()
             with h5py.File(handle, "r") as file:
-                for name in rows[0].layout | rows[1].layout:
+                names = rows[0].layout | rows[1].layout
+                for name in sorted(names, key=lambda name: file[name].nbytes):
                     old, dataset = ds.variables[name], file[name]
-                    if dataset.nbytes <= in_memory_bytes():
+                    room -= dataset.nbytes
+                    if room >= 0:
                         variables[name] = xr.Variable(old.dims, dataset[...], old.attrs)
                     else:
                         huge.append(name)

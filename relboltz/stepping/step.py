@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,11 +20,12 @@ import numpy as np
 from ..arrays import Array
 from ..errors import RunError
 from ..events.collisions import Flows
+from ..grid import PhaseSpace
 from ..model import Model
 from ..transport.forces import Force, courant_limit, total
 from ..transport.ledger import Ledger, Passage
 from .control import FIRST_STEP, adapted, largest_change, step_length
-from .parts import Part, mean_squares
+from .parts import Part, mean_squares, parts
 from .quanta import quantised
 from .report import StepReport
 from .state import History, State
@@ -42,22 +44,26 @@ class Course:
     step: float | str
     tolerance: float
     near: float
-    parts: Sequence[Part]
+    grid: PhaseSpace
     forces: Sequence[Force] = ()
+
+    @cached_property
+    def parts(self) -> list[Part]:
+        """The parts of a step: what streams, what is pushed, collisions."""
+        return parts(self.grid, self.forces)
 
     @property
     def automatic(self) -> bool:
         """Whether the length of steps follows their error."""
         return isinstance(self.step, str)
 
-    @property
-    def first(self) -> float:
-        """Length wanted at the start [fm]."""
-        return FIRST_STEP if isinstance(self.step, str) else self.step
+    def wanted(self, state: State) -> float:
+        """Length that is wanted next [fm]: the given one, or what the errors so far allow."""
+        return state.wanted if isinstance(self.step, str) else self.step
 
-    def length(self, wanted: float, room: float, longest: float = math.inf) -> float:
+    def length(self, state: State, room: float, longest: float = math.inf) -> float:
         """The next length, such that a stop at distance ``room`` is met without a tiny step."""
-        return step_length(min(wanted, longest), room, self.automatic)
+        return step_length(min(self.wanted(state), longest), room, self.automatic)
 
     def judge(self, report: StepReport, wanted: float) -> tuple[bool, float]:
         """Whether the step may stand, and the length wanted next."""
@@ -86,30 +92,29 @@ class Leg:
     null_weight: float
 
 
-def begin(backend: Backend, f: Array, first: float = FIRST_STEP) -> State:
-    """Hand f (sites, species, nodes) to a backend; masses are solved self-consistently.
-
-    first : length of the first step [fm]
-    """
+def begin(backend: Backend, f: Array) -> State:
+    """Hand f (sites, species, nodes) to a backend; masses are solved self-consistently."""
     grid, model = backend.grid, backend.model
     number, bits = quantised(f, model)
     backend.put(number, bits)
     bare = np.append(model.constant_mass_squared, np.zeros(len(model.screenings)))
     squares = backend.masses(np.tile(bare, (grid.sites, 1)))
-    return State(bits, squares, len(model.species), first, Ledger(grid, model))
+    return State(bits, squares, len(model.species), FIRST_STEP, Ledger(grid, model))
 
 
 def advance(backend: Backend, state: State, course: Course, stop: float) -> Iterator[Leg]:
     """Step until the stop [fm], telling after every step."""
+    grid, model, forces = backend.grid, backend.model, course.forces
     while state.time < stop:
         pushes = {
-            axis: total(course.forces, axis, state.time, state.squares, backend.grid, backend.model)
-            for axis in {force.axis for force in course.forces}
+            axis: total(forces, axis, state.time, state.squares, grid, model)
+            for axis in {force.axis for force in forces}
         }
-        longest = courant_limit(backend.grid, state.mass_squared, pushes)
-        length = course.length(state.wanted, stop - state.time, longest)
-        attempt = _Attempt(backend, state, course, length, pushes)
+        longest = courant_limit(grid, state.mass_squared, pushes)
+        length = course.length(state, stop - state.time, longest)
+        attempt = _Attempt(backend, state, course, length, state.wanted)
         report = attempt.report()
+        state.wanted = attempt.wanted
         if report is not None:
             state.watch.see(report, course.tolerance)
             time = course.met(state.time + length, stop)
@@ -126,7 +131,7 @@ class _Attempt:
     state: State
     course: Course
     length: float
-    pushes: dict[int, Array]
+    wanted: float
     squares: Array = field(init=False)
     rates: list[Array] = field(init=False)
     passages: list[Passage] = field(init=False)
@@ -157,21 +162,29 @@ class _Attempt:
         report: StepReport | None = None
         for part, before in zip(self.course.parts, past, strict=True):
             now, lasts = self.squares, part.share * self.length
+            done = 0.0 if report is None else lasts  # an axis has a part before C and one after
             used = mean_squares(now, lasts, self.length, before) if moving else now
             if part.axis is not None:
-                push = self.pushes.get(part.axis)
+                push = self._push(part.axis, done + 0.5 * lasts, used)
                 self.passages.append(backend.stream(part.axis, lasts, used, push))
             else:
                 report = backend.collide(state.step, lasts, used)
                 check_rates(backend.model, state.time, report.flows)
                 if judged:
-                    stands, state.wanted = self.course.judge(report, state.wanted)
+                    stands, self.wanted = self.course.judge(report, state.wanted)
                     if not stands:
                         return None
             if moving:
                 self.squares = backend.masses(now)
             self.rates.append((self.squares - now) / lasts)
         return report
+
+    def _push(self, axis: int, into: float, squares: Array) -> Array | None:
+        """Forces from outside along an axis, so far [fm] into the step."""
+        forces, backend = self.course.forces, self.backend
+        if not any(force.axis == axis for force in forces):
+            return None
+        return total(forces, axis, self.state.time + into, squares, backend.grid, backend.model)
 
 
 def check_rates(model: Model, time: float, flows: Flows) -> None:

@@ -53,8 +53,8 @@ class Ledger:
 
     def packed(self) -> dict[str, Any]:
         """Everything as arrays, to be saved."""
-        left = {f"left {axis}": words for axis, words in self.left.items()}
-        return {"left energy": self.energy, "refused": self.refused, **left}
+        left = {f"left {axis}": words.copy() for axis, words in self.left.items()}
+        return {"left energy": self.energy.copy(), "refused": self.refused.copy(), **left}
 
     def unpack(self, arrays: Mapping[str, Any]) -> None:
         """Take over what was packed."""

@@ -58,8 +58,9 @@ class CpuBackend(Threads):
         self.numbers = np.arange(grid.sites) if numbers is None else numbers
         self.shape = (grid.sites, len(model.species), grid.size)
         alone = self.count > grid.sites  # sites one after the other, all threads at each
+        threads_of_one = self if alone or self.count == 1 else ALONE
         self.colliders = [
-            Collider(grid.at_a_site, self.elements, sampling, self if alone else ALONE)
+            Collider(grid.at_a_site, self.elements, sampling, threads_of_one)
             for _ in range(1 if alone else self.count)
         ]
         self._gap = MassModel.of(grid, model)
@@ -90,7 +91,7 @@ class CpuBackend(Threads):
 
     def get(self) -> Integers:
         """The state (sites, species, nodes) in quanta."""
-        return self.number
+        return self.number.copy()
 
     def save(self) -> None:
         """Remember the state."""

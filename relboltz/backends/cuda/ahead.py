@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -32,7 +32,7 @@ LONGEST_BATCH = 0.25
 """Seconds of work to launch before the host looks again."""
 WATCHED = {
     "noise": k.NOISE, "scatter": k.SCATTER, "moved": k.SIZE, "null_max": k.NULL_MAX,
-    "limited_sum": k.LIMITED_SUM, "changed": k.CHANGED, "elapsed": k.TIME,
+    "limited_sum": k.LIMITED_SUM, "changed": k.CHANGED, "elapsed": k.ELAPSED,
     "length": k.LAST_LENGTH,
 }  # fmt: skip
 """Where a GPU keeps what ``Watch`` adds up."""
@@ -50,7 +50,7 @@ class Ahead:
 
     def forget(self) -> None:
         """The state was changed by others: what is known of it here no longer holds."""
-        self._known = -1
+        self._known: tuple[Any, ...] = (None,) * 3
 
     def advance(self, state: State, course: Course, stop: float) -> Iterator[Leg]:
         """Step until the stop [fm]."""
@@ -83,8 +83,11 @@ class Ahead:
     def start(self, state: State, course: Course, stop: float) -> Desk:
         """Set out for a stop; the desk that steps are launched from."""
         self.machine.desk = self.desk
-        if self._known != state.step:
+        pace, squares, known = self._known
+        same = squares is state.squares and known is course
+        if not same or pace != (state.step, state.wanted):
             self._upload(state, course)
+        self._course = course
         kernels.set_course[1, 1, self.machine.stream](self.desk.control, self.desk.scalars, stop)
         return self.desk
 
@@ -107,7 +110,7 @@ class Ahead:
         integers[k.ACCEPTED], integers[k.PAST] = state.watch.steps, len(state.past)
         for name, place in WATCHED.items():
             scalars[place] = getattr(state.watch, name)
-        scalars[k.TIME], scalars[k.WANTED] = state.time, state.wanted
+        scalars[k.TIME], scalars[k.WANTED] = state.time, course.wanted(state)
         scalars[k.TOLERANCE], scalars[k.NEAR] = course.tolerance, course.near
         scalars[row(k.NOW)] = state.squares[0]
         rows = ((k.RATE, k.PAST_1), (k.EARLIER, k.PAST_2))
@@ -133,12 +136,12 @@ class Ahead:
         rows = ((k.RATE, k.PAST_1), (k.EARLIER, k.PAST_2))[: int(i[k.PAST])]
         state.past = [(x[machine.row(which)][None], float(x[place])) for which, place in rows]
         state.by_part = [list(state.past)] if state.past else []
-        self._known = state.step
+        self._known = (state.step, state.wanted), state.squares, self._course
         return int(i[k.STATUS])
 
     def _batch(self, state: State, stop: float) -> int:
         """How many steps to launch before looking again."""
-        ahead = math.ceil(min((stop - state.time) / state.wanted, 1000.0)) + 1
+        ahead = math.ceil(min((stop - state.time) / self._course.wanted(state), 1000.0)) + 1
         if self._step_seconds > 0:
             ahead = min(ahead, max(1, int(LONGEST_BATCH / self._step_seconds)))
         return 1 if driver.SIMULATED or state.watch.steps < 2 else min(ahead, 64)

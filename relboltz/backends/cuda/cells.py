@@ -182,6 +182,7 @@ def peaks(control, number, highest, first_row):
     largest = block_max(shared, largest)
     if cuda.threadIdx.x == 0:
         highest[control[k.CURRENT], row] = largest
+        highest[1 - control[k.CURRENT], row] = 0
 
 
 @kernel

@@ -92,6 +92,7 @@ def commit(control, scalars, totals, work, width):
     scalars[k.SIZE] += size
     scalars[k.CHANGED] += scalars[k.RATIO] * scalars[k.LENGTH]
     scalars[k.LAST_LENGTH] = scalars[k.LENGTH]
+    scalars[k.ELAPSED] += scalars[k.LENGTH]
     scalars[k.NULL_MAX] = max(scalars[k.NULL_MAX], scalars[k.NULL])
     scalars[k.LIMITED_SUM] += scalars[k.LIMITED]
     scalars[k.LIMITED_MAX] = max(scalars[k.LIMITED_MAX], scalars[k.LIMITED])
@@ -192,7 +193,7 @@ def add_up_cells(shared, spread, totals, work, s, width):
 
 @piece
 def keep_rates(scalars, channels, sums, flows):
-    """Flows of every channel (``Machine.flows_of``), of the state that the step started from."""
+    """Flows of every channel (``flows.flows_of``), of the state that the step started from."""
     for channel in range(cuda.threadIdx.x, channels.shape[0], WIDE):
         forward, net, above, below = 0.0, 0.0, 0.0, 0.0
         for block in range(channels[channel, k.FIRST_BLOCK], channels[channel, k.LAST_BLOCK]):
@@ -211,8 +212,10 @@ def settle(control, scalars, totals, work, width, outcome):
     """What follows from the verdict: another attempt, or the new state; one thread."""
     if outcome == k.TRIED:  # the first step: done again with the mean masses
         for a in range(width):
-            now = scalars[k.ROWS + k.NOW * width + a]
-            scalars[k.ROWS + k.USED * width + a] = 0.5 * (now + work[a])
+            now, length = scalars[k.ROWS + k.NOW * width + a], scalars[k.LENGTH]
+            rate = (work[a] - now) / length
+            mean = physics.mean_during(now, length, length, rate, length, rate, 0.0)
+            scalars[k.ROWS + k.USED * width + a] = mean
         control[k.PHASE] = k.REAL
         return
     if outcome == k.STANDS:

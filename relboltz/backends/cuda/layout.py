@@ -36,7 +36,7 @@ AGAIN, STANDS, TRIED = 0, 1, 2
 (TIME, STOP, NEAR, LENGTH, WANTED, TOLERANCE, UNIT, LAST_LENGTH, NULL, LIMITED, ERROR, RATIO,
  NOISE, SCATTER, SIZE, NULL_MAX, LIMITED_SUM, LIMITED_MAX, P2_MIN, AT_REST, SCALE,
  PAST_1, PAST_2, CELL, EKT, RATES_NULL,
- P2_NEXT, CHANGED) = range(28)  # fmt: skip
+ P2_NEXT, CHANGED, ELAPSED) = range(29)  # fmt: skip
 ROWS = 32
 """Where the rows begin: used in this step, of the state; rates of the last step and before."""
 USED, NOW, RATE, EARLIER = range(4)

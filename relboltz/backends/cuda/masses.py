@@ -95,4 +95,4 @@ def site_masses(control, scalars, number, group, p2, model, work, squares):
     )  # fmt: skip
     cuda.syncthreads()
     for a in range(cuda.threadIdx.x, width, THREADS):
-        squares[site, a] = mine[a] if control[k.STATUS] == k.GO else math.nan
+        squares[site, a] = mine[a] if mine[4 * width] == 2.0 else math.nan  # 2: converged
