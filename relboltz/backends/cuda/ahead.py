@@ -132,7 +132,9 @@ class Ahead:
         watch.limited_max = max(watch.limited_max, float(x[k.LIMITED_MAX]))
         self.backend.row = int(i[k.CURRENT])
         state.time, state.step = float(x[k.TIME]), int(i[k.STEP])
-        state.wanted, state.squares = float(x[k.WANTED]), x[machine.row(k.NOW)][None]
+        state.squares = x[machine.row(k.NOW)][None]
+        if self._course.automatic:
+            state.wanted = float(x[k.WANTED])
         rows = ((k.RATE, k.PAST_1), (k.EARLIER, k.PAST_2))[: int(i[k.PAST])]
         state.past = [(x[machine.row(which)][None], float(x[place])) for which, place in rows]
         state.by_part = [list(state.past)] if state.past else []
