@@ -6,6 +6,7 @@ from begun import EVERYWHERE, begun, observer_of
 
 import relboltz as rb
 from relboltz import equilibrium
+from relboltz.equilibrium.fits import sums_over
 from relboltz.moments import thermal_terms
 
 QCD = rb.qcd(0.3, flavors=1, masses={"g": 0.6, "quarks": 0.4})
@@ -58,3 +59,16 @@ def test_a_start_from_the_last_record_changes_nothing():
             np.testing.assert_allclose(record[name], cold[name], rtol=1e-9, atol=1e-10)
     assert np.isnan(cold["temperature"].ravel()).tolist() == [False, False, True, False]
     assert np.isnan(cold["chemical_potential"].reshape(3, 4)[:, 1]).tolist() == [False, False, True]
+
+
+def test_one_node_stands_for_all_of_the_same_momentum_where_nothing_flows():
+    """ln Z, f, f E, g, g E, g E^2 of the merged nodes are those of all nodes."""
+    grid, model = rb.PhaseSpace([6, 5, 4], [2.0, 1.8, 1.5]), rb.qcd(0.3, flavors=1)
+    theta = np.array([[2.5, 0.0, 0.0, 0.0, -0.4, 0.2, -1.0]])
+    squares, which = np.array([[0.3, 0.1, 0.1, 0.3]]), np.zeros(1, np.int64)
+    everywhere, merged = (
+        sums_over(grid, model, at_rest)(theta, squares, which) for at_rest in (False, True)
+    )
+    columns = [0, 1, 2, 6, 7, 8]
+    np.testing.assert_allclose(merged[..., columns], everywhere[..., columns], rtol=1e-13)
+    assert (everywhere[..., columns] > 0).all()
