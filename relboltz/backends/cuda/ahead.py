@@ -106,7 +106,8 @@ class Ahead:
         machine, row = self.machine, self.machine.row
         integers, scalars = machine.fresh_control(state.unit)
         integers[k.AUTOMATIC], integers[k.STATUS] = course.automatic, k.ARRIVED
-        integers[k.CURRENT], integers[k.STEP] = self.backend.row, state.step
+        integers[k.CURRENT] = integers[k.SOURCE] = self.backend.row
+        integers[k.TARGET], integers[k.STEP] = 1 - self.backend.row, state.step
         integers[k.ACCEPTED], integers[k.PAST] = state.watch.steps, len(state.past)
         for name, place in WATCHED.items():
             scalars[place] = getattr(state.watch, name)

@@ -139,7 +139,8 @@ class CudaBackend:
         """Tell the GPU what the next kernels are about."""
         machine = self.machine
         machine.desk = self.desk
-        self._control[k.STEP], self._control[k.CURRENT] = step, self.row
+        self._control[k.STEP] = step
+        self._control[k.SOURCE] = self._control[k.TARGET] = self.row
         self._scalars[k.SCALE], self._scalars[k.LENGTH] = scale, length
         self.desk.control.copy_to_device(self._control)
         self.desk.scalars.copy_to_device(self._scalars)
@@ -240,7 +241,7 @@ class CudaBackend:
             limited = self._stages.all(scale)
             rates, drawn = flows.look(machine, origin)
             self.desk.counts.copy_to_device(np.zeros(self.desk.counts.shape, np.int64))
-            machine.update(False)
+            machine.update()
             counts = machine.fetch(self.desk.counts)[: k.COUNTS * count].reshape(-1, k.COUNTS)
             parts.append((counts, rates, drawn, limited, self._noise()))
         counts, rates, drawn, limited, noise = map(np.concatenate, zip(*parts, strict=True))

@@ -43,7 +43,7 @@ def prepare(control, first_site, scalars, squares, given, number, species, highe
     scale = scalars[k.UNIT] / species[a, 0]
     if i < n:
         cell = row * n + i
-        f = number[control[k.CURRENT], first_site * kinds * n + cell] * scale
+        f = number[control[k.SOURCE], first_site * kinds * n + cell] * scale
         if given.size > 0:
             f = given[cell]
         tables[0, cell, 0], tables[0, cell, 1] = physics.logarithms(f, species[a, 1])
@@ -51,7 +51,7 @@ def prepare(control, first_site, scalars, squares, given, number, species, highe
             change[which, cell] = 0
         if control[k.IMPORTANCE] != 0:
             m2 = squares[site, a]
-            top = highest[control[k.CURRENT], row] * scale
+            top = highest[control[k.SOURCE], row] * scale
             if given.size > 0:
                 top = given[kinds * n + a]
             largest = physics.node_weight(top, top, largest_inverse(scalars, m2))
@@ -114,7 +114,7 @@ def predict(control, first_site, scalars, number, species, capacity, tables, cha
     n = control[k.NODES]
     if i < n:
         cell = row * n + i
-        held = number[control[k.CURRENT], first_site * kinds * n + cell]
+        held = number[control[k.SOURCE], first_site * kinds * n + cell]
         for which in range(SETS):
             guess = min(max(held + AHEAD * change[which, cell], 0), capacity[a])
             f = guess * (scalars[k.UNIT] / species[a, 0])
@@ -123,10 +123,8 @@ def predict(control, first_site, scalars, number, species, capacity, tables, cha
 
 @kernel
 def update(control, first_site, scalars, number, species, p2, capacity, change, highest, spread,
-           illegal, counts, beside):  # fmt: skip
+           illegal, counts):  # fmt: skip
     """The new state; how far the stages are apart, and the sets of events.
-
-    beside : 1 puts the new state beside the old one, 0 in its place
 
     spread : sums of the blocks of the squared standard error of C, of C^2, and of N f/E, N f/E^3,
         N f/E^5 with the masses that are expected of the new state
@@ -138,19 +136,19 @@ def update(control, first_site, scalars, number, species, p2, capacity, change, 
     i, row = cuda.grid(1), cuda.blockIdx.y
     kinds = species.shape[0]
     site, a = row // kinds, row % kinds
-    n, current = control[k.NODES], control[k.CURRENT]
+    n, target = control[k.NODES], control[k.TARGET]
     moved, difference, held, new = 0, 0, 0, 0
     apart, size, first, third, fifth = 0.0, 0.0, 0.0, 0.0, 0.0
     if i < n:
         cell = row * n + i
         d1, d2 = first_half(change, cell), change[SETS, cell]
-        held = number[current, first_site * kinds * n + cell]
+        held = number[control[k.SOURCE], first_site * kinds * n + cell]
         new = held + d1 + d2
         if control[k.SYMMETRICAL] == 0:
             new = min(max(new, 0), capacity[a])
         elif new < 0 or new > capacity[a]:
             illegal[site] = 1
-        number[1 - current if beside != 0 else current, first_site * kinds * n + cell] = new
+        number[target, first_site * kinds * n + cell] = new
         moved, difference = abs(d1), abs(d2 - d1)
         apart, size = float(change[0, cell] - change[1, cell]) ** 2, float(d1) ** 2
         if control[k.THERMAL] != 0:
@@ -168,7 +166,7 @@ def update(control, first_site, scalars, number, species, p2, capacity, change, 
         cuda.atomic.add(counts, k.COUNTS * site, moved)
         cuda.atomic.add(counts, k.COUNTS * site + 1, difference)
         cuda.atomic.add(counts, k.COUNTS * site + 2, total)
-        cuda.atomic.max(highest, (1 - current, row), largest)
+        cuda.atomic.max(highest, (target, row), largest)
 
 
 @kernel
@@ -178,11 +176,11 @@ def peaks(control, number, highest, first_row):
     row, n = cuda.blockIdx.x, control[k.NODES]
     largest = 0
     for i in range(cuda.threadIdx.x, n, THREADS):
-        largest = max(largest, number[control[k.CURRENT], (first_row + row) * n + i])
+        largest = max(largest, number[control[k.SOURCE], (first_row + row) * n + i])
     largest = block_max(shared, largest)
     if cuda.threadIdx.x == 0:
-        highest[control[k.CURRENT], row] = largest
-        highest[1 - control[k.CURRENT], row] = 0
+        highest[control[k.TARGET], row] = 0  # what is found of the new state
+        highest[control[k.SOURCE], row] = largest
 
 
 @kernel

@@ -33,6 +33,7 @@ def plan(control, scalars, width):
     room = scalars[k.STOP] - scalars[k.TIME]
     length = physics.step_length(scalars[k.WANTED], room, control[k.AUTOMATIC] != 0)
     scalars[k.LENGTH] = length
+    control[k.SOURCE], control[k.TARGET] = control[k.CURRENT], 1 - control[k.CURRENT]
     scalars[k.SCALE] = 0.5 * length / scalars[k.UNIT]
     for a in range(width):
         now = scalars[k.ROWS + k.NOW * width + a]
@@ -252,7 +253,7 @@ def conclude(
         keep_rates(scalars, channels, sums, flows)
     if verdict[1] != 0:
         solve_masses(
-            shared, control, scalars, number, 1 - control[k.CURRENT], group, p2, model,
+            shared, control, scalars, number, control[k.TARGET], group, p2, model,
             scalars, k.ROWS + k.NOW * width, work, width,
         )  # fmt: skip
     cuda.syncthreads()

@@ -254,7 +254,7 @@ def limits(control, first_site, number, change, species, capacity, loss, gain, l
     if i >= n:
         return
     cell = row * n + i
-    held = number[control[k.CURRENT], first_site * kinds * n + cell]
+    held = number[control[k.SOURCE], first_site * kinds * n + cell]
     if stage == k.LAST_STAGE:
         held += first_half(change, cell)
         change[SETS, cell] = 0
@@ -277,7 +277,7 @@ def check(control, first_site, number, capacity, change, illegal, stage):
     n = control[k.NODES]
     if i < n:
         cell = row * n + i
-        held = number[control[k.CURRENT], first_site * kinds * n + cell]
+        held = number[control[k.SOURCE], first_site * kinds * n + cell]
         first = first_half(change, cell)
         new = held + first + (change[SETS, cell] if stage == k.LAST_STAGE else first)
         if new < 0 or new > capacity[row % kinds]:

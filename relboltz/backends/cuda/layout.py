@@ -23,7 +23,9 @@ SPAN = EACH * THREADS
 
 (STATUS, STEP, CURRENT, PHASE, PAST, ACCEPTED, WANT_RATES, ILLEGAL, MOVED,
  DIFFERENCE, TOTAL, FAULT, MANUAL, SYMMETRICAL, THERMAL, AUTOMATIC, SINGLE,
- SEED, IMPORTANCE, NODES, CELLS_X, CELLS_Y, SPECIES) = range(23)  # fmt: skip
+ SEED, IMPORTANCE, NODES, CELLS_X, CELLS_Y, SPECIES, SOURCE, TARGET) = range(25)  # fmt: skip
+"""CURRENT is the row of numbers that holds the state; a part of a step reads the row SOURCE and
+writes the row TARGET, so that the state itself stays until the whole step stands."""
 COUNTS = 3
 """MOVED, DIFFERENCE and TOTAL: so many for every site, one after the other."""
 CONTROLS = 32
@@ -36,7 +38,8 @@ AGAIN, STANDS, TRIED = 0, 1, 2
 (TIME, STOP, NEAR, LENGTH, WANTED, TOLERANCE, UNIT, LAST_LENGTH, NULL, LIMITED, ERROR, RATIO,
  NOISE, SCATTER, SIZE, NULL_MAX, LIMITED_SUM, LIMITED_MAX, P2_MIN, AT_REST, SCALE,
  PAST_1, PAST_2, CELL, EKT, RATES_NULL,
- P2_NEXT, CHANGED, ELAPSED) = range(29)  # fmt: skip
+ P2_NEXT, CHANGED, ELAPSED, LASTS) = range(30)  # fmt: skip
+"""LENGTH is that of the step, LASTS that of one of its parts."""
 ROWS = 32
 """Where the rows begin: used in this step, of the state; rates of the last step and before."""
 USED, NOW, RATE, EARLIER = range(4)

@@ -304,18 +304,18 @@ class Machine:
             self.tables, self.change,
         )  # fmt: skip
 
-    def update(self, beside: bool) -> None:
-        """The new state, beside the old one or in its place."""
+    def update(self) -> None:
+        """The new state."""
         desk = self.desk
         self.over_cells(
             kernels.update, desk.scalars, self.number, self.species_numbers, self.p2, self.capacity,
-            self.change, self.highest, self.spread, desk.illegal, desk.counts, int(beside),
+            self.change, self.highest, self.spread, desk.illegal, desk.counts,
         )  # fmt: skip
 
     def conclude(self) -> None:
         """The new state, its masses, and the verdict on the step."""
         desk = self.desk
-        self.update(True)
+        self.update()
         kernels.conclude[1, k.WIDE, self.stream](
             desk.control, desk.scalars, self.sums, self.sums_2, self.spread,
             self.channel_integers, self.number, self.groups, self.species_numbers, self.p2,

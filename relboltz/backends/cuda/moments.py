@@ -123,7 +123,7 @@ def add_up(control, number, sites, nodes, high, low):
     """Add all cells to their sums, as two words: blocks (nodes, rows)."""
     i, row = cuda.grid(1), cuda.blockIdx.y
     if i < nodes.size:
-        held = number[control[k.CURRENT], row * nodes.size + i]
+        held = number[control[k.SOURCE], row * nodes.size + i]
         site, a = row // high.shape[0], row % high.shape[0]
         place = sites[site] + nodes[i]
         cuda.atomic.add(high, (a, place), held >> 32)
