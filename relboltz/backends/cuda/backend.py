@@ -4,7 +4,7 @@ What is done to the state is launched from a desk of its own (``machine.Desk``),
 disturbs steps that the GPU takes on its own (``ahead``).
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from ...arrays import Array, Integers
 from ...errors import Halted
-from ...events.collisions import Draw, Estimate
+from ...events.collisions import Draw
+from ...events.estimates import Estimates
 from ...grid import PhaseSpace
 from ...masses import unsolved
 from ...model import Model
@@ -28,6 +29,7 @@ from ..elements import Elements
 from . import driver, flows, kernels
 from . import layout as k
 from .ahead import Ahead
+from .estimates import Draws
 from .machine import Desk, Machine
 from .masses import site_masses
 from .memory import Plan, check_memory
@@ -303,8 +305,6 @@ class CudaBackend:
         )  # fmt: skip
         return machine.fetch(sums[:rows]).reshape(count, machine.species, FIT_SUMS)
 
-    def estimate(self, f: Array, draw: Draw) -> Estimate:
-        """C[f] of f (species, nodes) from one draw of events."""
-        self.machine.desk = self.ahead.desk
-        self.ahead.forget()
-        return flows.estimate(self.machine, f, draw)
+    def estimates(self, f: Array, squares: Array, batches: range) -> Callable[[], Estimates]:
+        """C[f] of f (species, nodes) from independent draws of events."""
+        return Draws(self.machine, f, squares, batches).result

@@ -15,9 +15,9 @@ Sums of floating-point numbers are taken in a fixed order; cells are added up in
 
 from .cells import cumulate, peaks, predict, prepare, site_noise, update
 from .conclude import conclude, set_course
-from .events import apply, check, demands, gross, hammer, limits, merge
+from .events import apply, check, demands, hammer, limits, merge
 
 __all__ = [
-    "apply", "check", "conclude", "cumulate", "demands", "gross", "hammer", "limits", "merge",
+    "apply", "check", "conclude", "cumulate", "demands", "hammer", "limits", "merge",
     "peaks", "predict", "prepare", "set_course", "site_noise", "update",
 ]  # fmt: skip
