@@ -70,7 +70,6 @@ def _dataset(model: Model, grid: PhaseSpace, found: Estimates) -> xr.Dataset:
     """Means of the estimates and their standard errors."""
     ahead, back = collision_rates(grid, model, found.flows)
     nodes = ("species", "px", "py", "pz")
-    shape = (len(model.species), *grid.momentum_cells)
     rows: dict[str, Any] = {
         "collision_term": (nodes, found.net, "fm^-1", "df/dt by collisions"),
         "gain": (nodes, found.gain, "fm^-1", "gain of f"),
@@ -85,18 +84,13 @@ def _dataset(model: Model, grid: PhaseSpace, found: Estimates) -> xr.Dataset:
     ):  # fmt: skip
         dims, unit, words = QUANTITIES[name]
         rows[name] = (dims, parts.mean(axis=0), unit, words)
-    axes = {
-        name: output.variable(name, grid.axis(i), "GeV", f"momentum along {name[1]}")
-        for i, name in enumerate(("px", "py", "pz"))
+    ds: dict[str, Any] = {
+        "species": ("species", list(model.names)),
+        "process": ("process", [q.name for q in model.processes]),
     }
-    names = {"species": list(model.names), "process": [q.name for q in model.processes]}
-    return xr.Dataset(
-        {
-            name: output.variable(
-                dims, np.reshape(values, shape) if dims is nodes else values, *words
-            )
-            for name, (dims, values, *words) in rows.items()
-        },
-        coords={**names, **axes},
-        attrs={**output.versions(), "batches": len(found.null_weight)},
-    )
+    for i, name in enumerate(("px", "py", "pz")):
+        ds[name] = output.variable(name, grid.axis(i), "GeV", f"momentum along {name[1]}")
+    shape = (len(model.species), *grid.momentum_cells)
+    for name, (dims, values, *words) in rows.items():
+        ds[name] = output.variable(dims, values.reshape(shape) if dims is nodes else values, *words)
+    return xr.Dataset(ds, attrs={**output.versions(), "batches": len(found.null_weight)})
