@@ -18,6 +18,8 @@ from ...errors import InputError
 from ...process import Process
 from ..elements import arguments_of, load, preamble
 
+Kinds = dict[tuple[Function, str], int]
+"""Different matrix elements and what they are called with, numbered."""
 REGISTERS = 128
 """Most registers of a thread: more threads at once hide more of the waiting for memory."""
 
@@ -291,13 +293,27 @@ def draw_kernel(
     processes: Sequence[Process], projection: str, sampling: str
 ) -> tuple[Any, list[int], list[list[float]]]:
     """The kernel, which of its matrix elements each process uses, and their parameters."""
-    kinds: dict[tuple[Function, str], int] = {}
+    kinds: Kinds = {}
     numbers, parameters = [], []
     for process in processes:
         arguments, own = arguments_of(process)
         numbers.append(kinds.setdefault((process.matrix_element, arguments), len(kinds)))
         parameters.append(own)
     ours = all(process.built_in for process in processes)
+    if not ours:
+        return _generated(kinds, projection, sampling, False), numbers, parameters
+    key = (tuple(kinds), projection, sampling)
+    if key not in _package:
+        _package[key] = _generated(kinds, projection, sampling, True)
+    return _package[key], numbers, parameters
+
+
+_package: dict[Any, Any] = {}
+"""Kernels with nothing but this package's own matrix elements, which do not change."""
+
+
+def _generated(kinds: Kinds, projection: str, sampling: str, ours: bool) -> Any:
+    """The kernel with these matrix elements inside; ours : all are of this package."""
     imports, elements, choice = [], [], []
     functions: dict[str, Any] = {}
     for (function, arguments), i in kinds.items():
@@ -315,7 +331,7 @@ def draw_kernel(
         registers=REGISTERS, roots=1 if sampling == "cm" else 2,
     )  # fmt: skip
     if ours:
-        return load(text, "draw").draw, numbers, parameters
+        return load(text, "draw").draw
     space: dict[str, Any] = dict(functions)
     exec(text, space)
-    return space["draw"], numbers, parameters
+    return space["draw"]

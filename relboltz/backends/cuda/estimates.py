@@ -6,6 +6,7 @@ first draw have chosen. A draw that turns out to need others is done again with 
 
 import math
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -92,13 +93,25 @@ class Estimator:
     """What ``collision_term`` needs of a GPU: no state, and nothing for steps."""
 
     def __init__(self, grid: PhaseSpace, model: Model, sampling: Sampling, precision: str):
-        check_memory(Plan(grid, model, sampling, precision), driver.free_memory())
-        self.elements = Elements(model)
-        self._problem = Problem(grid, model, sampling, precision, self.elements)
+        ours = all(process.built_in for process in model.processes)
+        find = known if ours else known.__wrapped__  # a user's function may have changed
+        plan, self._problem = find(grid, model, sampling, precision)
+        check_memory(plan, driver.free_memory())
+        self.elements = self._problem.elements
 
     def estimates(self, f: Array, squares: Array, batches: range) -> Callable[[], Estimates]:
         """See ``contract.Estimator``."""
         return Draws(self._problem, f, squares, batches).result
+
+
+@lru_cache(maxsize=1)
+def known(
+    grid: PhaseSpace, model: Model, sampling: Sampling, precision: str
+) -> tuple[Plan, Problem]:
+    """How much memory a model on a grid takes, and what a GPU knows of it."""
+    plan = Plan(grid, model, sampling, precision)
+    check_memory(plan, driver.free_memory())
+    return plan, Problem(grid, model, sampling, precision, Elements(model))
 
 
 class Draws:
