@@ -434,3 +434,27 @@ def test_estimates_are_means_of_single_ones_with_their_standard_error(where):
         each = np.concatenate([getattr(one.flows, name) for one in alone])
         assert getattr(together.flows, name) == pytest.approx(each, rel=1e-12) and len(each) == 3
     assert together.null_weight == pytest.approx([one.null_weight[0] for one in alone], rel=1e-12)
+
+
+@EVERYWHERE
+@pytest.mark.parametrize("off", [1.0, 2.0**-20, 16.0], ids=["turns", "too coarse", "too fine"])
+def test_estimates_do_not_depend_on_how_a_gpu_makes_them(where, off, monkeypatch):
+    """One draw after the other gives the same bits; quanta that do not fit are replaced."""
+    start = {"a": rb.initial.step(0.5, 1.5), "b": rb.initial.thermal(0.3)}
+    backend, state = begun(ONE, PAIR, start, where, samples=1)
+    f, squares = f_of(backend, state)[0], state.squares[0]
+    found = backend.estimates(f, squares, range(3))()
+    if where == "cuda":
+        from relboltz.backends.cuda import estimates
+
+        choose = estimates.Draws._choose_scale
+        monkeypatch.setattr(estimates, "SIDE_BY_SIDE", 1 if off == 1 else 2**20)
+        monkeypatch.setattr(estimates.Draws, "_choose_scale", lambda draws: off * choose(draws))
+    again = backend.estimates(f, squares, range(3))()
+    for name in ("net", "gain", "loss", "error"):
+        one, two = getattr(found, name), getattr(again, name)
+        if off == 1:
+            assert np.array_equal(one, two)
+        assert two == pytest.approx(one, abs=1e-12 * found.gain.max())
+    assert np.array_equal(found.flows.forward, again.flows.forward)
+    assert np.array_equal(found.null_weight, again.null_weight)
