@@ -5,6 +5,7 @@ disturbs steps that the GPU takes on its own (``ahead``).
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,7 @@ from ..elements import Elements
 from . import driver, flows, kernels
 from . import layout as k
 from .ahead import Ahead
-from .estimates import Draws
+from .estimates import Estimator
 from .machine import Desk, Machine
 from .masses import site_masses
 from .memory import Plan, check_memory
@@ -307,4 +308,8 @@ class CudaBackend:
 
     def estimates(self, f: Array, squares: Array, batches: range) -> Callable[[], Estimates]:
         """C[f] of f (species, nodes) from independent draws of events."""
-        return Draws(self.machine, f, squares, batches).result
+        return self._estimator.estimates(f, squares, batches)
+
+    @cached_property
+    def _estimator(self) -> Estimator:
+        return Estimator(self.machine)
