@@ -22,7 +22,6 @@ from ..elements import Elements
 from . import driver, kernels
 from . import layout as k
 from .driver import kernel
-from .events import APART
 from .flows import flows_of, rates_of, report_fault
 from .layout import THREADS
 from .memory import Plan, check_memory
@@ -97,6 +96,7 @@ class Estimator:
 
     def __init__(self, problem: Problem):
         self.elements, self._problem = problem.elements, problem
+        self._draw_kernel = problem.drawing(apart=True)
         self._spare: list[Room] = []
 
     def estimates(self, f: Array, squares: Array, batches: range) -> Callable[[], Estimates]:
@@ -105,7 +105,7 @@ class Estimator:
         room = self._spare.pop() if self._spare else None
         if room is None or room.rows < rows:
             room = Room(self._problem, rows)
-        draws = Draws(room, f, squares, batches)
+        draws = Draws(self._draw_kernel, room, f, squares, batches)
 
         def found() -> Estimates:
             result = draws.result()
@@ -158,9 +158,6 @@ class Room:
         control, self.fresh = problem.fresh_control(1.0)
         self.control = there(control, np.int64)
         self.scalars = there(self.fresh, np.float64)
-        self.number = there([0], np.int64)
-        weight = np.float32 if problem.precision == "float32" else np.float64
-        self.no_events = (room((4, 1), np.int32), room(1, weight), room(1, np.float64))
         chosen = np.arange(blocks)
         if blocks > PILOT:
             chosen = np.unique((np.arange(PILOT) * GOLDEN % 1.0 * blocks).astype(int))
@@ -184,7 +181,9 @@ class Room:
 class Draws:
     """Independent draws of events from one state, on their way once this is made."""
 
-    def __init__(self, room: Room, f: Array, squares: Array, batches: range):
+    def __init__(self, drawing: Any, room: Room, f: Array, squares: Array, batches: range):
+        """drawing : the kernel that draws"""
+        self._draw_kernel = drawing
         self.room, self.problem, self.f, self.squares = room, room.problem, f, squares
         self.batches, self.rows = batches, Room.rows_of(room.problem, len(batches))
         self._scalars = room.fresh.copy()
@@ -229,11 +228,10 @@ class Draws:
     def _draw(self, blocks: Any, draws: int, first: int, change: Any, sums: Any) -> None:
         """Draw the events of some blocks, in so many draws from the first one on."""
         problem, room = self.problem, self.room
-        problem.draw_kernel[(blocks.shape[0], draws), THREADS](
+        self._draw_kernel[(blocks.shape[0], draws), THREADS](
             room.control, room.scalars, room.squares, problem.geometry, problem.channel_integers,
-            problem.channel_floats, blocks, room.cumulative, room.guide, room.table,
-            *room.no_events, change, sums, room.number, 0, self.batches[first], problem.shift, 1,
-            APART,
+            problem.channel_floats, blocks, room.cumulative, room.guide, room.table, change, sums,
+            self.batches[first], problem.shift,
         )  # fmt: skip
 
     def _choose_scale(self) -> float:
