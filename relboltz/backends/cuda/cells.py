@@ -10,7 +10,7 @@ from . import layout as k
 from .driver import kernel
 from .events import first_half
 from .layout import THREADS
-from .physics import block_max, block_sum, cuda, expected, inverse_energy, keep_sums, physics, piece
+from .physics import block_max, block_sum, cuda, inverse_energy, keep_sums, physics, piece
 
 
 @piece
@@ -122,12 +122,10 @@ def predict(control, first_site, scalars, number, species, capacity, tables, cha
 
 
 @kernel
-def update(control, first_site, scalars, number, species, p2, capacity, change, highest, spread,
-           illegal, counts):  # fmt: skip
+def update(control, first_site, number, species, capacity, change, highest, spread, trouble, counts):
     """The new state; how far the stages are apart, and the sets of events.
 
-    spread : sums of the blocks of the squared standard error of C, of C^2, and of N f/E, N f/E^3,
-        N f/E^5 with the masses that are expected of the new state
+    spread : sums of the blocks of the squared standard error of C, and of C^2
     """
     whole = cuda.shared.array(THREADS, int64)  # the simulator tells them apart by their lines
     real = cuda.shared.array(THREADS, float64)
@@ -138,7 +136,7 @@ def update(control, first_site, scalars, number, species, p2, capacity, change, 
     site, a = row // kinds, row % kinds
     n, target = control[k.NODES], control[k.TARGET]
     moved, difference, held, new = 0, 0, 0, 0
-    apart, size, first, third, fifth = 0.0, 0.0, 0.0, 0.0, 0.0
+    apart, size = 0.0, 0.0
     if i < n:
         cell = row * n + i
         d1, d2 = first_half(change, cell), change[SETS, cell]
@@ -147,25 +145,20 @@ def update(control, first_site, scalars, number, species, p2, capacity, change, 
         if control[k.SYMMETRICAL] == 0:
             new = min(max(new, 0), capacity[a])
         elif new < 0 or new > capacity[a]:
-            illegal[site] = 1
+            trouble[site, k.ILLEGAL] = 1
         number[target, first_site * kinds * n + cell] = new
         moved, difference = abs(d1), abs(d2 - d1)
         apart, size = float(change[0, cell] - change[1, cell]) ** 2, float(d1) ** 2
-        if control[k.THERMAL] != 0:
-            inverse = inverse_energy(p2[i], expected(scalars, a), scalars[k.AT_REST])
-            first = new * inverse
-            third = first * inverse * inverse
-            fifth = third * inverse * inverse
     block = row * cuda.gridDim.x + cuda.blockIdx.x
-    keep_sums(real, (apart, size, first, third, fifth), spread[block])
+    keep_sums(real, (apart, size), spread[block])
     moved = block_sum(whole, moved)
     difference = block_sum(whole, difference)
     total = block_sum(whole, held)
     largest = block_max(whole, new)
     if cuda.threadIdx.x == 0:
-        cuda.atomic.add(counts, k.COUNTS * site, moved)
-        cuda.atomic.add(counts, k.COUNTS * site + 1, difference)
-        cuda.atomic.add(counts, k.COUNTS * site + 2, total)
+        cuda.atomic.add(counts, (first_site + site, k.MOVED), moved)
+        cuda.atomic.add(counts, (first_site + site, k.DIFFERENCE), difference)
+        cuda.atomic.add(counts, (first_site + site, k.TOTAL), total)
         cuda.atomic.max(highest, (target, row), largest)
 
 
@@ -181,14 +174,3 @@ def peaks(control, number, highest, first_row):
     if cuda.threadIdx.x == 0:
         highest[control[k.TARGET], row] = 0  # what is found of the new state
         highest[control[k.SOURCE], row] = largest
-
-
-@kernel
-def site_noise(spread, noise, rows):
-    """Sums of the first two columns of ``spread`` over the rows of every site, in a fixed order."""
-    shared = cuda.shared.array(THREADS, float64)
-    error, size = 0.0, 0.0
-    for row in range(cuda.threadIdx.x, rows, THREADS):
-        error += spread[cuda.blockIdx.x * rows + row, 0]
-        size += spread[cuda.blockIdx.x * rows + row, 1]
-    keep_sums(shared, (error, size), noise[cuda.blockIdx.x])

@@ -1,6 +1,6 @@
 """Arrays of the CUDA backend and the order in which its kernels are launched."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,9 +27,8 @@ class Desk:
 
     control: Any
     scalars: Any
-    squares: Any
-    illegal: Any
-    counts: Any
+    squares: Any = None
+    """Of the sites at work."""
 
 
 class Machine:
@@ -60,19 +59,12 @@ class Machine:
         self._upload_constants(kinds, parameters)
         self._allocate_cells()
         self._allocate_events()
-        self._graph: Callable[[], None] | None = None
-        self._compiled = False
         self.desk = self.new_desk()
         self._compile_draw()
 
     def new_desk(self) -> Desk:
-        """A desk for one site, squared masses among its scalars."""
-        control = self.new(k.CONTROLS, np.int64)
-        scalars = self.new(k.ROWS + k.MASS_ROWS * self.width, np.float64)
-        return Desk(
-            control, scalars, scalars[self.row(k.USED)].reshape(1, self.width),
-            control[k.ILLEGAL : k.ILLEGAL + 1], control[k.MOVED : k.MOVED + k.COUNTS],
-        )  # fmt: skip
+        """A desk of its own."""
+        return Desk(self.new(k.CONTROLS, np.int64), self.new(k.SCALARS, np.float64))
 
     def launch(self, kernel: Any, blocks: int | tuple[int, int], *arguments: Any) -> None:
         """Launch a kernel with so many blocks of threads."""
@@ -168,16 +160,21 @@ class Machine:
         self.cumulative = self.new((rows, n + 1), np.int64)
         self.guide = self.new((rows, 1 << bits), np.int32)
         self.highest = self.new((2, rows), np.int64)
-        self.spread = self.new((rows * self.tiles, 5), np.float64)
-        self.sums = self.new((blocks, k.SUMS), np.float64)
-        self.sums_2 = self.new((blocks, k.SUMS), np.float64)
-        self.flows = self.new((max(1, len(self.channels)), 4), np.float64)
-        self.totals = self.new(k.SUMS + 2, np.float64)
-        self.work = self.new(7 * self.width + 1 + s * s, np.float64)
+        self.spread = self.new((rows * self.tiles, 2), np.float64)
+        self.sums, self.sums_2, self.sums_3 = (
+            self.new((blocks, k.SUMS), np.float64) for _ in range(3)
+        )
+        channels = max(1, len(self.channels))
+        self.site_flows = self.new((self.sites, channels, 4), np.float64)
+        self.flows = self.new((channels, 4), np.float64)
+        self.told = self.new((self.sites, k.TOLD), np.float64)
+        self.counts = self.new((self.sites, k.COUNTS), np.int64)
+        self.trouble = self.new((self.batch, k.TROUBLES), np.int64)
+        self.bounds = self.new((self.batch, k.BOUNDS), np.float64)
         self.capacity = self.new(s, np.int64)
         self.nothing = self.to(np.empty(0), np.float64)
-        kinds = (np.int64, np.int64, np.float64, np.float64)
-        self.limits = tuple(self.new(cells, kind) for kind in kinds)
+        kinds = (np.int64, np.int64, np.float64, np.float64, np.uint8)
+        self.limits = tuple(self.room(cells, kind) for kind in kinds)
 
     def _allocate_events(self) -> None:
         """Room for as many blocks of events as are needed, or as fit: then they are redrawn."""
@@ -221,7 +218,7 @@ class Machine:
     def fresh_control(self, unit: float) -> tuple[Integers, Array]:
         """Control and scalars of a state that has not moved yet."""
         control = np.zeros(k.CONTROLS, np.int64)
-        scalars = np.zeros(k.ROWS + k.MASS_ROWS * self.width)
+        scalars = np.zeros(k.SCALARS)
         sampling, model, grid = self.sampling, self.model, self.grid
         control[k.FAULT] = -1
         control[k.SYMMETRICAL] = sampling.symmetrical
@@ -231,7 +228,6 @@ class Machine:
         control[k.IMPORTANCE] = sampling.pairs == "importance"
         control[k.NODES] = grid.size
         control[k.SPECIES] = self.species
-        control[k.CELLS_X], control[k.CELLS_Y] = grid.momentum_cells[:2]
         scalars[k.UNIT] = unit
         scalars[k.NOISE] = np.nan
         scalars[k.P2_MIN] = grid.momentum_squared.min()
@@ -241,10 +237,6 @@ class Machine:
         scalars[k.CELL] = grid.cell_volume / (2 * np.pi) ** 3
         scalars[k.EKT] = self.elements.ekt
         return control, scalars
-
-    def row(self, which: int) -> slice:
-        """Where a row of squared masses and screening masses stands among the scalars."""
-        return slice(k.ROWS + which * self.width, k.ROWS + (which + 1) * self.width)
 
     # -- launches --------------------------------------------------------------------------------
 
@@ -285,17 +277,25 @@ class Machine:
         desk = self.desk
         for first, count in self.slabs():
             if self.slab < self.blocks:
-                self.draw(first, count, self.sums_2, False)
+                self.draw(first, count, self.sums_3, False)
             self.launch(
                 kernel, (count, self.count), desk.control, desk.scalars, self.channel_integers,
                 self.block_table, self.event_nodes, self.event_weights, self.event_ratios,
                 self.tables, first, self.roots, self.conserving, *arguments,
             )  # fmt: skip
 
-    def apply(self, stage: int, limits: tuple[Any, Any] | None = None) -> None:
-        """The kept events as a stage of a step."""
-        low, high = limits or (self.nothing, self.nothing)
-        self.over_events(kernels.apply, self.change, low, high, self.sums_2, stage)
+    def apply(self, stage: int, redone: bool = False) -> None:
+        """The kept events as a stage of a step; redone : where the first stage has changed."""
+        self.over_events(
+            kernels.apply, self.change, self.trouble, self.sums_2, stage, int(redone)
+        )
+
+    def find_peaks(self) -> None:
+        """The largest numbers of the sites at work: what drawing needs to know of them."""
+        self.launch(
+            kernels.peaks, self.species * self.count, self.desk.control, self.number,
+            self.highest, self.first_site * self.species,
+        )  # fmt: skip
 
     def predict(self) -> None:
         """Logarithms of what the two sets of events predict."""
@@ -306,48 +306,10 @@ class Machine:
 
     def update(self) -> None:
         """The new state."""
-        desk = self.desk
         self.over_cells(
-            kernels.update, desk.scalars, self.number, self.species_numbers, self.p2, self.capacity,
-            self.change, self.highest, self.spread, desk.illegal, desk.counts,
+            kernels.update, self.number, self.species_numbers, self.capacity, self.change,
+            self.highest, self.spread, self.trouble, self.counts,
         )  # fmt: skip
-
-    def conclude(self) -> None:
-        """The new state, its masses, and the verdict on the step."""
-        desk = self.desk
-        self.update()
-        kernels.conclude[1, k.WIDE, self.stream](
-            desk.control, desk.scalars, self.sums, self.sums_2, self.spread,
-            self.channel_integers, self.number, self.groups, self.species_numbers, self.p2,
-            self.mass_model, self.work, self.highest, self.flows, self.totals,
-        )  # fmt: skip
-
-    def steps(self, count: int) -> None:
-        """Launch attempts at steps: the first one as it is, the others as a recorded graph."""
-        if engine.SIMULATED or not self._compiled:
-            self.step()
-            self._compiled, count = True, count - 1
-        if count > 0 and not engine.SIMULATED:
-            if self._graph is None:
-                self._graph = engine.recorded(self.stream, self.step)
-            for _ in range(count):
-                self._graph()
-
-    def step(self) -> None:
-        """One attempt at a step; nothing of it is waited for."""
-        self.stages()
-        self.conclude()
-
-    def stages(self) -> None:
-        """Both stages of a step without limits."""
-        self.prepare()
-        self.draw_all(True)
-        self.predict()
-        self.apply(k.LAST_STAGE)
-
-    def clear_illegal(self) -> None:
-        """No site is known to have left its bounds."""
-        self.desk.illegal.copy_to_device(np.zeros(self.desk.illegal.shape, np.int64))
 
     def wait(self) -> None:
         """Until everything launched is done."""

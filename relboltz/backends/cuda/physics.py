@@ -198,11 +198,3 @@ def momentum_at(packed, momentum, geometry):
         momentum[nx + physics.packed_index(packed, 1)],
         momentum[nx + ny + physics.packed_index(packed, 2)],
     )
-
-
-@piece
-def expected(scalars, a):
-    """Squared mass that the end of a step should have: a step takes the mean of now and then."""
-    width = (scalars.size - k.ROWS) // k.MASS_ROWS
-    now = scalars[k.ROWS + k.NOW * width + a]
-    return max(2.0 * scalars[k.ROWS + k.USED * width + a] - now, 0.5 * now)
