@@ -79,7 +79,8 @@ class CudaBackend:
         )  # fmt: skip
         self._uploaded: Array | None = None
         self._spread = machine.new((batch, 2), np.float64)
-        self._push = machine.new((*self.shape[:2], 2), np.float64)
+        self._push, self._calm = (machine.new((*self.shape[:2], 2), np.float64) for _ in range(2))
+        """External forces, and none."""
         size = machine.work.shape[0]
         rows = grid.sites if size > k.NEAR_BY else 1
         self._work = machine.new((rows, size if rows > 1 else 1), np.float64)
@@ -135,13 +136,16 @@ class CudaBackend:
         number = self.machine.number
         number[self.row].copy_to_device(number[1 - self.row])
 
-    def _set(self, step: int = 0, scale: float = 0.0, length: float = 1.0) -> None:
+    def _set(
+        self, step: int = 0, scale: float = 0.0, length: float = 1.0, lasts: float = 0.0
+    ) -> None:
         """Tell the GPU what the next kernels are about."""
         machine = self.machine
         machine.desk = self.desk
         self._control[k.STEP] = step
         self._control[k.SOURCE] = self._control[k.TARGET] = self.row
         self._scalars[k.SCALE], self._scalars[k.LENGTH] = scale, length
+        self._scalars[k.LASTS] = lasts
         self.desk.control.copy_to_device(self._control)
         self.desk.scalars.copy_to_device(self._scalars)
 
@@ -172,6 +176,7 @@ class CudaBackend:
         self._axes[axis] = (
             pencils, blocks,
             machine.to(whole_numbers(pencils, self.grid.size), np.int64),
+            machine.to(pencils.widths, np.float64),
             machine.to(pencils.p, np.float64), machine.to(pencils.transverse_p2, np.float64),
             machine.new(ledger, np.int64), machine.new((pencils.groups, 2), np.float64),
             machine.new((pencils.groups, 2), np.float64),
@@ -185,17 +190,19 @@ class CudaBackend:
         if self.interrupt:
             raise Halted
         machine = self.machine
-        pencils, blocks, whole, p, transverse_p2, ledger, energies, refused = self._axis(axis)
+        pencils, blocks, *constants, ledger, energies, refused = self._axis(axis)
+        self._set(lasts=length)
         self._upload(squares)
-        force = np.zeros(self._push.shape) if push is None else np.ascontiguousarray(push)
-        self._push.copy_to_device(force)
-        ledger.copy_to_device(np.zeros(ledger.shape, np.int64))
-        real = machine.upload([length, *pencils.widths], np.float64)
+        if push is not None:
+            self._push.copy_to_device(np.ascontiguousarray(push))
+        if pencils.open:
+            ledger.copy_to_device(np.zeros(ledger.shape, np.int64))
         rows, size = pencils.scratch
         scratch = self._scratch[: blocks * rows * size].reshape(blocks, rows, size)
         sweep[blocks, SWEEPERS, machine.stream](
-            machine.number[self.row], self._squares, self._push, whole, real, p, transverse_p2,
-            self._capacity, scratch, ledger, energies, refused,
+            self.desk.control, self.desk.scalars, machine.number, self._squares,
+            self._calm if push is None else self._push, *constants, self._capacity, scratch,
+            ledger, energies, refused,
         )  # fmt: skip
         left = machine.fetch(ledger).reshape(2, *self.shape[1:]) if pencils.open else NONE_LEFT
         passage: Passage = pencils.passage(left, machine.fetch(energies), machine.fetch(refused))
