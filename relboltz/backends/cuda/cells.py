@@ -122,7 +122,9 @@ def predict(control, first_site, scalars, number, species, capacity, tables, cha
 
 
 @kernel
-def update(control, first_site, number, species, capacity, change, highest, spread, trouble, counts):
+def update(
+    control, first_site, number, species, capacity, change, highest, spread, trouble, counts
+):
     """The new state; how far the stages are apart, and the sets of events.
 
     spread : sums of the blocks of the squared standard error of C, and of C^2
@@ -172,5 +174,4 @@ def peaks(control, number, highest, first_row):
         largest = max(largest, number[control[k.SOURCE], (first_row + row) * n + i])
     largest = block_max(shared, largest)
     if cuda.threadIdx.x == 0:
-        highest[control[k.TARGET], row] = 0  # what is found of the new state
         highest[control[k.SOURCE], row] = largest

@@ -113,6 +113,15 @@ def next_part(control, scalars, rows, part, share, last_share):
 # --- what collisions showed ---------------------------------------------------------------------
 
 
+@piece
+def find_faults(control, sums, blocks, site):
+    """Note an event block of this site with an illegal matrix element."""
+    for block in range(cuda.threadIdx.x, blocks, cuda.blockDim.x):
+        row = cuda.blockIdx.x * blocks + block
+        if physics.illegal(sums[row, k.NEGATIVE], sums[row, k.POSITIVE]):
+            cuda.atomic.max(control, k.FAULT, site * blocks + block)
+
+
 @kernel
 def tell_sites(
     control, scalars, sums, sums_2, spread, channels, trouble, bounds, told, flows, first_site
@@ -130,8 +139,7 @@ def tell_sites(
         everything += sums[row, k.EVERYTHING]
         lost += sums[row, k.LOST]
         moves += sums[row, k.MOVES] + sums_2[row, k.MOVES]  # of both stages
-        if physics.illegal(sums[row, k.NEGATIVE], sums[row, k.POSITIVE]):
-            cuda.atomic.max(control, k.FAULT, site * blocks + block)
+    find_faults(control, sums, blocks, site)
     for tile in range(t, tiles, THREADS):
         apart += spread[here * tiles + tile, 0]
         size += spread[here * tiles + tile, 1]
@@ -192,7 +200,7 @@ def add_up_sites(shared, scalars, told, counts):
 
 
 @piece
-def verdict(control, scalars, quanta, illegal):
+def verdict(control, scalars, quanta, illegal, careful):
     """What becomes of the attempt; sets the status."""
     if control[k.FAULT] >= 0:
         return k.FAULTY
@@ -200,8 +208,8 @@ def verdict(control, scalars, quanta, illegal):
         return k.NOT_FINITE
     if control[k.SYMMETRICAL] == 0 and quanta >= k.LARGEST_SUM:
         return k.TOO_LONG
-    if illegal > 0.0 or (quanta >= k.LARGEST_SUM and control[k.CAREFUL] == 0):
-        return k.LIMIT if control[k.CAREFUL] == 0 else k.NO_LIMITS
+    if illegal > 0.0 or (quanta >= k.LARGEST_SUM and careful == 0):
+        return k.LIMIT if careful == 0 else k.NO_LIMITS
     if control[k.PHASE] == k.TRIAL or control[k.AUTOMATIC] == 0:
         return k.GO
     noise = scalars[k.APART] / scalars[k.SIZED] if scalars[k.SIZED] > 0.0 else 0.0
@@ -214,14 +222,14 @@ def verdict(control, scalars, quanta, illegal):
 
 
 @partial(kernel, max_registers=64)
-def judge(control, scalars, told, counts):
-    """Judge the collisions of a step. One block of threads."""
+def judge(control, scalars, told, counts, careful):
+    """Judge the collisions of a step; careful : limits were looked for. One block of threads."""
     shared = cuda.shared.array(WIDE, float64)
     if control[k.STATUS] != k.GO:
         return
     quanta, illegal = add_up_sites(shared, scalars, told, counts)
     if cuda.threadIdx.x == 0:
-        control[k.STATUS] = verdict(control, scalars, quanta, illegal)
+        control[k.STATUS] = verdict(control, scalars, quanta, illegal, careful)
 
 
 # --- the end of a step --------------------------------------------------------------------------

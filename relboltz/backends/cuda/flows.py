@@ -64,7 +64,8 @@ def estimate(machine: Machine, f: Array, draw: Draw) -> Estimate:
     """C[f] from one draw of events; f (species, nodes)."""
     control, scalars = machine.fresh_control(2.0**-MOST_BITS)
     control[k.STEP] = draw.step
-    scalars[machine.row(k.USED)] = np.append(draw.mass_squared, draw.screening2)
+    squares = np.append(draw.mass_squared, draw.screening2)[None]
+    machine.desk.squares = machine.upload(squares, np.float64)
     machine.desk.control.copy_to_device(control)
     machine.desk.scalars.copy_to_device(scalars)
     machine.prepare(machine.upload(np.append(f.ravel(), f.max(axis=1)), np.float64))

@@ -22,11 +22,11 @@ SPAN = EACH * THREADS
 # --- control: whole numbers ---------------------------------------------------------------------
 
 (STATUS, STEP, CURRENT, SOURCE, TARGET, PHASE, PAST, ACCEPTED, WANT_RATES, FAULT, TROUBLED,
- NEEDED, CAREFUL, SYMMETRICAL, THERMAL, AUTOMATIC, SINGLE, SEED, IMPORTANCE, NODES, SPECIES) = range(21)  # fmt: skip
+ NEEDED, SYMMETRICAL, THERMAL, AUTOMATIC, SINGLE, SEED, IMPORTANCE, NODES, SPECIES,
+ ) = range(20)  # fmt: skip
 """CURRENT is the row of numbers that holds the state; a part of a step reads the row SOURCE and
 writes the row TARGET, so that the state itself stays until the whole step stands. TROUBLED: some
-site at work needs limits; NEEDED: one did. CAREFUL: they are found at once, else by another
-attempt."""
+site at work needs limits; NEEDED: one did."""
 CONTROLS = 32
 (GO, REJECTED, ARRIVED, LIMIT, FAULTY, NOT_FINITE, NO_MASSES, TOO_LONG, NO_LIMITS) = range(9)
 TRIAL, REAL = 0, 1

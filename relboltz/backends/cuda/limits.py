@@ -11,6 +11,7 @@ from numba import float64, int64
 
 from ...events.collisions import AHEAD, SETS
 from . import layout as k
+from .conclude import find_faults
 from .driver import kernel
 from .events import (
     add_to_pairs,
@@ -34,7 +35,7 @@ BOTH, FIRST, TRIED, BETWEEN, LAST, END = range(6)
 
 
 @kernel
-def clear_sites(control, trouble, bounds, counts, first_site):
+def clear_sites(control, trouble, bounds, counts, highest, first_site):
     """Nothing is known of the collisions of a site."""
     site = cuda.grid(1)
     if control[k.STATUS] != k.GO or site >= trouble.shape[0]:
@@ -44,6 +45,10 @@ def clear_sites(control, trouble, bounds, counts, first_site):
     for i in range(k.TROUBLES):
         trouble[site, i] = 0
     bounds[site, k.REFUSED] = 0.0
+    kinds = highest.shape[1] // trouble.shape[0]
+    if control[k.SOURCE] != control[k.TARGET]:
+        for a in range(kinds):
+            highest[control[k.TARGET], site * kinds + a] = 0
     if first_site + site < counts.shape[0]:
         for i in range(k.COUNTS):
             counts[first_site + site, i] = 0
@@ -260,7 +265,7 @@ def ask_attempt(mine, own, wanted, refused, attempt):
 
 
 @kernel
-def ask(control, scalars, sums, sums_2, again, trouble, bounds, when, stage, attempt):
+def ask(control, scalars, sums, sums_2, again, trouble, bounds, first_site, when, stage, attempt):
     """Decide what a site needs next: one block of threads for each.
 
     sums, sums_2, again : of the event blocks in the first and the last stage, and with limits
@@ -275,6 +280,8 @@ def ask(control, scalars, sums, sums_2, again, trouble, bounds, when, stage, att
         wanted += moved_by(shared, sums, blocks, k.MOVES)
     if when == BOTH or stage == k.LAST_STAGE:
         wanted += moved_by(shared, sums_2, blocks, k.MOVES)
+    if when == BOTH:
+        find_faults(control, sums, blocks, first_site + site)
     refused = moved_by(shared, again, blocks, k.NEGATIVE) if when == TRIED else 0.0
     if cuda.threadIdx.x != 0:
         return
@@ -283,11 +290,11 @@ def ask(control, scalars, sums, sums_2, again, trouble, bounds, when, stage, att
         ask_both(control, mine, scalars[k.SCALE] * wanted)
     elif mine[k.NEEDY] == 0:
         return
-    elif when == FIRST or when == LAST:
+    elif when in (FIRST, LAST):
         ask_stage(mine, own, scalars[k.SCALE] * wanted)
     elif when == TRIED:
         ask_attempt(mine, own, wanted, refused, attempt)
-    if when == BETWEEN or when == END:
+    if when in (BETWEEN, END):
         if mine[k.LIMITED_NOW] == 1:
             control[k.STATUS] = k.NO_LIMITS
         if when == BETWEEN:

@@ -171,6 +171,7 @@ class Machine:
         self.counts = self.new((self.sites, k.COUNTS), np.int64)
         self.trouble = self.new((self.batch, k.TROUBLES), np.int64)
         self.bounds = self.new((self.batch, k.BOUNDS), np.float64)
+        self.work = self.new(7 * self.width + 1 + s * s, np.float64)
         self.capacity = self.new(s, np.int64)
         self.nothing = self.to(np.empty(0), np.float64)
         kinds = (np.int64, np.int64, np.float64, np.float64, np.uint8)
@@ -286,9 +287,7 @@ class Machine:
 
     def apply(self, stage: int, redone: bool = False) -> None:
         """The kept events as a stage of a step; redone : where the first stage has changed."""
-        self.over_events(
-            kernels.apply, self.change, self.trouble, self.sums_2, stage, int(redone)
-        )
+        self.over_events(kernels.apply, self.change, self.trouble, self.sums_2, stage, int(redone))
 
     def find_peaks(self) -> None:
         """The largest numbers of the sites at work: what drawing needs to know of them."""

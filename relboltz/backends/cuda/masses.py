@@ -15,24 +15,24 @@ gap = build(FUNCTIONS, device_function)
 
 
 @piece
-def node_sums(shared, number, row, group, g, n, unit, p2, m2, at_rest):
+def node_sums(shared, number, first, group, g, n, unit, p2, m2, at_rest):
     """Sum N f/E and Sum N f/E^3 over the nodes of the species of a group, in a fixed order."""
-    first = 0.0
+    one = 0.0
     third = 0.0
     for i in range(cuda.threadIdx.x, n, cuda.blockDim.x):
         held = 0
         for a in range(group.size):
             if group[a] == g:
-                held += number[row, a * n + i]
+                held += number[first + a * n + i]
         r = inverse_energy(p2[i], m2, at_rest)
-        first += held * r
+        one += held * r
         third += held * r * r * r
-    return block_sum(shared, first) * unit, block_sum(shared, third) * unit
+    return block_sum(shared, one) * unit, block_sum(shared, third) * unit
 
 
 @piece
 def solve_masses(
-    shared, control, scalars, number, row, group, p2, model, start, first, work, width
+    shared, control, scalars, number, first, group, p2, model, start, begin, work, width
 ):  # fmt: skip
     """The masses by Newton's iteration over all nodes of a row of the state.
 
@@ -44,7 +44,7 @@ def solve_masses(
     n = control[k.NODES]
     if t == 0:
         for a in range(width):
-            work[a] = start[first + a]
+            work[a] = start[begin + a]
         work[4 * width] = 0.0  # passes that changed next to nothing
     cuda.syncthreads()
     for _ in range(100):
@@ -52,7 +52,7 @@ def solve_masses(
             leads = gap.leader(group, a) == a
             if leads:
                 y, third = node_sums(
-                    shared, number, row, group, group[a], n, scalars[k.UNIT], p2, work[a],
+                    shared, number, first, group, group[a], n, scalars[k.UNIT], p2, work[a],
                     scalars[k.AT_REST],
                 )  # fmt: skip
             if t == 0:
@@ -78,21 +78,32 @@ def solve_masses(
 
 
 @kernel
-def site_masses(control, scalars, number, group, p2, model, work, squares):
+def site_masses(control, scalars, number, group, p2, model, work, start, squares):
     """Solve the gap equation at every site, from the squares given there; NaN if it fails.
 
-    number : (sites, species x nodes); work : one row for each site if it does not fit the block
+    number : two states; work : one row for each site if it does not fit the block
     """
     shared = cuda.shared.array(THREADS, float64)
     near_by = cuda.shared.array(NEAR_BY, float64)
+    if control[k.STATUS] != k.GO:
+        return
     width = squares.shape[1]
     site = cuda.blockIdx.x
     mine = near_by
     if work.shape[0] > 1:
         mine = work[site]
     solve_masses(
-        shared, control, scalars, number, site, group, p2, model, squares[site], 0, mine, width,
+        shared, control, scalars, number[control[k.TARGET]],
+        site * group.size * control[k.NODES], group, p2, model, start[site], 0, mine, width,
     )  # fmt: skip
     cuda.syncthreads()
     for a in range(cuda.threadIdx.x, width, THREADS):
         squares[site, a] = mine[a] if mine[4 * width] == 2.0 else math.nan  # 2: converged
+
+
+def launch_masses(machine, room, desk, start, expected, squares):
+    """Shim."""
+    machine.launch(
+        site_masses, machine.sites, desk.control, desk.scalars, machine.number, machine.groups,
+        machine.p2, machine.mass_model, room, start, squares,
+    )  # fmt: skip

@@ -50,7 +50,7 @@ class Stages:
         machine, control = self.machine, self.machine.desk.control
         machine.launch(
             rules.clear_sites, -(-machine.batch // k.THREADS), control, machine.trouble,
-            machine.bounds, machine.counts, first,
+            machine.bounds, machine.counts, machine.highest, first,
         )  # fmt: skip
         if peaks:
             machine.find_peaks()
@@ -131,5 +131,6 @@ class Stages:
         machine, desk = self.machine, self.machine.desk
         machine.launch(
             rules.ask, machine.count, desk.control, desk.scalars, machine.sums, machine.sums_2,
-            machine.sums_3, machine.trouble, machine.bounds, when, stage, attempt,
+            machine.sums_3, machine.trouble, machine.bounds, machine.first_site, when, stage,
+            attempt,
         )  # fmt: skip
