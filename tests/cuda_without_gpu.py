@@ -57,7 +57,9 @@ class Recorder:
 def record_launches(model, sampling, precision):
     """Types of all launches of a run, a limited step and an estimate."""
 
-    from relboltz.backends.cuda import backend, draw, kernels, machine, moments
+    from relboltz.backends.cuda import (
+        backend, draw, kernels, ledger, limits, machine, masses, moments,
+    )  # fmt: skip
 
     seen: dict = {}
     toolkit = cuda_engine.toolkit()
@@ -67,7 +69,7 @@ def record_launches(model, sampling, precision):
     cuda_engine.free_memory = lambda: 2**30
     cuda_engine.multiprocessors = lambda: 1
     original = []
-    for module in (kernels, moments, backend):
+    for module in (kernels, limits, ledger, masses, moments, backend):
         for name, value in list(vars(module).items()):
             if hasattr(value, "py_func") and not value.targetoptions.get("device"):
                 original.append((module, name, value))
@@ -96,14 +98,9 @@ def launch_all(backend, kernels):
     backend._squares[:] = 1.0
     state = begin(backend, f)
     kernels.hammer[1, 1](machine.change, 8)
+    backend.ahead.start(state, Course("auto", 1e-3, 1e-9, grid), 1.0)
+    backend.ahead.step(careful=True)
     if grid.sites == 1:
-        ahead = backend.ahead
-        ahead.start(state, Course("auto", 1e-3, 1e-9, grid), 1.0)
-        machine.step()
-        ahead._stages._legal(0)
-        verdicts = iter([False, True, True])
-        ahead._stages._legal = lambda stage: np.array([next(verdicts)])
-        ahead._limited_step()
         backend.estimate(f[0], Draw(0, state.mass_squared[0], state.screening2[0]))
     else:
         backend.stream(0, 0.1, state.squares)

@@ -16,7 +16,7 @@ from . import driver as engine
 from . import kernels
 from . import layout as k
 from .draw import draw_kernel
-from .memory import ESTIMATE_BYTES, Plan, event_bytes
+from .memory import USED_PART, Plan, event_bytes
 
 cuda = engine.toolkit()
 
@@ -180,8 +180,7 @@ class Machine:
     def _allocate_events(self) -> None:
         """Room for as many blocks of events as are needed, or as fit: then they are redrawn."""
         per_block = event_bytes(self.precision) * k.SPAN * self.roots
-        room = 0.9 * engine.free_memory() - ESTIMATE_BYTES * self.cells
-        room = min(room, self._most_events) / self.batch
+        room = min(USED_PART * engine.free_memory(), self._most_events) / self.batch
         countable = (2**32 - 1) // (k.SPAN * self.roots)  # slots are counted in 32 bits
         self.slab = max(1, min(self.blocks, int(room / per_block), countable // self.batch))
         events = self.slab * self.batch * k.SPAN * self.roots
