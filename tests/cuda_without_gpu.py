@@ -57,7 +57,7 @@ class Recorder:
 def record_launches(model, sampling, precision):
     """Types of all launches of a run, a limited step and an estimate."""
 
-    from relboltz.backends.cuda import backend, draw, kernels, machine, moments
+    from relboltz.backends.cuda import backend, draw, kernels, machine, masses, moments
 
     seen: dict = {}
     toolkit = cuda_engine.toolkit()
@@ -67,7 +67,7 @@ def record_launches(model, sampling, precision):
     cuda_engine.free_memory = lambda: 2**30
     cuda_engine.multiprocessors = lambda: 1
     original = []
-    for module in (kernels, moments, backend):
+    for module in (kernels, masses, moments, backend):
         for name, value in list(vars(module).items()):
             if hasattr(value, "py_func") and not value.targetoptions.get("device"):
                 original.append((module, name, value))

@@ -29,7 +29,7 @@ from . import driver, flows, kernels
 from . import layout as k
 from .ahead import Ahead
 from .machine import Desk, Machine
-from .masses import site_masses
+from .masses import MassRoom, launch_masses
 from .memory import Plan, check_memory
 from .moments import Meter, fit_sums, marginal
 from .stages import Stages
@@ -80,9 +80,7 @@ class CudaBackend:
         self._uploaded: Array | None = None
         self._spread = machine.new((batch, 2), np.float64)
         self._push = machine.new((*self.shape[:2], 2), np.float64)
-        size = machine.work.shape[0]
-        rows = grid.sites if size > k.NEAR_BY else 1
-        self._work = machine.new((rows, size if rows > 1 else 1), np.float64)
+        self._mass_room = MassRoom.of(machine)
         self._meter = Meter(machine, grid)
         self._axes: dict[int, tuple[Any, ...]] = {}
         self._scratch: Any = None
@@ -265,11 +263,8 @@ class CudaBackend:
         machine, sites = self.machine, self.grid.sites
         self._set()
         self._upload(start)
-        number = machine.number[self.row].reshape(sites, machine.cells)
-        machine.launch(
-            site_masses, sites, self.desk.control, self.desk.scalars, number, machine.groups,
-            machine.p2, machine.mass_model, self._work, self._squares,
-        )  # fmt: skip
+        there = self._squares
+        launch_masses(machine, self._mass_room, self.desk, there, there, there)
         self._uploaded = squares = machine.fetch(self._squares)
         bad = ~np.isfinite(squares).all(axis=1)
         if bad.any():

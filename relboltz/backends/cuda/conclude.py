@@ -12,8 +12,8 @@ from numba import float64, int64
 from . import layout as k
 from .driver import kernel
 from .layout import NEAR_BY, WIDE
-from .masses import gap, solve_masses
-from .physics import cuda, expected, keep_sums, physics, piece
+from .masses import near_masses, solve_masses
+from .physics import cuda, expected, keep_sums, physics, piece, warp_sum
 
 
 @kernel
@@ -114,39 +114,14 @@ def commit(control, scalars, totals, work, width):
 
 
 @piece
-def expand(scalars, group, work, width):
-    """Y and its slope at the masses in work, by their Taylor series about the expected ones."""
-    sums = 4 * width + 1
-    for a in range(group.size):
-        d = work[a] - expected(scalars, a)
-        one, three, five = work[sums + a], work[sums + width + a], work[sums + 2 * width + a]
-        couples = scalars[k.CELL] * scalars[k.UNIT] if group[a] >= 0 else 0.0
-        work[width + a] = couples * (one + d * (-0.5 * three + d * 0.375 * five))
-        work[2 * width + a] = couples * (-0.5 * three + d * 0.75 * five)
-
-
-@piece
 def quick_masses(scalars, group, model, work, width):
-    """The masses from Y and its derivatives at the expected masses; one thread.
+    """The masses from Y and its derivatives at the expected masses, if they are near; one thread.
 
-    work[4 width + 1:] holds Sum f/E, Sum f/E^3, Sum f/E^5 of every species. Returns whether the
-    masses are so near to the expected ones that what is left out is below rounding.
+    work[4 width + 1:] holds the sums that ``near_masses`` needs. Returns whether they were.
     """
-    s = group.size
-    for a in range(s):
-        work[a] = expected(scalars, a)
-    for _ in range(2):  # errors of 1e-5, 1e-10, 1e-20
-        expand(scalars, group, work, width)
-        gap.newton_step(model, work, s, width)
-        for a in range(s):
-            work[a] += work[3 * width + a]
-    expand(scalars, group, work, width)
-    gap.screening_of(model, work, s, width)
-    near = True
-    for a in range(s):
-        d = work[a] - expected(scalars, a)
-        near = near and abs(d) <= 1e-5 * work[a] and abs(work[3 * width + a]) <= 1e-8 * work[a]
-    return near
+    for a in range(group.size):
+        work[8 * width + 1 + a] = expected(scalars, a)
+    return near_masses(scalars, group, model, work, width)
 
 
 @piece
@@ -164,32 +139,26 @@ def add_up_events(shared, control, sums, sums_2, totals):
 
 
 @piece
-def add_up_cells(shared, spread, totals, work, s, width):
+def add_up_cells(spread, totals, work, s, width):
     """Totals over the tiles of every species: noise of C for totals, sums of N f/E^n for work."""
     t = cuda.threadIdx.x
-    if t == 0:
-        totals[k.SUMS], totals[k.SUMS + 1] = 0.0, 0.0
-    many = 5 * s
     tiles = spread.shape[0] // s
-    for base in range(0, many, WIDE // k.LANES):
-        which = base + t // k.LANES
+    for which in range(t // k.WARP, k.SPREAD * s, WIDE // k.WARP):
+        a, column = which // k.SPREAD, which % k.SPREAD
         part = 0.0
-        if which < many:
-            for tile in range(t % k.LANES, tiles, k.LANES):
-                part += spread[which // 5 * tiles + tile, which % 5]
-        shared[t] = part
-        cuda.syncthreads()
-        if t == 0:
-            for row in range(min(WIDE // k.LANES, many - base)):
-                part = 0.0
-                for lane in range(k.LANES):
-                    part += shared[row * k.LANES + lane]
-                a, column = (base + row) // 5, (base + row) % 5
-                if column < 2:
-                    totals[k.SUMS + column] += part
-                else:
-                    work[4 * width + 1 + (column - 2) * width + a] = part
-        cuda.syncthreads()
+        for tile in range(t % k.WARP, tiles, k.WARP):
+            part += spread[a * tiles + tile, column]
+        part = warp_sum(part)
+        if t % k.WARP == 0:  # the noise where Y and its slope will be
+            row = width * (1 + column) if column < 2 else 4 * width + 1 + width * (column - 2)
+            work[row + a] = part
+    cuda.syncthreads()
+    if t < 2:
+        total = 0.0
+        for a in range(s):
+            total += work[width * (1 + t) + a]
+        totals[k.SUMS + t] = total
+    cuda.syncthreads()
 
 
 @piece
@@ -242,7 +211,7 @@ def conclude(
     if work.size <= NEAR_BY:
         work = near_by
     add_up_events(shared, control, sums, sums_2, totals)
-    add_up_cells(shared, spread, totals, work, group.size, width)
+    add_up_cells(spread, totals, work, group.size, width)
     if t == 0:
         verdict[0] = judge(control, scalars, totals)
         verdict[1] = 0
@@ -253,7 +222,7 @@ def conclude(
         keep_rates(scalars, channels, sums, flows)
     if verdict[1] != 0:
         solve_masses(
-            shared, control, scalars, number, control[k.TARGET], group, p2, model,
+            shared, control, scalars, number, 0, group, p2, model,
             scalars, k.ROWS + k.NOW * width, work, width,
         )  # fmt: skip
     cuda.syncthreads()

@@ -49,7 +49,7 @@ class Machine:
         self.species, self.nodes = len(model.species), grid.size
         self.width = self.species + len(model.screenings)
         self.cells = self.species * self.nodes
-        self.tiles = -(-self.nodes // k.THREADS)
+        self.tiles = -(-self.nodes // k.TILE)
         self.roots = 1 if sampling.sampling == "cm" else 2
         self.conserving = int(sampling.projection == "conserving")
         self.stream: Any = 0 if engine.SIMULATED else cuda.stream()
@@ -79,7 +79,12 @@ class Machine:
         kernel[blocks, k.THREADS, self.stream](*arguments)
 
     def over_cells(self, kernel: Any, *arguments: Any) -> None:
-        """Launch a kernel over all cells of the sites at work."""
+        """Launch a kernel over all cells of the sites at work, a thread for each."""
+        blocks = (-(-self.nodes // k.THREADS), self.species * self.count)
+        self.launch(kernel, blocks, self.desk.control, self.first_site, *arguments)
+
+    def over_tiles(self, kernel: Any, *arguments: Any) -> None:
+        """Launch a kernel over all cells of the sites at work, a few for each thread."""
         blocks = (self.tiles, self.species * self.count)
         self.launch(kernel, blocks, self.desk.control, self.first_site, *arguments)
 
@@ -168,12 +173,12 @@ class Machine:
         self.cumulative = self.new((rows, n + 1), np.int64)
         self.guide = self.new((rows, 1 << bits), np.int32)
         self.highest = self.new((2, rows), np.int64)
-        self.spread = self.new((rows * self.tiles, 5), np.float64)
+        self.spread = self.new((rows * self.tiles, k.SPREAD), np.float64)
         self.sums = self.new((blocks, k.SUMS), np.float64)
         self.sums_2 = self.new((blocks, k.SUMS), np.float64)
         self.flows = self.new((max(1, len(self.channels)), 4), np.float64)
         self.totals = self.new(k.SUMS + 2, np.float64)
-        self.work = self.new(7 * self.width + 1 + s * s, np.float64)
+        self.work = self.new(9 * self.width + 1 + s * s, np.float64)
         self.capacity = self.new(s, np.int64)
         self.nothing = self.to(np.empty(0), np.float64)
         kinds = (np.int64, np.int64, np.float64, np.float64)
@@ -250,12 +255,12 @@ class Machine:
 
     def prepare(self, given: Any = None) -> None:
         """Logarithms and sampling tables of the state, or of a given f."""
-        self.over_cells(
+        self.over_tiles(
             kernels.prepare, self.desk.scalars, self.desk.squares,
             self.nothing if given is None else given, self.number, self.species_numbers,
             self.highest, self.p2, self.tables, self.change, self.prefix, self.tile_sums,
         )  # fmt: skip
-        self.over_cells(
+        self.over_tiles(
             kernels.cumulate, self.prefix, self.tile_sums, self.shift, self.cumulative, self.guide
         )
 
@@ -299,7 +304,7 @@ class Machine:
 
     def predict(self) -> None:
         """Logarithms of what the two sets of events predict."""
-        self.over_cells(
+        self.over_tiles(
             kernels.predict, self.desk.scalars, self.number, self.species_numbers, self.capacity,
             self.tables, self.change,
         )  # fmt: skip
@@ -307,7 +312,7 @@ class Machine:
     def update(self) -> None:
         """The new state."""
         desk = self.desk
-        self.over_cells(
+        self.over_tiles(
             kernels.update, desk.scalars, self.number, self.species_numbers, self.p2, self.capacity,
             self.change, self.highest, self.spread, desk.illegal, desk.counts,
         )  # fmt: skip
