@@ -1,6 +1,7 @@
 """The physics functions compiled for the GPU, and what all its kernels share.
 
-The functions are those of the CPU; roots, reciprocals, floor and Philox words are the GPU's own.
+The functions are those of the CPU; roots, reciprocals, floor, powers
+of two and Philox words are the GPU's own.
 """
 
 import math
@@ -37,6 +38,8 @@ else:
         """e^x - 1 in single precision, for any x <= 0."""
         return float64(libdevice.expm1f(np.float32(x)))
 
+    SLACK = int(np.float64(1.0 + 1e-9).view(np.int64)) - (1023 << 52) + 1
+    """A number above a power of two by less counts as one, as for the CPU."""
     _rcp, _rsqrt = instruction("rcp.approx.ftz.f64"), instruction("rsqrt.approx.ftz.f64")
 
     def reciprocal(x):
@@ -57,6 +60,11 @@ else:
         e = 1.0 - (x * y) * y
         return x * (y + (y * e) * (0.5 + 0.375 * e))
 
+    def level(ratio):
+        """The power of two at or above a number from 0 to 1, from its bits; not below 2^-10."""
+        above = ((libdevice.double_as_longlong(ratio) - SLACK) >> 52) + 1
+        return libdevice.longlong_as_double(min(max(above, 1013), 1023) << 52)
+
     def philox_round(c0, c1, c2, c3, k0, k1):
         """One round in words of 32 bits."""
         p0 = M0 * np.uint64(np.uint32(c0))
@@ -67,7 +75,7 @@ else:
             np.uint32(high_0 ^ np.uint32(c3) ^ np.uint32(k1)), np.uint32(p0),
         )  # fmt: skip
 
-    _functions = (floor, reciprocal, inverse_root, root, philox_round)
+    _functions = (floor, reciprocal, inverse_root, root, level, philox_round)
     _own = {f.__name__: device_function(f) for f in _functions}
     _host_only = (elementary.split, elementary.expm1_reduced, elementary.exp, elementary.expm1)
     _device = [f for f in FUNCTIONS if f not in _host_only]
