@@ -58,7 +58,14 @@ def record_launches(model, sampling, precision):
     """Types of all launches of a run, a limited step and an estimate."""
 
     from relboltz.backends.cuda import (
-        backend, draw, kernels, ledger, limits, machine, masses, moments,
+        backend,
+        draw,
+        kernels,
+        ledger,
+        limits,
+        machine,
+        masses,
+        moments,
     )  # fmt: skip
 
     seen: dict = {}

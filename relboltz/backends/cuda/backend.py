@@ -29,7 +29,7 @@ from . import layout as k
 from .ahead import Ahead
 from .flows import flows_of, report_fault
 from .machine import Machine
-from .masses import launch_masses
+from .masses import MassRoom, launch_masses
 from .memory import Plan, check_memory
 from .moments import Meter, fit_sums, marginal
 from .stages import Stages
@@ -77,9 +77,7 @@ class CudaBackend:
         self._uploaded: Array | None = None
         self._push, self._calm = (machine.new((*self.shape[:2], 2), np.float64) for _ in range(2))
         """External forces, and none."""
-        size = machine.work.shape[0]
-        rows = grid.sites if size > k.NEAR_BY else 1
-        self.mass_room = machine.new((rows, size if rows > 1 else 1), np.float64)
+        self.mass_room = MassRoom.of(machine)
         self._meter = Meter(machine, grid)
         self._axes: dict[int, tuple[Any, ...]] = {}
         self._scratch: Any = None
@@ -276,9 +274,8 @@ class CudaBackend:
         machine = self.machine
         self._set()
         self._upload(start)
-        launch_masses(
-            machine, self.mass_room, self.desk, self._squares, self._squares, self._squares
-        )
+        there = self._squares
+        launch_masses(machine, self.mass_room, self.desk, there, there, there)
         self._uploaded = squares = machine.fetch(self._squares)
         bad = ~np.isfinite(squares).all(axis=1)
         if bad.any():

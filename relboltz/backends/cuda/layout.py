@@ -8,14 +8,18 @@ as ``k.NAME``; only sizes of shared arrays must be imported by name.
 from ...stepping.quanta import SUM_BITS
 from .driver import SIMULATED
 
+WARP = 1 if SIMULATED else 32
+"""Threads that exchange numbers without memory."""
 THREADS = 8 if SIMULATED else 256
-"""Threads of a block, and cells of a tile."""
+"""Threads of a block."""
+FEW = 2 if SIMULATED else 4
+"""Cells of a thread in kernels that add up cells."""
+TILE = FEW * THREADS
+"""Cells of a block there."""
 WIDE = 2 if SIMULATED else 1024
 """Threads of the one block that concludes a step."""
 EACH = 8
 """Consecutive samples of a thread: they mostly share p, which is added up before it is moved."""
-LANES = 2 if SIMULATED else 32
-"""Threads that share a sum over tiles at the end of a step."""
 SPAN = EACH * THREADS
 """Samples of a block."""
 
@@ -82,7 +86,7 @@ POSITIVE and NEGATIVE are legal |M|^2 and flaws (``collisions.illegal``), BELOW 
 physical collisions with |M|^2 < 0."""
 SUMS = 8
 SHARED_SUMS = SUMS * THREADS
-NEAR_BY = 512
+NEAR_BY = 576
 """Numbers of the mass equations that fit into shared memory: up to 19 species."""
 LARGEST_SUM = 2.0**SUM_BITS
 """Quanta that all events together may move: sums over cells then fit 64 bits."""

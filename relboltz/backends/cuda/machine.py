@@ -48,7 +48,7 @@ class Machine:
         self.species, self.nodes = len(model.species), grid.size
         self.width = self.species + len(model.screenings)
         self.cells = self.species * self.nodes
-        self.tiles = -(-self.nodes // k.THREADS)
+        self.tiles = -(-self.nodes // k.TILE)
         self.roots = 1 if sampling.sampling == "cm" else 2
         self.conserving = int(sampling.projection == "conserving")
         self.stream: Any = 0 if engine.SIMULATED else cuda.stream()
@@ -71,7 +71,12 @@ class Machine:
         kernel[blocks, k.THREADS, self.stream](*arguments)
 
     def over_cells(self, kernel: Any, *arguments: Any) -> None:
-        """Launch a kernel over all cells of the sites at work."""
+        """Launch a kernel over all cells of the sites at work, a thread for each."""
+        blocks = (-(-self.nodes // k.THREADS), self.species * self.count)
+        self.launch(kernel, blocks, self.desk.control, self.first_site, *arguments)
+
+    def over_tiles(self, kernel: Any, *arguments: Any) -> None:
+        """Launch a kernel over all cells of the sites at work, a few for each thread."""
         blocks = (self.tiles, self.species * self.count)
         self.launch(kernel, blocks, self.desk.control, self.first_site, *arguments)
 
@@ -171,7 +176,6 @@ class Machine:
         self.counts = self.new((self.sites, k.COUNTS), np.int64)
         self.trouble = self.new((self.batch, k.TROUBLES), np.int64)
         self.bounds = self.new((self.batch, k.BOUNDS), np.float64)
-        self.work = self.new(7 * self.width + 1 + s * s, np.float64)
         self.capacity = self.new(s, np.int64)
         self.nothing = self.to(np.empty(0), np.float64)
         kinds = (np.int64, np.int64, np.float64, np.float64, np.uint8)
@@ -242,12 +246,12 @@ class Machine:
 
     def prepare(self, given: Any = None) -> None:
         """Logarithms and sampling tables of the state, or of a given f."""
-        self.over_cells(
+        self.over_tiles(
             kernels.prepare, self.desk.scalars, self.desk.squares,
             self.nothing if given is None else given, self.number, self.species_numbers,
             self.highest, self.p2, self.tables, self.change, self.prefix, self.tile_sums,
         )  # fmt: skip
-        self.over_cells(
+        self.over_tiles(
             kernels.cumulate, self.prefix, self.tile_sums, self.shift, self.cumulative, self.guide
         )
 
@@ -297,14 +301,14 @@ class Machine:
 
     def predict(self) -> None:
         """Logarithms of what the two sets of events predict."""
-        self.over_cells(
+        self.over_tiles(
             kernels.predict, self.desk.scalars, self.number, self.species_numbers, self.capacity,
             self.tables, self.change,
         )  # fmt: skip
 
     def update(self) -> None:
         """The new state."""
-        self.over_cells(
+        self.over_tiles(
             kernels.update, self.number, self.species_numbers, self.capacity, self.change,
             self.highest, self.spread, self.trouble, self.counts,
         )  # fmt: skip
