@@ -203,6 +203,7 @@ class Machine:
         control = np.zeros(k.CONTROLS, np.int64)
         control[k.STATUS] = k.ARRIVED  # nothing is done
         self.desk.control.copy_to_device(control)
+        self.desk.squares = self.new((1, self.width), np.float64)
         names = {getattr(p.matrix_element, "__name__", "?") for p in self.model.processes}
         try:
             if self.blocks:
