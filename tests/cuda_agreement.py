@@ -193,7 +193,8 @@ def term(name: str) -> dict:
         rb.collision_term(model, grid, f, samples=1, batches=2, **kind, **options)
         for kind in (dict(backend="cpu"), dict(backend="cuda", precision="float64"))
     )
-    names = ("collision_term", "gain", "loss", "rate", "null_weight", "negative_weight")
+    names = ("collision_term", "gain", "loss", "error", "rate", "rate_reverse", "rate_error",
+             "null_weight", "negative_weight")  # fmt: skip
     return {
         key: float(np.abs(cpu[key] - gpu[key]).max() / max(float(np.abs(cpu[key]).max()), 1e-300))
         for key in names
@@ -224,7 +225,6 @@ def fault(name: str) -> dict:
     """What is said of a matrix element that is legal where it is checked, but not everywhere."""
     from relboltz.backends import choose
     from relboltz.config import Settings
-    from relboltz.events.collisions import Draw
     from relboltz.settings import Sampling
 
     model = rb.Model(
@@ -235,7 +235,7 @@ def fault(name: str) -> dict:
     run = Settings.from_options(end=1.0, backend="cuda").run
     backend = choose(SMALL, model, Sampling(samples=1), run)
     try:
-        backend.estimate(np.full((1, SMALL.size), 0.3), Draw(0, np.array([0.25]), np.zeros(1)))
+        backend.estimates(np.full((1, SMALL.size), 0.3), np.array([0.25, 0.0]), range(1))()
     except rb.InputError as error:
         return {"message": str(error)}
     return {"message": ""}

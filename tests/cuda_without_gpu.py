@@ -20,7 +20,6 @@ import numpy as np
 
 import relboltz as rb
 from relboltz.backends.cuda import driver as cuda_engine
-from relboltz.events.collisions import Draw
 from relboltz.settings import Sampling
 from relboltz.stepping.step import Course, begin
 
@@ -60,12 +59,13 @@ def record_launches(model, sampling, precision):
     from relboltz.backends.cuda import (
         backend,
         draw,
+        estimates,
         kernels,
         ledger,
         limits,
-        machine,
         masses,
         moments,
+        problem,
     )  # fmt: skip
 
     seen: dict = {}
@@ -76,7 +76,7 @@ def record_launches(model, sampling, precision):
     cuda_engine.free_memory = lambda: 2**30
     cuda_engine.multiprocessors = lambda: 1
     original = []
-    for module in (kernels, limits, ledger, masses, moments, backend):
+    for module in (kernels, limits, ledger, masses, moments, backend, estimates):
         for name, value in list(vars(module).items()):
             if hasattr(value, "py_func") and not value.targetoptions.get("device"):
                 original.append((module, name, value))
@@ -87,12 +87,12 @@ def record_launches(model, sampling, precision):
         kernel, *rest = generate(*arguments)
         return Recorder("draw", kernel, seen), *rest
 
-    machine.draw_kernel = recorded
+    problem.draw_kernel = recorded
     try:
         for grid in (rb.PhaseSpace(4, 2.0), rb.PhaseSpace(4, 2.0, [2, 1, 1], 3.0, "open")):
             launch_all(backend.CudaBackend(grid, model, sampling, precision), kernels)
     finally:
-        machine.draw_kernel = generate
+        problem.draw_kernel = generate
         for module, name, value in original:
             setattr(module, name, value)
     return seen
@@ -108,7 +108,7 @@ def launch_all(backend, kernels):
     backend.ahead.start(state, Course("auto", 1e-3, 1e-9, grid), 1.0)
     backend.ahead.step(careful=True)
     if grid.sites == 1:
-        backend.estimate(f[0], Draw(0, state.mass_squared[0], state.screening2[0]))
+        backend.estimates(f[0], state.squares[0], range(2))()
     else:
         backend.stream(0, 0.1, state.squares)
         backend.marginal(["x", "px"])

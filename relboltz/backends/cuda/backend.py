@@ -4,14 +4,15 @@ What is done to the state is launched from a desk of its own (``machine.Desk``),
 disturbs steps that the GPU takes on its own (``ahead``).
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from ...arrays import Array, Integers
 from ...errors import Halted
-from ...events.collisions import Draw, Estimate
+from ...events.collisions import Draw
+from ...events.estimates import Estimates
 from ...grid import PhaseSpace
 from ...masses import unsolved
 from ...model import Model
@@ -24,9 +25,10 @@ from ...stepping.step import Course, Leg, advance
 from ...transport.ledger import Passage
 from ...transport.pencils import Pencils
 from ..elements import Elements
-from . import driver, flows
+from . import driver
 from . import layout as k
 from .ahead import Ahead
+from .estimates import Draws
 from .flows import flows_of, report_fault
 from .machine import Machine
 from .masses import MassRoom, launch_masses
@@ -308,8 +310,6 @@ class CudaBackend:
         )  # fmt: skip
         return machine.fetch(sums[:rows]).reshape(count, machine.species, FIT_SUMS)
 
-    def estimate(self, f: Array, draw: Draw) -> Estimate:
-        """C[f] of f (species, nodes) from one draw of events."""
-        self.machine.desk = self.ahead.desk
-        self.ahead.forget()
-        return flows.estimate(self.machine, f, draw)
+    def estimates(self, f: Array, squares: Array, batches: range) -> Callable[[], Estimates]:
+        """C[f] of f (species, nodes) from independent draws of events."""
+        return Draws(self.machine, f, squares, batches).result

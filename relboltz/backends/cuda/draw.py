@@ -18,6 +18,8 @@ from ...errors import InputError
 from ...process import Process
 from ..elements import arguments_of, load, preamble
 
+Kinds = dict[tuple[Function, str], int]
+"""Different matrix elements and what they are called with, numbered."""
 REGISTERS = 128
 """Most registers of a thread: more threads at once hide more of the waiting for memory."""
 
@@ -29,8 +31,8 @@ from numba import float64, int64
 from relboltz.backends.cuda import layout as k
 from relboltz.backends.cuda.driver import device_function, kernel
 from relboltz.backends.cuda.events import (
-    both_occupied, event_flow, four, gather, independent, move, partner_shift, slot_of, stratified,
-    three,
+    APART, both_occupied, event_flow, four, gather, independent, move, move_apart, partner_shift,
+    slot_of, stratified, three,
 )
 from relboltz.backends.cuda.physics import WORD, add, block_sums, cuda, physics
 from relboltz.events.collisions import LARGEST_ELEMENT, MORE_WORDS
@@ -60,7 +62,9 @@ def draw(
     """Draw the samples of a block at a site; land and keep them, and use them, if asked to.
 
     A block belongs to one set of the events of a channel, whose samples are stratified together.
-    Cells and tables of a species lie behind those of all species of the sites before.
+    Cells and tables of a species lie behind those of all species of the sites before. Used APART,
+    they are independent draws at one site, numbered from ``first_site`` on: none is kept, and each
+    draw has two rows of its own for net changes and gains.
     """
     shared = cuda.shared.array(SHARED, float64)
     if control[k.STATUS] != k.GO:
@@ -69,21 +73,22 @@ def draw(
     block = cuda.blockIdx.x + first_block
     channel = blocks[block, k.CHANNEL]
     n = control[k.NODES]
-    before = cuda.blockIdx.y * control[k.SPECIES]
+    place = 0 if use == APART else cuda.blockIdx.y
+    before = place * control[k.SPECIES]
     kind_1, kind_2 = before + channels[channel, k.K1], before + channels[channel, k.K2]
     kind_3, kind_p = before + channels[channel, k.K3], before + channels[channel, k.P]
-    site = WORD(numbers[first_site + cuda.blockIdx.y])
+    site = WORD(numbers[0 if use == APART else first_site + place])
     element = channels[channel, k.ELEMENT]
     samples = channels[channel, k.SAMPLES]
     only_p = channels[channel, k.ONLY_P]
     partner = partner_shift(control, channels, channel)
     single = control[k.SINGLE]
-    row = blocks[block, k.SET]
+    row = 2 * cuda.blockIdx.y if use == APART else blocks[block, k.SET]
     key_0 = WORD(control[k.SEED] & 0xFFFFFFFF)
     key_1 = WORD(control[k.SEED] >> 32)
-    step = WORD(control[k.STEP])
+    step = WORD(control[k.STEP] + (first_site + cuda.blockIdx.y if use == APART else 0))
     first = blocks[block, k.SAMPLE]
-    others = row * samples
+    others = blocks[block, k.SET] * samples
     even = n if control[k.IMPORTANCE] == 0 else 0
     for i in range(k.SUMS):
         shared[i * k.THREADS + thread] = 0.0
@@ -91,11 +96,11 @@ def draw(
         for i in range(6):
             shared[CELLS + i] = geometry[i]
         for i in range(4):
-            shared[M2 + i] = squares[cuda.blockIdx.y, channels[channel, k.K1 + i]]
-            shared[LEGS + i] = squares[cuda.blockIdx.y, channels[channel, k.LEG_A + i]]
-        shared[SCREENED] = squares[cuda.blockIdx.y, control[k.SPECIES]]
+            shared[M2 + i] = squares[place, channels[channel, k.K1 + i]]
+            shared[LEGS + i] = squares[place, channels[channel, k.LEG_A + i]]
+        shared[SCREENED] = squares[place, control[k.SPECIES]]
         exchange = control[k.SPECIES] + channels[channel, k.EXCHANGE]
-        shared[EXCHANGED] = squares[cuda.blockIdx.y, exchange]
+        shared[EXCHANGED] = squares[place, exchange]
         shared[PEAKED] = channel_scalars[channel, k.PEAK]
         shared[SPANNED] = channel_scalars[channel, k.ANGLE_SPAN]
         shared[WEIGHED] = channel_scalars[channel, k.FACTOR]
@@ -104,11 +109,12 @@ def draw(
         shared[EFFECTIVE] = scalars[k.EKT]
         shared[CLAMPED] = float(channels[channel, k.CLAMPS])
     cuda.syncthreads()
-    last_p, gathered = np.uint32(0), int64(0)
+    last_p, gathered, gained = np.uint32(0), int64(0), int64(0)
     for i in range(k.EACH):
         if thread * k.EACH + i >= blocks[block, k.COUNT]:
-            for branch in range(ROOTS):
-                weights[slot_of(i * ROOTS + branch, ROOTS)] = 0.0
+            if use != APART:
+                for branch in range(ROOTS):
+                    weights[slot_of(i * ROOTS + branch, ROOTS)] = 0.0
             continue
         sample = first + thread * k.EACH + i
         cells, h, m2 = three(shared, CELLS), three(shared, CELLS + 3), four(shared, M2)
@@ -124,6 +130,8 @@ def draw(
 {body}
     if gathered != 0:
         add(change, row, last_p, gathered)
+    if gained != 0:
+        add(change, row + 1, last_p, gained)
     cuda.syncthreads()
     block_sums(shared, sums[cuda.blockIdx.y * blocks.shape[0] + block])
 
@@ -183,7 +191,7 @@ WEIGH = """        q2, qu2 = physics.transfers(k1, k3, p3, s, four(shared, M2))
             weight = float64(np.float32(weight))
         l0 = np.uint32(kind_1 * n + int64(max(low, 0.0)))
         l1 = {other}
-        if land != 0:
+        if land != 0 and use != APART:
             nodes[0, slot], nodes[1, slot] = cell_p, cell_3
             nodes[2, slot], nodes[3, slot] = l0, l1
             weights[slot], ratios[slot] = weight, r
@@ -192,10 +200,16 @@ WEIGH = """        q2, qu2 = physics.transfers(k1, k3, p3, s, four(shared, M2))
             six = (cell_p, cell_3, {pairs})
             flow, ahead = event_flow(table, six, r, single)
             flow *= weight
+            ahead *= weight
             shared[k.NET * k.THREADS + thread] += flow
             shared[k.MOVES * k.THREADS + thread] += abs(flow)
-            shared[k.FORWARD * k.THREADS + thread] += ahead * weight
-            whole = move(change, row, six, r, shared[SCALED] * flow, only_p)
+            shared[k.FORWARD * k.THREADS + thread] += ahead
+            if use == APART:
+                scale = shared[SCALED]
+                whole, gain = move_apart(change, row, six, r, scale * flow, scale * ahead, only_p)
+                same_p, gained = gather(change, row + 1, cell_p, gain, last_p, gained)
+            else:
+                whole = move(change, row, six, r, shared[SCALED] * flow, only_p)
             last_p, gathered = gather(change, row, cell_p, whole, last_p, gathered)"""
 
 THROUGH_ROOTS = """        area = 4.0 * (0.5 * cells[0] * h[0]) * (0.5 * cells[1] * h[1])
@@ -279,13 +293,27 @@ def draw_kernel(
     processes: Sequence[Process], projection: str, sampling: str
 ) -> tuple[Any, list[int], list[list[float]]]:
     """The kernel, which of its matrix elements each process uses, and their parameters."""
-    kinds: dict[tuple[Function, str], int] = {}
+    kinds: Kinds = {}
     numbers, parameters = [], []
     for process in processes:
         arguments, own = arguments_of(process)
         numbers.append(kinds.setdefault((process.matrix_element, arguments), len(kinds)))
         parameters.append(own)
     ours = all(process.built_in for process in processes)
+    if not ours:
+        return _generated(kinds, projection, sampling, False), numbers, parameters
+    key = (tuple(kinds), projection, sampling)
+    if key not in _package:
+        _package[key] = _generated(kinds, projection, sampling, True)
+    return _package[key], numbers, parameters
+
+
+_package: dict[Any, Any] = {}
+"""Kernels with nothing but this package's own matrix elements, which do not change."""
+
+
+def _generated(kinds: Kinds, projection: str, sampling: str, ours: bool) -> Any:
+    """The kernel with these matrix elements inside; ours : all are of this package."""
     imports, elements, choice = [], [], []
     functions: dict[str, Any] = {}
     for (function, arguments), i in kinds.items():
@@ -303,7 +331,7 @@ def draw_kernel(
         registers=REGISTERS, roots=1 if sampling == "cm" else 2,
     )  # fmt: skip
     if ours:
-        return load(text, "draw").draw, numbers, parameters
+        return load(text, "draw").draw
     space: dict[str, Any] = dict(functions)
     exec(text, space)
-    return space["draw"], numbers, parameters
+    return space["draw"]

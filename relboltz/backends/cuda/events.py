@@ -11,6 +11,9 @@ from .driver import kernel
 from .layout import THREADS
 from .physics import add, cuda, flow_single, keep_sums, physics, piece
 
+APART = 2
+"""How drawn events are used: not at all (0), for a stage (1), or for gains and losses apart."""
+
 
 @piece
 def independent(cumulative, guide, a, word, shift, even):
@@ -97,6 +100,35 @@ def move(change, row, cells, r, amount, only_p):
         low, high = physics.shares(whole, r)
         deposit(change, row, cells, whole, low, high)
     return whole
+
+
+@piece
+def add_apart(change, row, cell, net, gain):
+    """Add to a cell of a row, and of the next."""
+    if net != 0:
+        add(change, row, cell, net)
+    if gain != 0:
+        add(change, row + 1, cell, gain)
+
+
+@piece
+def move_apart(change, row, cells, r, amount, ahead, only_p):
+    """As ``move``, of both directions: net changes into a row, gains into the next.
+
+    Returns the net amount and the gain, which are for the caller to give to p.
+    """
+    _, k3, l0, m0, l1, m1 = cells
+    whole = int64(physics.nearest_integer(amount))
+    gain = int64(physics.nearest_integer(ahead))
+    if only_p == 0 and (whole != 0 or gain != 0):
+        low_out, high_out = physics.shares(gain, r)
+        low_in, high_in = physics.shares(gain - whole, r)
+        add_apart(change, row, k3, whole, gain)
+        add_apart(change, row, l0, low_in - low_out, low_in)
+        add_apart(change, row, m0, low_in - low_out, low_in)
+        add_apart(change, row, l1, high_in - high_out, high_in)
+        add_apart(change, row, m1, high_in - high_out, high_in)
+    return whole, gain
 
 
 @piece
@@ -205,30 +237,6 @@ def apply(
 
 
 @kernel
-def gross(
-    control, scalars, channels, blocks, nodes, weights, ratios, tables, first_block, roots,
-    conserving, gain, loss,
-):  # fmt: skip
-    """What comes in and what goes out, apart: e^x into the nodes, e^y out of them."""
-    channel = blocks[cuda.blockIdx.x + first_block, k.CHANNEL]
-    shift = partner_shift(control, channels, channel)
-    for i in range(k.EACH * roots):
-        j = slot_of(i, roots)
-        weight = float64(weights[j])
-        if weight > 0.0:
-            cells, r = cells_of(nodes, j, shift, conserving), ratios[j]
-            net, ahead = event_flow(tables[0], cells, r, control[k.SINGLE])
-            ahead *= weight
-            back = max(ahead - net * weight, 0.0)
-            for into, out, flow in ((gain, loss, ahead), (loss, gain, back)):
-                whole = int64(physics.nearest_integer(scalars[k.SCALE] * flow))
-                cuda.atomic.add(into, cells[0], whole)
-                if channels[channel, k.ONLY_P] == 0:
-                    cuda.atomic.add(into, cells[1], whole)
-                    less, more = physics.shares(whole, r)
-                    add_to_pairs(out, cells, less, more)
-
-
 @kernel
 def hammer(array, additions):
     """Additions to cells all over an array, as events make them: what the memory can take."""

@@ -7,16 +7,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...arrays import Array, Integers
-from ...errors import InputError
-from ...events.collisions import SETS, channels
+from ...arrays import Integers
+from ...events.collisions import SETS
 from ...masses import MassModel
 from ..elements import Elements
 from . import driver as engine
 from . import kernels
 from . import layout as k
-from .draw import draw_kernel
 from .memory import USED_PART, Plan, event_bytes
+from .problem import Problem
 
 cuda = engine.toolkit()
 
@@ -31,7 +30,7 @@ class Desk:
     """Of the sites at work."""
 
 
-class Machine:
+class Machine(Problem):
     """Arrays and kernels of one model on one grid."""
 
     def __init__(
@@ -39,24 +38,14 @@ class Machine:
     ):
         """numbers : of the sites of the state; batch : of them that collide at once;
         most_events : bytes to keep of these"""
-        self.allocated = 0
+        super().__init__(*plan.given, elements)
         self.sites, self.batch, self._most_events = len(numbers), batch, most_events
-        self.first_site, self.count, self.elements = 0, batch, elements
-        grid, model, sampling, self.precision = plan.given
-        self.grid, self.model, self.sampling = grid.at_a_site, model, sampling
-        self.channels = channels(model, sampling.symmetrical)
-        self.species, self.nodes = len(model.species), grid.size
-        self.width = self.species + len(model.screenings)
-        self.cells = self.species * self.nodes
-        self.tiles = -(-self.nodes // k.TILE)
-        self.roots = 1 if sampling.sampling == "cm" else 2
-        self.conserving = int(sampling.projection == "conserving")
+        self.first_site, self.count = 0, batch
+        self.roots = 1 if self.sampling.sampling == "cm" else 2
+        self.conserving = int(self.sampling.projection == "conserving")
         self.stream: Any = 0 if engine.SIMULATED else cuda.stream()
-        self.draw_kernel, kinds, parameters = draw_kernel(
-            model.processes, sampling.projection, sampling.sampling
-        )
         self.numbers = self.to(numbers, np.int64)
-        self._upload_constants(kinds, parameters)
+        self._upload_constants()
         self._allocate_cells()
         self._allocate_events()
         self.desk = self.new_desk()
@@ -82,80 +71,18 @@ class Machine:
 
     # -- memory ----------------------------------------------------------------------------------
 
-    def to(self, values: Any, kind: Any) -> Any:
-        """A copy on the GPU, for as long as this machine."""
-        array = self.upload(values, kind)
-        self.allocated += int(array.nbytes)
-        return array
-
-    @staticmethod
-    def upload(values: Any, kind: Any) -> Any:
-        """A copy on the GPU, for a while."""
-        return cuda.to_device(np.ascontiguousarray(values, dtype=kind))
-
-    def new(self, shape: Any, kind: Any) -> Any:
-        """Zeros on the GPU."""
-        return self.to(np.zeros(shape), kind)
-
-    def room(self, shape: Any, kind: Any) -> Any:
-        """Memory on the GPU, whatever is in it."""
-        array = cuda.device_array(shape, kind)
-        self.allocated += int(array.nbytes)
-        return array
-
-    def _upload_constants(self, kinds: list[int], parameters: list[list[float]]) -> None:
-        grid, model = self.grid, self.model
-        self.p2 = self.to(grid.momentum_squared, np.float64)
+    def _upload_constants(self) -> None:
+        grid = self.grid
         self.packed = self.to(grid.packed, np.int32)
         self.momentum = self.to(np.concatenate([grid.axis(i) for i in range(3)]), np.float64)
-        self.geometry = self.to([*grid.momentum_cells, *grid.spacing], np.float64)
-        rows = np.stack([model.degeneracy, model.statistics.astype(float)], axis=1)
-        self.species_numbers = self.to(rows, np.float64)
-        integers, floats, blocks = self._channel_tables(kinds, parameters)
-        self.channel_integers = self.to(integers, np.int64)
-        self.channel_floats = self.to(floats, np.float64)
-        self.block_table = self.to(blocks, np.int64)
-        self.blocks = len(blocks)
-        self.first_blocks = integers[:, k.FIRST_BLOCK]
-        masses = MassModel.of(grid, model)
+        masses = MassModel.of(grid, self.model)
         self.mass_model = self.to(masses.flat, np.float64)
         self.groups = self.to(masses.group, np.int64)
-
-    def _channel_tables(
-        self, kinds: list[int], parameters: list[list[float]]
-    ) -> tuple[Integers, Array, Integers]:
-        """Whole and other numbers of every channel, and what each block of threads works on."""
-        model, grid = self.model, self.grid
-        most = max((len(own) for own in parameters), default=0)
-        integers = np.zeros((len(self.channels), k.LAST_BLOCK + 1), np.int64)
-        floats = np.zeros((len(self.channels), k.OWN + most))
-        blocks: list[tuple[int, int, int, int]] = []
-        for c, channel in enumerate(self.channels):
-            process = model.processes[channel.process]
-            samples = self.sampling.samples_of(channel, grid.size)
-            first_block = len(blocks)
-            for which in range(SETS):
-                for first in range(0, samples, k.SPAN):
-                    blocks.append((c, first, min(k.SPAN, samples - first), which))
-            legs = [model.index(leg) for leg in process.legs]
-            integers[c] = (
-                *channel.pair, *channel.nodes, channel.only_p, kinds[channel.process],
-                process.built_in, model.exchange_row(process.legs[0]), samples, *legs,
-                first_block, len(blocks),
-            )  # fmt: skip
-            own = parameters[channel.process]
-            floats[c, : k.OWN + len(own)] = (
-                float(process.peak == "t"), 1.0 if self.elements.folds[channel.process] else 2.0,
-                channel.weight(grid.cell_volume, SETS * samples), *own,
-            )  # fmt: skip
-        return integers, floats, np.array(blocks, np.int64).reshape(-1, 4)
 
     def _allocate_cells(self) -> None:
         s, n = self.species, self.nodes
         rows, cells = s * self.batch, self.cells * self.batch
         blocks = max(1, self.blocks * self.batch)
-        bits = max(0, (n - 1).bit_length())
-        self.shift = 32 - bits
         self.number = self.room((2, self.sites * self.cells), np.int64)
         self.change = self.new((SETS + 1, cells), np.int64)
         self.tables = self.new((SETS, cells, 2), np.float64)
@@ -163,7 +90,7 @@ class Machine:
         self.prefix = self.new((rows, n), np.int32)
         self.tile_sums = self.new((rows, self.tiles), np.int64)
         self.cumulative = self.new((rows, n + 1), np.int64)
-        self.guide = self.new((rows, 1 << bits), np.int32)
+        self.guide = self.new((rows, self.buckets), np.int32)
         self.highest = self.new((2, rows), np.int64)
         self.spread = self.new((rows * self.tiles, 2), np.float64)
         self.sums, self.sums_2, self.sums_3 = (
@@ -204,44 +131,9 @@ class Machine:
         control[k.STATUS] = k.ARRIVED  # nothing is done
         self.desk.control.copy_to_device(control)
         self.desk.squares = self.new((1, self.width), np.float64)
-        names = {getattr(p.matrix_element, "__name__", "?") for p in self.model.processes}
-        try:
-            if self.blocks:
+        if self.blocks:
+            with self.compiling():
                 self.draw(0, 1, self.sums, False)
-        except InputError:
-            raise
-        except Exception as error:  # compilers complain in many ways
-            lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-            raise InputError(
-                f"the matrix elements ({', '.join(sorted(names))}) do not compile for the GPU: "
-                f"{lines[0] if lines else type(error).__name__}. Use plain arithmetic and "
-                "functions of the math module, or run.backend = 'cpu'"
-            ) from error
-
-    # -- settings --------------------------------------------------------------------------------
-
-    def fresh_control(self, unit: float) -> tuple[Integers, Array]:
-        """Control and scalars of a state that has not moved yet."""
-        control = np.zeros(k.CONTROLS, np.int64)
-        scalars = np.zeros(k.SCALARS)
-        sampling, model, grid = self.sampling, self.model, self.grid
-        control[k.FAULT] = -1
-        control[k.SYMMETRICAL] = sampling.symmetrical
-        control[k.THERMAL] = model.thermal
-        control[k.SINGLE] = self.precision == "float32"
-        control[k.SEED] = sampling.seed
-        control[k.IMPORTANCE] = sampling.pairs == "importance"
-        control[k.NODES] = grid.size
-        control[k.SPECIES] = self.species
-        scalars[k.UNIT] = unit
-        scalars[k.NOISE] = np.nan
-        scalars[k.P2_MIN] = grid.momentum_squared.min()
-        moving = grid.momentum_squared[grid.momentum_squared > 0]
-        scalars[k.P2_NEXT] = moving.min() if len(moving) else 1.0
-        scalars[k.AT_REST] = grid.rest_inverse_energy
-        scalars[k.CELL] = grid.cell_volume / (2 * np.pi) ** 3
-        scalars[k.EKT] = self.elements.ekt
-        return control, scalars
 
     # -- launches --------------------------------------------------------------------------------
 
