@@ -56,7 +56,17 @@ class Recorder:
 def record_launches(model, sampling, precision):
     """Types of all launches of a run, a limited step and an estimate."""
 
-    from relboltz.backends.cuda import backend, draw, estimates, kernels, moments, problem
+    from relboltz.backends.cuda import (
+        backend,
+        draw,
+        estimates,
+        kernels,
+        ledger,
+        limits,
+        masses,
+        moments,
+        problem,
+    )  # fmt: skip
 
     seen: dict = {}
     toolkit = cuda_engine.toolkit()
@@ -66,7 +76,7 @@ def record_launches(model, sampling, precision):
     cuda_engine.free_memory = lambda: 2**30
     cuda_engine.multiprocessors = lambda: 1
     original = []
-    for module in (kernels, moments, backend, estimates):
+    for module in (kernels, limits, ledger, masses, moments, backend, estimates):
         for name, value in list(vars(module).items()):
             if hasattr(value, "py_func") and not value.targetoptions.get("device"):
                 original.append((module, name, value))
@@ -74,7 +84,8 @@ def record_launches(model, sampling, precision):
     generate = draw.draw_kernel
 
     def recorded(*arguments):
-        return Recorder("draw", generate(*arguments), seen)
+        name = "draw apart" if arguments[-1] else "draw"
+        return Recorder(name, generate(*arguments), seen)
 
     problem.draw_kernel = recorded
     try:
@@ -94,14 +105,9 @@ def launch_all(backend, kernels):
     backend._squares[:] = 1.0
     state = begin(backend, f)
     kernels.hammer[1, 1](machine.change, 8)
+    backend.ahead.start(state, Course("auto", 1e-3, 1e-9, grid), 1.0)
+    backend.ahead.step(careful=True)
     if grid.sites == 1:
-        ahead = backend.ahead
-        ahead.start(state, Course("auto", 1e-3, 1e-9, grid), 1.0)
-        machine.step()
-        ahead._stages._legal(0)
-        verdicts = iter([False, True, True])
-        ahead._stages._legal = lambda stage: np.array([next(verdicts)])
-        ahead._limited_step()
         backend.estimates(f[0], state.squares[0], range(2))()
     else:
         backend.stream(0, 0.1, state.squares)
@@ -149,7 +155,7 @@ def compile_all(capabilities):
         launches = record_launches(*settings)
         for (name, kinds), function in launches.items():
             for capability in capabilities:
-                key = (name if name != "draw" else case + name, kinds, capability)
+                key = (case + name if name.startswith("draw") else name, kinds, capability)
                 if key in done:
                     continue
                 done.add(key)

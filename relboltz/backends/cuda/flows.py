@@ -1,16 +1,14 @@
 """What the sums of the blocks tell: flows of processes, lost weight, illegal matrix elements."""
 
-from collections.abc import Callable
 from typing import NoReturn
 
 import numpy as np
 
 from ...arrays import Array
 from ...errors import InputError
-from ...events.collisions import Draw, Flows, illegal
+from ...events.collisions import Draw, Flows
 from ..cpu.collider import Collider
 from . import layout as k
-from .machine import Machine
 from .problem import Problem
 
 
@@ -38,21 +36,6 @@ def rates_of(by_channel: Array) -> Array:
     ahead, net = by_channel[..., k.FORWARD], by_channel[..., k.NET]
     weights = by_channel[..., k.EVERYTHING], by_channel[..., k.BELOW]
     return np.stack([ahead, np.maximum(ahead - net, 0.0), *weights], axis=-1)
-
-
-def look(machine: Machine, origin: Callable[[int], tuple[Draw, Array]]) -> tuple[Array, Array]:
-    """Flows of the channels, and all and lost weight, at each site at work.
-
-    origin : events and f of such a site, if a matrix element turns out to be illegal
-    """
-    rows = machine.sums.copy_to_host()[: machine.blocks * machine.count]
-    for i in np.flatnonzero(rows[:, k.NEGATIVE] != 0.0):
-        if illegal(rows[i, k.NEGATIVE], rows[i, k.POSITIVE]):
-            site, block = divmod(int(i), machine.blocks)
-            report_fault(machine, block, *origin(site))
-    table = rows.reshape(machine.count, machine.blocks, -1)
-    by_channel = np.add.reduceat(table, machine.first_blocks, axis=-2)
-    return rates_of(by_channel), table[:, :, [k.EVERYTHING, k.LOST]].sum(axis=1)
 
 
 def report_fault(problem: Problem, block: int, draw: Draw, f: Array) -> NoReturn:

@@ -1,6 +1,6 @@
 """Arrays of the CUDA backend and the order in which its kernels are launched."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +14,7 @@ from ..elements import Elements
 from . import driver as engine
 from . import kernels
 from . import layout as k
-from .memory import ESTIMATE_BYTES, Plan, event_bytes
+from .memory import USED_PART, Plan, event_bytes
 from .problem import Problem
 
 cuda = engine.toolkit()
@@ -26,9 +26,8 @@ class Desk:
 
     control: Any
     scalars: Any
-    squares: Any
-    illegal: Any
-    counts: Any
+    squares: Any = None
+    """Of the sites at work."""
 
 
 class Machine(Problem):
@@ -50,26 +49,24 @@ class Machine(Problem):
         self._upload_constants()
         self._allocate_cells()
         self._allocate_events()
-        self._graph: Callable[[], None] | None = None
-        self._compiled = False
         self.desk = self.new_desk()
         self._compile_draw()
 
     def new_desk(self) -> Desk:
-        """A desk for one site, squared masses among its scalars."""
-        control = self.new(k.CONTROLS, np.int64)
-        scalars = self.new(k.ROWS + k.MASS_ROWS * self.width, np.float64)
-        return Desk(
-            control, scalars, scalars[self.row(k.USED)].reshape(1, self.width),
-            control[k.ILLEGAL : k.ILLEGAL + 1], control[k.MOVED : k.MOVED + k.COUNTS],
-        )  # fmt: skip
+        """A desk of its own."""
+        return Desk(self.new(k.CONTROLS, np.int64), self.new(k.SCALARS, np.float64))
 
     def launch(self, kernel: Any, blocks: int | tuple[int, int], *arguments: Any) -> None:
         """Launch a kernel with so many blocks of threads."""
         kernel[blocks, k.THREADS, self.stream](*arguments)
 
     def over_cells(self, kernel: Any, *arguments: Any) -> None:
-        """Launch a kernel over all cells of the sites at work."""
+        """Launch a kernel over all cells of the sites at work, a thread for each."""
+        blocks = (-(-self.nodes // k.THREADS), self.species * self.count)
+        self.launch(kernel, blocks, self.desk.control, self.first_site, *arguments)
+
+    def over_tiles(self, kernel: Any, *arguments: Any) -> None:
+        """Launch a kernel over all cells of the sites at work, a few for each thread."""
         blocks = (self.tiles, self.species * self.count)
         self.launch(kernel, blocks, self.desk.control, self.first_site, *arguments)
 
@@ -96,22 +93,26 @@ class Machine(Problem):
         self.cumulative = self.new((rows, n + 1), np.int64)
         self.guide = self.new((rows, self.buckets), np.int32)
         self.highest = self.new((2, rows), np.int64)
-        self.spread = self.new((rows * self.tiles, 5), np.float64)
-        self.sums = self.new((blocks, k.SUMS), np.float64)
-        self.sums_2 = self.new((blocks, k.SUMS), np.float64)
-        self.flows = self.new((max(1, len(self.channels)), 4), np.float64)
-        self.totals = self.new(k.SUMS + 2, np.float64)
-        self.work = self.new(7 * self.width + 1 + s * s, np.float64)
+        self.spread = self.new((rows * self.tiles, 2), np.float64)
+        self.sums, self.sums_2, self.sums_3 = (
+            self.new((blocks, k.SUMS), np.float64) for _ in range(3)
+        )
+        channels = max(1, len(self.channels))
+        self.site_flows = self.new((self.sites, channels, 4), np.float64)
+        self.flows = self.new((channels, 4), np.float64)
+        self.told = self.new((self.sites, k.TOLD), np.float64)
+        self.counts = self.new((self.sites, k.COUNTS), np.int64)
+        self.trouble = self.new((self.batch, k.TROUBLES), np.int64)
+        self.bounds = self.new((self.batch, k.BOUNDS), np.float64)
         self.capacity = self.new(s, np.int64)
         self.nothing = self.to(np.empty(0), np.float64)
-        kinds = (np.int64, np.int64, np.float64, np.float64)
-        self.limits = tuple(self.new(cells, kind) for kind in kinds)
+        kinds = (np.int64, np.int64, np.float64, np.float64, np.uint8)
+        self.limits = tuple(self.room(cells, kind) for kind in kinds)
 
     def _allocate_events(self) -> None:
         """Room for as many blocks of events as are needed, or as fit: then they are redrawn."""
         per_block = event_bytes(self.precision) * k.SPAN * self.roots
-        room = 0.9 * engine.free_memory() - ESTIMATE_BYTES * self.cells
-        room = min(room, self._most_events) / self.batch
+        room = min(USED_PART * engine.free_memory(), self._most_events) / self.batch
         countable = (2**32 - 1) // (k.SPAN * self.roots)  # slots are counted in 32 bits
         self.slab = max(1, min(self.blocks, int(room / per_block), countable // self.batch))
         events = self.slab * self.batch * k.SPAN * self.roots
@@ -130,6 +131,7 @@ class Machine(Problem):
         control = np.zeros(k.CONTROLS, np.int64)
         control[k.STATUS] = k.ARRIVED  # nothing is done
         self.desk.control.copy_to_device(control)
+        self.desk.squares = self.new((1, self.width), np.float64)
         if self.blocks:
             with self.compiling():
                 self.draw(0, 1, self.sums, False)
@@ -138,12 +140,12 @@ class Machine(Problem):
 
     def prepare(self, given: Any = None) -> None:
         """Logarithms and sampling tables of the state, or of a given f."""
-        self.over_cells(
+        self.over_tiles(
             kernels.prepare, self.desk.scalars, self.desk.squares,
             self.nothing if given is None else given, self.number, self.species_numbers,
             self.highest, self.p2, self.tables, self.change, self.prefix, self.tile_sums,
         )  # fmt: skip
-        self.over_cells(
+        self.over_tiles(
             kernels.cumulate, self.prefix, self.tile_sums, self.shift, self.cumulative, self.guide
         )
 
@@ -173,69 +175,37 @@ class Machine(Problem):
         desk = self.desk
         for first, count in self.slabs():
             if self.slab < self.blocks:
-                self.draw(first, count, self.sums_2, False)
+                self.draw(first, count, self.sums_3, False)
             self.launch(
                 kernel, (count, self.count), desk.control, desk.scalars, self.channel_integers,
                 self.block_table, self.event_nodes, self.event_weights, self.event_ratios,
                 self.tables, first, self.roots, self.conserving, *arguments,
             )  # fmt: skip
 
-    def apply(self, stage: int, limits: tuple[Any, Any] | None = None) -> None:
-        """The kept events as a stage of a step."""
-        low, high = limits or (self.nothing, self.nothing)
-        self.over_events(kernels.apply, self.change, low, high, self.sums_2, stage)
+    def apply(self, stage: int, redone: bool = False) -> None:
+        """The kept events as a stage of a step; redone : where the first stage has changed."""
+        self.over_events(kernels.apply, self.change, self.trouble, self.sums_2, stage, int(redone))
+
+    def find_peaks(self) -> None:
+        """The largest numbers of the sites at work: what drawing needs to know of them."""
+        self.launch(
+            kernels.peaks, self.species * self.count, self.desk.control, self.number,
+            self.highest, self.first_site * self.species,
+        )  # fmt: skip
 
     def predict(self) -> None:
         """Logarithms of what the two sets of events predict."""
-        self.over_cells(
+        self.over_tiles(
             kernels.predict, self.desk.scalars, self.number, self.species_numbers, self.capacity,
             self.tables, self.change,
         )  # fmt: skip
 
     def update(self) -> None:
         """The new state."""
-        desk = self.desk
-        self.over_cells(
-            kernels.update, desk.scalars, self.number, self.species_numbers, self.p2, self.capacity,
-            self.change, self.highest, self.spread, desk.illegal, desk.counts,
+        self.over_tiles(
+            kernels.update, self.number, self.species_numbers, self.capacity, self.change,
+            self.highest, self.spread, self.trouble, self.counts,
         )  # fmt: skip
-
-    def conclude(self) -> None:
-        """The new state, its masses, and the verdict on the step."""
-        desk = self.desk
-        self.update()
-        kernels.conclude[1, k.WIDE, self.stream](
-            desk.control, desk.scalars, self.sums, self.sums_2, self.spread,
-            self.channel_integers, self.number, self.groups, self.species_numbers, self.p2,
-            self.mass_model, self.work, self.highest, self.flows, self.totals,
-        )  # fmt: skip
-
-    def steps(self, count: int) -> None:
-        """Launch attempts at steps: the first one as it is, the others as a recorded graph."""
-        if engine.SIMULATED or not self._compiled:
-            self.step()
-            self._compiled, count = True, count - 1
-        if count > 0 and not engine.SIMULATED:
-            if self._graph is None:
-                self._graph = engine.recorded(self.stream, self.step)
-            for _ in range(count):
-                self._graph()
-
-    def step(self) -> None:
-        """One attempt at a step; nothing of it is waited for."""
-        self.stages()
-        self.conclude()
-
-    def stages(self) -> None:
-        """Both stages of a step without limits."""
-        self.prepare()
-        self.draw_all(True)
-        self.predict()
-        self.apply(k.LAST_STAGE)
-
-    def clear_illegal(self) -> None:
-        """No site is known to have left its bounds."""
-        self.desk.illegal.copy_to_device(np.zeros(self.desk.illegal.shape, np.int64))
 
     def wait(self) -> None:
         """Until everything launched is done."""

@@ -38,7 +38,7 @@ class Problem:
         self.species, self.nodes = len(model.species), grid.size
         self.width = self.species + len(model.screenings)
         self.cells = self.species * self.nodes
-        self.tiles = -(-self.nodes // k.THREADS)
+        self.tiles = -(-self.nodes // k.TILE)
         _, kinds, parameters = kinds_of(model.processes)
         integers, floats, self.block_rows = self._channel_tables(kinds, parameters)
         self.blocks, self.first_blocks = len(self.block_rows), integers[:, k.FIRST_BLOCK]
@@ -113,7 +113,7 @@ class Problem:
     def fresh_control(self, unit: float) -> tuple[Integers, Array]:
         """Control and scalars of a state that has not moved yet."""
         control = np.zeros(k.CONTROLS, np.int64)
-        scalars = np.zeros(k.ROWS + k.MASS_ROWS * self.width)
+        scalars = np.zeros(k.SCALARS)
         sampling, model, grid = self.sampling, self.model, self.grid
         control[k.FAULT] = -1
         control[k.SYMMETRICAL] = sampling.symmetrical
@@ -123,7 +123,6 @@ class Problem:
         control[k.IMPORTANCE] = sampling.pairs == "importance"
         control[k.NODES] = grid.size
         control[k.SPECIES] = self.species
-        control[k.CELLS_X], control[k.CELLS_Y] = grid.momentum_cells[:2]
         scalars[k.UNIT] = unit
         scalars[k.NOISE] = np.nan
         scalars[k.P2_MIN] = grid.momentum_squared.min()
@@ -133,10 +132,6 @@ class Problem:
         scalars[k.CELL] = grid.cell_volume / (2 * np.pi) ** 3
         scalars[k.EKT] = self.elements.ekt
         return control, scalars
-
-    def row(self, which: int) -> slice:
-        """Where a row of squared masses and screening masses stands among the scalars."""
-        return slice(k.ROWS + which * self.width, k.ROWS + (which + 1) * self.width)
 
     def drawing(self, apart: bool) -> Any:
         """The kernel that draws events: for steps, or for C[f] (apart)."""

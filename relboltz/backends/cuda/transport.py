@@ -16,6 +16,7 @@ from ...grid import MAX_CELLS
 from ...transport import phases, plane
 from ...transport.pencils import Pencils
 from ...transport.plane import ALONG, FORCE, LANES, NUMBER, OPEN, STAGE, SUM_ALONG, SUM_UP, UP
+from . import layout as k
 from .driver import SIMULATED, device_function, kernel
 from .physics import cuda, keep_sums, physics, piece
 
@@ -33,22 +34,22 @@ compiled = build(
 
 (CELLS, SITE_STEP, MOMENTA, NODE_STEP, WALL, EDGE, SPECIES, NODES, GROUPS) = range(9)
 """Whole numbers of a sweep: see ``Pencils``."""
-DT, DX, DP = range(3)
+DX, DP = range(2)
 
 
 @piece
-def cell_of(k, width, lanes):
-    """Indices along x and p, and the lane, of the k-th entry of a table with this many rows."""
-    rest = np.uint32(k) // np.uint32(lanes)  # divisions of 32 bits are several times faster
-    lane = np.uint32(k) - rest * np.uint32(lanes)
+def cell_of(entry, width, lanes):
+    """Indices along x and p, and the lane, of an entry of a table with this many rows."""
+    rest = np.uint32(entry) // np.uint32(lanes)  # divisions of 32 bits are several times faster
+    lane = np.uint32(entry) - rest * np.uint32(lanes)
     i = rest // np.uint32(width)
     return int64(i), int64(rest - i * np.uint32(width)), int64(lane)
 
 
 @piece
-def place_of(k, shape):
-    """Where the k-th cell, or its lane, lies in a row."""
-    i, j, lane = cell_of(k, shape[1], shape[2])
+def place_of(entry, shape):
+    """Where an entry, a lane of a cell, lies in a row."""
+    i, j, lane = cell_of(entry, shape[1], shape[2])
     return compiled.spot(i, j, shape) + lane
 
 
@@ -56,11 +57,11 @@ def place_of(k, shape):
 def flow_field(w, q2, m2, push, p, dp, dx, shape):
     """Velocity on x faces and force on p faces; push : the external force of every x cell."""
     n, m, lanes, _, _ = shape
-    for k in range(cuda.threadIdx.x, (n + 1) * m * lanes, SWEEPERS):
-        i, j, lane = cell_of(k, m, lanes)
+    for entry in range(cuda.threadIdx.x, (n + 1) * m * lanes, SWEEPERS):
+        i, j, lane = cell_of(entry, m, lanes)
         compiled.set_speed(w, i, j, lane, p[j], q2[lane], m2, dp, shape)
-    for k in range(cuda.threadIdx.x, n * (m + 1) * lanes, SWEEPERS):
-        i, j, lane = cell_of(k, m + 1, lanes)
+    for entry in range(cuda.threadIdx.x, n * (m + 1) * lanes, SWEEPERS):
+        i, j, lane = cell_of(entry, m + 1, lanes)
         compiled.set_force(w, i, j, lane, q2[lane], m2, push, dp, dx, shape)
     cuda.syncthreads()
 
@@ -72,19 +73,19 @@ def fluxes(w, along, up, upwind, shape):
     along and up : substep over dx and dp
     """
     n, m, lanes, _, _ = shape
-    for k in range(cuda.threadIdx.x, (n + 1) * m * lanes, SWEEPERS):
-        i, j, lane = cell_of(k, m, lanes)
+    for entry in range(cuda.threadIdx.x, (n + 1) * m * lanes, SWEEPERS):
+        i, j, lane = cell_of(entry, m, lanes)
         face = compiled.x_face(i, j, shape)
         if upwind:
             compiled.upwind_along(w, lane, along, face)
         else:
             compiled.flux_along(w, lane, along, face)
-    for k in range(cuda.threadIdx.x, n * (m + 1) * lanes, SWEEPERS):
-        i, j, lane = cell_of(k, m + 1, lanes)
+    for entry in range(cuda.threadIdx.x, n * (m + 1) * lanes, SWEEPERS):
+        i, j, lane = cell_of(entry, m + 1, lanes)
         face = compiled.p_face(i, j, shape)
         if upwind:
             compiled.upwind_up(w, lane, up, face)
-        elif w[FORCE, k] != 0.0:  # else the flux stays 0
+        elif w[FORCE, entry] != 0.0:  # else the flux stays 0
             compiled.flux_up(w, lane, up, face)
     cuda.syncthreads()
 
@@ -92,8 +93,8 @@ def fluxes(w, along, up, upwind, shape):
 @piece
 def make_stage(w, along, up, part, shape):
     """STAGE = NUMBER and a part of what the fluxes in two rows bring."""
-    for k in range(cuda.threadIdx.x, shape[0] * shape[1] * shape[2], SWEEPERS):
-        compiled.advance(w, place_of(k, shape), along, up, part, shape)
+    for entry in range(cuda.threadIdx.x, shape[0] * shape[1] * shape[2], SWEEPERS):
+        compiled.advance(w, place_of(entry, shape), along, up, part, shape)
     cuda.syncthreads()
 
 
@@ -102,8 +103,8 @@ def runge_kutta(w, along, up, shape):
     """Fluxes of the three stages, weighted, in SUM_ALONG and SUM_UP."""
     for keep, share, part in plane.STAGES:
         fluxes(w, along, up, False, shape)
-        for k in range(cuda.threadIdx.x, compiled.length(shape), SWEEPERS):
-            compiled.add_up(w, k, keep, share)
+        for entry in range(cuda.threadIdx.x, compiled.length(shape), SWEEPERS):
+            compiled.add_up(w, entry, keep, share)
         cuda.syncthreads()
         if part > 0.0:
             make_stage(w, SUM_ALONG, SUM_UP, part, shape)
@@ -112,8 +113,8 @@ def runge_kutta(w, along, up, shape):
 @piece
 def find_limits(w, held, capacity, only, shape):
     """What every cell can give and take."""
-    for k in range(cuda.threadIdx.x, shape[0] * shape[1] * shape[2], SWEEPERS):
-        compiled.set_limits(w, place_of(k, shape), held, capacity, only, shape)
+    for entry in range(cuda.threadIdx.x, shape[0] * shape[1] * shape[2], SWEEPERS):
+        compiled.set_limits(w, place_of(entry, shape), held, capacity, only, shape)
     cuda.syncthreads()
 
 
@@ -121,11 +122,11 @@ def find_limits(w, held, capacity, only, shape):
 def limited_fluxes(w, strict, shape):
     """Whole fluxes that the limits allow."""
     n, m, lanes, _, _ = shape
-    for k in range(cuda.threadIdx.x, (n + 1) * m * lanes, SWEEPERS):
-        i, j, lane = cell_of(k, m, lanes)
+    for entry in range(cuda.threadIdx.x, (n + 1) * m * lanes, SWEEPERS):
+        i, j, lane = cell_of(entry, m, lanes)
         compiled.limited_along(w, lane, strict, compiled.neighbours_along(i, j, shape))
-    for k in range(cuda.threadIdx.x, n * (m + 1) * lanes, SWEEPERS):
-        i, j, lane = cell_of(k, m + 1, lanes)
+    for entry in range(cuda.threadIdx.x, n * (m + 1) * lanes, SWEEPERS):
+        i, j, lane = cell_of(entry, m + 1, lanes)
         compiled.limited_up(w, lane, strict, compiled.neighbours_up(i, j, shape))
     cuda.syncthreads()
 
@@ -136,8 +137,8 @@ def mark_illegal(w, capacity, everything, flag, shape):
     if cuda.threadIdx.x == 0:
         flag[0] = 0
     cuda.syncthreads()
-    for k in range(cuda.threadIdx.x, shape[0] * shape[1] * shape[2], SWEEPERS):
-        if compiled.marks(w, place_of(k, shape), capacity, everything, shape):
+    for entry in range(cuda.threadIdx.x, shape[0] * shape[1] * shape[2], SWEEPERS):
+        if compiled.marks(w, place_of(entry, shape), capacity, everything, shape):
             flag[0] = 1
     cuda.syncthreads()
     bad = flag[0]
@@ -151,13 +152,13 @@ def limit_fluxes(w, capacity, flag, shape):
     make_stage(w, ALONG, UP, 1.0, shape)
     find_limits(w, STAGE, capacity, False, shape)
     limited_fluxes(w, False, shape)
-    for k in range(cuda.threadIdx.x, compiled.length(shape), SWEEPERS):
-        compiled.settle(w, k)
+    for entry in range(cuda.threadIdx.x, compiled.length(shape), SWEEPERS):
+        compiled.settle(w, entry)
     cuda.syncthreads()
     if not mark_illegal(w, capacity, False, flag, shape):
         return
-    for k in range(cuda.threadIdx.x, compiled.length(shape), SWEEPERS):
-        compiled.begin_mending(w, k)
+    for entry in range(cuda.threadIdx.x, compiled.length(shape), SWEEPERS):
+        compiled.begin_mending(w, entry)
     cuda.syncthreads()
     for turn in range(plane.MOST_PASSES):
         find_limits(w, NUMBER, capacity, True, shape)
@@ -170,61 +171,63 @@ def limit_fluxes(w, capacity, flag, shape):
 def refusal(w, up, shape):
     """Quanta that the force would have pushed through closed momentum faces; of this thread."""
     low, high = 0.0, 0.0
-    for k in range(cuda.threadIdx.x, shape[0] * shape[2], SWEEPERS):
-        i, lane = k // shape[2], k % shape[2]
+    for entry in range(cuda.threadIdx.x, shape[0] * shape[2], SWEEPERS):
+        i, lane = entry // shape[2], entry % shape[2]
         low += compiled.refused_below(w, i, lane, up, shape)
         high += compiled.refused_above(w, i, lane, up, shape)
     return low, high
 
 
 @partial(kernel, max_registers=REGISTERS)
-def sweep(number, squares, push, whole, real, p, transverse_p2, capacity, scratch, ledger, energies,
-          refused):  # fmt: skip
-    """Advance all pencils along one axis, in place; arguments as on the CPU."""
+def sweep(control, scalars, number, squares, push, whole, widths, p, transverse_p2, capacity,
+          scratch, ledger, energies, refused):  # fmt: skip
+    """Advance all pencils along one axis, from one row of numbers to another; as on the CPU."""
     shared = cuda.shared.array(SWEEPERS, float64)
     m2 = cuda.shared.array(WIDEST, float64)
     flag = cuda.shared.array(1, int64)
-    t = cuda.threadIdx.x
+    if control[k.STATUS] != k.GO:
+        return
+    old, new = number[control[k.SOURCE]], number[control[k.TARGET]]
+    t, wall = cuda.threadIdx.x, whole[WALL]
     n, site_step, m, node_step = whole[CELLS], whole[SITE_STEP], whole[MOMENTA], whole[NODE_STEP]
     kinds, nodes = whole[SPECIES], whole[NODES]
     across = nodes // m
     blocks = (across + LANES - 1) // LANES
     w = scratch[cuda.blockIdx.x]
-    along, up = real[DT] / real[DX], real[DT] / real[DP]
+    along, up = scalars[k.LASTS] / widths[DX], scalars[k.LASTS] / widths[DP]
     for group in range(cuda.blockIdx.x, whole[GROUPS], cuda.gridDim.x):
         block, rest = group % blocks, group // blocks
         a, line = rest % kinds, rest // kinds
         lanes = min(LANES, across - block * LANES)
-        shape = (n, m, lanes, whole[WALL], whole[EDGE])
+        shape = (n, m, lanes, wall, whole[EDGE])
         start = compiled.transverse(line, site_step, n)
         q2 = transverse_p2[block * LANES : block * LANES + lanes]
         for i in range(t, n + 2, SWEEPERS):
-            m2[i] = squares[start + compiled.next_site(i - 1, n, whole[WALL]) * site_step, a]
-        for k in range(t, compiled.length(shape), SWEEPERS):
-            i, j, lane = cell_of(k, m + 1, lanes)
+            m2[i] = squares[start + compiled.next_site(i - 1, n, wall) * site_step, a]
+        for entry in range(t, compiled.length(shape), SWEEPERS):
+            i, j, lane = cell_of(entry, m + 1, lanes)
             value = 0.0
             if i < n and j < m:
                 node = compiled.transverse(block * LANES + lane, node_step, m) + j * node_step
-                value = float64(number[((start + i * site_step) * kinds + a) * nodes + node])
+                value = float64(old[((start + i * site_step) * kinds + a) * nodes + node])
             for row in range(plane.ROWS):
-                w[row, k] = 0.0
-            w[NUMBER, k] = value
-            w[STAGE, k] = value
+                w[row, entry] = 0.0
+            w[NUMBER, entry] = value
+            w[STAGE, entry] = value
         cuda.syncthreads()
-        flow_field(w, q2, m2, push[start::site_step, a], p, real[DP], real[DX], shape)
+        flow_field(w, q2, m2, push[start::site_step, a], p, widths[DP], widths[DX], shape)
         runge_kutta(w, along, up, shape)
         keep_sums(shared, refusal(w, up, shape), refused[group])
         fluxes(w, along, up, True, shape)
         limit_fluxes(w, capacity[a], flag, shape)
         out_low, out_high = 0.0, 0.0
-        for k in range(t, n * m * lanes, SWEEPERS):
-            i, j, lane = cell_of(k, m, lanes)
+        for entry in range(t, n * m * lanes, SWEEPERS):
+            i, j, lane = cell_of(entry, m, lanes)
             here = compiled.spot(i, j, shape) + lane
             node = compiled.transverse(block * LANES + lane, node_step, m) + j * node_step
-            number[((start + i * site_step) * kinds + a) * nodes + node] += compiled.gained(
-                w, here, shape
-            )
-            if whole[WALL] == OPEN and (i == 0 or i == n - 1):
+            cell = ((start + i * site_step) * kinds + a) * nodes + node
+            new[cell] = old[cell] + compiled.gained(w, here, shape)
+            if wall == OPEN and (i == 0 or i == n - 1):
                 energy = math.sqrt(p[j] * p[j] + q2[lane] + m2[i + 1])
                 low = compiled.leaves(w, i, here, 0, shape)
                 high = compiled.leaves(w, i, here, 1, shape)
