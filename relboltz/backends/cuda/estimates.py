@@ -80,12 +80,12 @@ def average(change, units, draws, species, nodes, before, found, squared):
     for draw in range(draws):
         count += 1
         unit, part = units[draw] * per_state, 1.0 / count
-        apart = change[2 * draw, cell] * unit - net
+        moved, gained = change[draw, 2 * cell], change[draw, 2 * cell + 1]
+        apart = moved * unit - net
         net += apart * part
-        spread += apart * (change[2 * draw, cell] * unit - net)
-        gain += (change[2 * draw + 1, cell] * unit - gain) * part
-        lost = change[2 * draw + 1, cell] - change[2 * draw, cell]
-        loss += (lost * unit - loss) * part
+        spread += apart * (moved * unit - net)
+        gain += (gained * unit - gain) * part
+        loss += ((gained - moved) * unit - loss) * part
     found[NET, cell], found[GAIN, cell], found[LOSS, cell] = net, gain, loss
     squared[cell] = spread
     found[ERROR, cell] = math.sqrt(spread / ((count - 1.0) * count)) if count > 1 else math.nan
@@ -142,7 +142,8 @@ class Room:
         cells, kinds, blocks = problem.cells, problem.species, problem.blocks
         self.allocated = 0
         room, there = self._new, problem.upload
-        self.change = room((2 * rows, cells), np.int64)
+        self.change = room((rows, 2 * cells), np.int64)
+        self.halves = self.change.reshape(2 * rows, cells)
         self.tables = room((1, cells, 2), np.float64)
         self.table = self.tables[0]
         self.prefix = room((kinds, problem.nodes), np.int32)
@@ -217,8 +218,8 @@ class Draws:
         problem, room = self.problem, self.room
         blocks = (problem.tiles, problem.species)
         kernels.prepare[blocks, THREADS](
-            room.control, 0, room.scalars, room.squares, room.given, room.change,
-            problem.species_numbers, room.change, problem.p2, room.tables, room.change,
+            room.control, 0, room.scalars, room.squares, room.given, room.halves,
+            problem.species_numbers, room.halves, problem.p2, room.tables, room.halves,
             room.prefix, room.tiles,
         )  # fmt: skip
         kernels.cumulate[blocks, THREADS](
@@ -291,7 +292,7 @@ class Draws:
             if COARSEST - GROSS_BITS <= finer <= FINEST - GROSS_BITS:
                 continue
             scales[row] = own
-            change = self.room.change[2 * row : 2 * row + 2]
+            change = self.room.change[row : row + 1]
             change.copy_to_device(np.zeros(change.shape, np.int64))
             self._set_scale(own)
             self._draw(self.problem.block_table, 1, first + row, change, self.room.sums)
