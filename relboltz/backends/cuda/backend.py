@@ -311,6 +311,10 @@ class CudaBackend:
         )  # fmt: skip
         return machine.fetch(sums[:rows]).reshape(count, machine.species, FIT_SUMS)
 
+    def squares(self, f: Array) -> Array:
+        """Squared masses of all species, then screenings, that f (species, nodes) causes."""
+        return self._estimator.squares(f)
+
     def estimates(self, f: Array, squares: Array, batches: range) -> Callable[[], Estimates]:
         """C[f] of f (species, nodes) from independent draws of events."""
         return self._estimator.estimates(f, squares, batches)
