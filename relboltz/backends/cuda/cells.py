@@ -3,7 +3,6 @@
 Cells are added up in whole numbers; sums of floating-point numbers are taken in a fixed order.
 """
 
-import numpy as np
 from numba import float64, int32, int64
 
 from ...events.collisions import AHEAD, SETS
@@ -20,6 +19,7 @@ from .physics import (
     keep_sums,
     physics,
     piece,
+    place,
     quick_inverse,
     warp_max,
     warp_scan,
@@ -37,13 +37,6 @@ def largest_inverse(scalars, m2):
     if scalars[k.P2_MIN] + m2 > 0.0:
         return inverse_energy(scalars[k.P2_MIN], m2, 0.0)
     return max(scalars[k.AT_REST], inverse_energy(scalars[k.P2_NEXT], m2, 0.0))
-
-
-@piece
-def place(row, kinds):
-    """Site and species of a row of nodes, divided in words of 32 bits."""
-    row, kinds = np.uint32(row), np.uint32(kinds)
-    return int64(row // kinds), int64(row % kinds)
 
 
 @piece

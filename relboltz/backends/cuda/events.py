@@ -9,7 +9,7 @@ from ...events.collisions import SETS
 from . import layout as k
 from .driver import kernel
 from .layout import THREADS
-from .physics import add, cuda, flow_single, keep_sums, physics, piece
+from .physics import add, cuda, flow_single, keep_sums, physics, piece, place
 
 
 @piece
@@ -249,8 +249,8 @@ def limits(control, first_site, number, change, species, capacity, loss, gain, l
     """
     i, row = cuda.grid(1), cuda.blockIdx.y
     kinds = species.shape[0]
-    a, allowance = row % kinds, allowances[row // kinds]
-    n = control[k.NODES]
+    site, a = place(row, kinds)
+    n, allowance = control[k.NODES], allowances[site]
     if i >= n:
         return
     cell = row * n + i
@@ -273,15 +273,15 @@ def limits(control, first_site, number, change, species, capacity, loss, gain, l
 def check(control, first_site, number, capacity, change, illegal, stage):
     """Whether a stage leaves every cell of every site within its bounds."""
     i, row = cuda.grid(1), cuda.blockIdx.y
-    kinds = capacity.size
-    n = control[k.NODES]
+    kinds, n = capacity.size, control[k.NODES]
     if i < n:
+        site, a = place(row, kinds)
         cell = row * n + i
         held = number[control[k.SOURCE], first_site * kinds * n + cell]
         first = first_half(change, cell)
         new = held + first + (change[SETS, cell] if stage == k.LAST_STAGE else first)
-        if new < 0 or new > capacity[row % kinds]:
-            illegal[row // kinds] = 1
+        if new < 0 or new > capacity[a]:
+            illegal[site] = 1
 
 
 @kernel

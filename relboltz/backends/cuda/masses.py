@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -117,7 +118,7 @@ def likely(start, expected):
     return expected if expected > 0.5 * start else 0.5 * start
 
 
-@kernel
+@partial(kernel, max_registers=48)
 def mass_sums(control, scalars, number, group, p2, start, expected, solved, again, sums):
     """Sums over parts of the nodes of every species at every site; any number of blocks.
 

@@ -224,6 +224,13 @@ def column_sums(shared, own, count, sums):
 
 
 @piece
+def place(row, kinds):
+    """Site and species of a row of nodes, divided in words of 32 bits."""
+    row, kinds = np.uint32(row), np.uint32(kinds)
+    return int64(row // kinds), int64(row % kinds)
+
+
+@piece
 def inverse_energy(p2, m2, at_rest):
     """1/E at a node; a massless one at rest takes its cell average."""
     return physics.inverse_energy(math.sqrt(p2 + m2), at_rest)
