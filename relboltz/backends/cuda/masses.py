@@ -21,7 +21,7 @@ from ...masses import FUNCTIONS
 from . import driver
 from . import layout as k
 from .driver import SIMULATED, device_function, kernel
-from .layout import NEAR_BY, THREADS
+from .layout import FEW, NEAR_BY, THREADS
 from .physics import block_sum, cuda, inverse_energy, keep_sums, piece, quick_inverse
 
 if TYPE_CHECKING:
@@ -137,14 +137,17 @@ def mass_sums(control, scalars, number, group, p2, start, expected, solved, agai
         m2 = likely(start[site, a], expected[site, a])
         state = number[control[k.TARGET], row * n : row * n + n]
         one, three, five, seven = 0.0, 0.0, 0.0, 0.0
-        first = part * EACH * THREADS
-        for i in range(first + cuda.threadIdx.x, min(first + EACH * THREADS, n), THREADS):
-            inverse = quick_inverse(p2[i], m2, at_rest)
-            square, own = inverse * inverse, state[i] * inverse
-            one += own
-            three += own * square
-            five += own * (square * square)
-            seven += own * (square * square * square)
+        first, last = part * EACH * THREADS, min((part + 1) * EACH * THREADS, n)
+        for begin in range(first + cuda.threadIdx.x, last, k.TILE):
+            for j in range(FEW):  # no branches: all of them are read at once
+                i = begin + j * THREADS
+                at = np.uint32(i if i < last else first)
+                inverse = quick_inverse(p2[at], m2, at_rest)
+                square, own = inverse * inverse, (state[at] if i < last else 0) * inverse
+                one += own
+                three += own * square
+                five += own * (square * square)
+                seven += own * (square * square * square)
         keep_sums(shared, (one, three, five, seven), sums[row, part])
 
 

@@ -238,9 +238,10 @@ def inverse_energy(p2, m2, at_rest):
 
 @piece
 def quick_inverse(p2, m2, at_rest):
-    """1/E at a node without a division, to one or two units in the last place."""
+    """1/E at a node without divisions and branches, to one or two units in the last place."""
     e2 = p2 + m2
-    return physics.inverse_root(e2) if e2 > 0.0 else at_rest
+    inverse = physics.inverse_root(e2 if e2 > 0.0 else 1.0)
+    return inverse if e2 > 0.0 else at_rest
 
 
 @piece
