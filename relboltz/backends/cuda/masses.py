@@ -142,8 +142,9 @@ def mass_sums(control, scalars, number, group, p2, start, expected, solved, agai
             for j in range(FEW):  # no branches: all of them are read at once
                 i = begin + j * THREADS
                 at = np.uint32(i if i < last else first)
-                inverse = quick_inverse(p2[at], m2, at_rest)
-                square, own = inverse * inverse, (state[at] if i < last else 0) * inverse
+                held, inverse = state[at], quick_inverse(p2[at], m2, at_rest)
+                inverse = inverse if i < last else 0.0
+                square, own = inverse * inverse, held * inverse
                 one += own
                 three += own * square
                 five += own * (square * square)
