@@ -136,8 +136,10 @@ def cumulate(control, first_site, prefix, tiles, shift, cumulative, guide):
             cumulative[a, np.uint32(i)] = first
             if i == n - 1:
                 cumulative[a, np.uint32(n)] = last
-            for bucket in range(((first - 1) >> shift) + 1, ((last - 1) >> shift) + 1):
-                guide[a, np.uint32(bucket)] = i
+            bucket, stop = np.uint32(((first - 1) >> shift) + 1), ((last - 1) >> shift) + 1
+            while bucket < stop:
+                guide[a, bucket] = i
+                bucket = np.uint32(bucket + 1)
 
 
 @kernel
