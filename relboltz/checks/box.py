@@ -35,17 +35,19 @@ def reach_of(elements: Elements, conserved: Totals) -> Reach | None:
     if not elements.model.processes:
         return None
     built_in = all(process.built_in for process in elements.model.processes)
-    find = _reach if built_in else _reach.__wrapped__  # a user's function may have changed
+    find = remembered_reach if built_in else _reach  # a user's function may have changed
     try:
         return find(elements.model, *conserved)
     except InputError:  # a matrix element that raises: what matters of it is checked elsewhere
         return None
 
 
-@remembered
 def _reach(model: Model, *conserved: Any) -> Reach | None:
     state = unlimited.predict(model, *conserved)
     return None if state is None else reach.of(Elements(model), state)
+
+
+remembered_reach = remembered(_reach)
 
 
 def default_cells(model: Model) -> int:

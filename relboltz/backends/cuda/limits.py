@@ -24,7 +24,7 @@ from .events import (
     slot_of,
 )
 from .layout import THREADS
-from .physics import add, block_sum, cuda, keep_sums, physics, piece
+from .physics import add, block_sum, cuda, keep_sums, physics, piece, place
 
 ATTEMPTS = (0.5, 0.125, 0.03125, 1e-12)
 """Part of what a cell can give that events may take, from one attempt to the next."""
@@ -72,14 +72,14 @@ def afresh(bounds, site, attempt):
 def check(control, first_site, number, capacity, change, trouble, stage, column):
     """Whether a stage leaves every cell within its bounds, at sites that a column tells."""
     i, row = cuda.grid(1), cuda.blockIdx.y
-    kinds = capacity.size
-    site, n = row // kinds, control[k.NODES]
+    kinds, n = capacity.size, control[k.NODES]
+    site, a = place(row, kinds)
     if i < n and takes_part(control, trouble, site, column):
         cell = row * n + i
         held = number[control[k.SOURCE], first_site * kinds * n + cell]
         first = first_half(change, cell)
         new = held + first + (change[SETS, cell] if stage == k.LAST_STAGE else first)
-        if new < 0 or new > capacity[row % kinds]:
+        if new < 0 or new > capacity[a]:
             trouble[site, k.ILLEGAL] = 1
 
 
@@ -89,7 +89,7 @@ def begin_stage(control, first_site, scalars, number, species, capacity, change,
     """What the events of a stage see, at sites that need limits; clears what they will add up."""
     i, row = cuda.grid(1), cuda.blockIdx.y
     kinds = species.shape[0]
-    site, a, n = row // kinds, row % kinds, control[k.NODES]
+    (site, a), n = place(row, kinds), control[k.NODES]
     if i >= n or not takes_part(control, trouble, site, k.NEEDY):
         return
     cell = row * n + i
@@ -114,7 +114,7 @@ def limits(control, first_site, number, change, species, capacity, loss, gain, l
     """
     i, row = cuda.grid(1), cuda.blockIdx.y
     kinds = species.shape[0]
-    site, a, n = row // kinds, row % kinds, control[k.NODES]
+    (site, a), n = place(row, kinds), control[k.NODES]
     if i >= n or not takes_part(control, trouble, site, k.LIMITED_NOW):
         return
     cell = row * n + i
