@@ -60,9 +60,9 @@ def estimator(grid: PhaseSpace, model: Model, sampling: Sampling, run: Any) -> E
     """What tells C[f] on the backend that [run] asks for."""
     name, precision = _ready(grid, model, sampling, run)
     if name == "cuda":
-        from .cuda.estimates import Estimator
+        from .cuda import estimates
 
-        return Estimator(grid, model, sampling, precision)
+        return estimates.estimator(grid, model, sampling, precision)
     from .cpu.backend import CpuBackend
 
     return CpuBackend(grid, model, sampling, run.threads)

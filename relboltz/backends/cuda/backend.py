@@ -5,6 +5,7 @@ disturbs steps that the GPU takes on its own (``ahead``).
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -28,7 +29,7 @@ from ..elements import Elements
 from . import driver
 from . import layout as k
 from .ahead import Ahead
-from .estimates import Draws
+from .estimates import Estimator
 from .flows import flows_of, report_fault
 from .machine import Machine
 from .masses import MassRoom, launch_masses
@@ -312,4 +313,8 @@ class CudaBackend:
 
     def estimates(self, f: Array, squares: Array, batches: range) -> Callable[[], Estimates]:
         """C[f] of f (species, nodes) from independent draws of events."""
-        return Draws(self.machine, f, squares, batches).result
+        return self._estimator.estimates(f, squares, batches)
+
+    @cached_property
+    def _estimator(self) -> Estimator:
+        return Estimator(self.machine)

@@ -11,9 +11,6 @@ from .driver import kernel
 from .layout import THREADS
 from .physics import add, cuda, flow_single, keep_sums, physics, piece
 
-APART = 2
-"""How drawn events are used: not at all (0), for a stage (1), or for gains and losses apart."""
-
 
 @piece
 def independent(cumulative, guide, a, word, shift, even):

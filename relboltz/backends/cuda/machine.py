@@ -44,6 +44,7 @@ class Machine(Problem):
         self.roots = 1 if self.sampling.sampling == "cm" else 2
         self.conserving = int(self.sampling.projection == "conserving")
         self.stream: Any = 0 if engine.SIMULATED else cuda.stream()
+        self.draw_kernel = self.drawing(apart=False)
         self.numbers = self.to(numbers, np.int64)
         self._upload_constants()
         self._allocate_cells()

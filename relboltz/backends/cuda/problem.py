@@ -15,13 +15,13 @@ from ...settings import Sampling
 from ..elements import Elements
 from . import driver as engine
 from . import layout as k
-from .draw import draw_kernel
+from .draw import draw_kernel, kinds_of
 
 cuda = engine.toolkit()
 
 
 class Problem:
-    """A model on the momenta of a grid, and the kernel that draws its events."""
+    """A model on the momenta of a grid."""
 
     def __init__(
         self,
@@ -39,9 +39,7 @@ class Problem:
         self.width = self.species + len(model.screenings)
         self.cells = self.species * self.nodes
         self.tiles = -(-self.nodes // k.TILE)
-        self.draw_kernel, kinds, parameters = draw_kernel(
-            model.processes, sampling.projection, sampling.sampling
-        )
+        _, kinds, parameters = kinds_of(model.processes)
         integers, floats, self.block_rows = self._channel_tables(kinds, parameters)
         self.blocks, self.first_blocks = len(self.block_rows), integers[:, k.FIRST_BLOCK]
         self.p2 = self.to(self.grid.momentum_squared, np.float64)
@@ -134,6 +132,11 @@ class Problem:
         scalars[k.CELL] = grid.cell_volume / (2 * np.pi) ** 3
         scalars[k.EKT] = self.elements.ekt
         return control, scalars
+
+    def drawing(self, apart: bool) -> Any:
+        """The kernel that draws events: for steps, or for C[f] (apart)."""
+        how = self.sampling.projection, self.sampling.sampling
+        return draw_kernel(self.model, *how, apart)
 
     @contextmanager
     def compiling(self) -> Iterator[None]:
