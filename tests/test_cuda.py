@@ -138,7 +138,7 @@ def test_every_kernel_compiles_without_a_gpu(programs):
     kernels = {label.split(",")[0] for label in compiled}
     assert {"prepare", "cumulate", "draw", "predict", "apply", "update", "conclude", "measure",
             "demands", "limits", "check", "merge", "gross", "set_course", "sweep", "site_masses",
-            "peaks", "add_up", "fit_sums", "site_noise"} <= kernels  # fmt: skip
+            "peaks", "add_up", "fit_sums", "site_noise", "far_sweep"} <= kernels  # fmt: skip
     for label, result in compiled.items():
         assert "error" not in result, f"{label}: {result['error'][:2000]}"
         assert result["ptx"] > 1000

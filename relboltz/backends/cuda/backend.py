@@ -33,11 +33,10 @@ from .masses import site_masses
 from .memory import Plan, check_memory
 from .moments import Meter, fit_sums, marginal
 from .stages import Stages
-from .transport import SWEEPERS, sweep, whole_numbers
+from .sweeps import sharing, whole_numbers
+from .transport import far_sweep, sweep
 
 NONE_LEFT = np.zeros((0, 1, 1), np.int64)
-SWEEPS_AT_ONCE = 2
-"""Blocks of threads for each multiprocessor: more scratch memory than that leaves the caches."""
 
 
 class CudaBackend:
@@ -167,19 +166,18 @@ class CudaBackend:
         if axis in self._axes:
             return self._axes[axis]
         pencils, machine = Pencils.of(self.grid, self.model, axis), self.machine
-        rows, size = pencils.scratch
-        fitting = int(max(self._plan.scratch, 8 * rows * size) / (8 * rows * size))
-        blocks = max(1, min(pencils.groups, fitting, SWEEPS_AT_ONCE * driver.multiprocessors()))
-        if self._scratch is None or self._scratch.size < blocks * rows * size:
-            self._scratch = machine.room(blocks * rows * size, np.float64)
+        shared = sharing(pencils, self._plan.scratch)
+        size = 1 if shared.near else shared.blocks * shared.bytes // 8
+        if self._scratch is None or self._scratch.size < size:
+            self._scratch = machine.room(size, np.float64)
         ledger = 2 * self.shape[1] * self.shape[2] if pencils.open else 1
         self._axes[axis] = (
-            pencils, blocks,
-            machine.to(whole_numbers(pencils, self.grid.size), np.int64),
+            pencils, shared,
+            machine.to(whole_numbers(pencils, self.grid.size, shared.lanes), np.int64),
             machine.to(pencils.widths, np.float64),
             machine.to(pencils.p, np.float64), machine.to(pencils.transverse_p2, np.float64),
-            machine.new(ledger, np.int64), machine.new((pencils.groups, 2), np.float64),
-            machine.new((pencils.groups, 2), np.float64),
+            machine.new(ledger, np.int64), machine.new((shared.blocks, 2), np.float64),
+            machine.new((shared.blocks * pencils.species, 2), np.float64),
         )  # fmt: skip
         return self._axes[axis]
 
@@ -189,24 +187,34 @@ class CudaBackend:
         """Stream along an axis for a length [fm], with these squared masses at the sites."""
         if self.interrupt:
             raise Halted
-        machine = self.machine
-        pencils, blocks, *constants, ledger, energies, refused = self._axis(axis)
+        machine, pencils = self.machine, self._axis(axis)[0]
+        ledger, energies, refused = self._axis(axis)[-3:]
         self._set(lasts=length)
         self._upload(squares)
         if push is not None:
             self._push.copy_to_device(np.ascontiguousarray(push))
         if pencils.open:
             ledger.copy_to_device(np.zeros(ledger.shape, np.int64))
-        rows, size = pencils.scratch
-        scratch = self._scratch[: blocks * rows * size].reshape(blocks, rows, size)
-        sweep[blocks, SWEEPERS, machine.stream](
-            self.desk.control, self.desk.scalars, machine.number, self._squares,
-            self._calm if push is None else self._push, *constants, self._capacity, scratch,
-            ledger, energies, refused,
-        )  # fmt: skip
+        self.sweep(axis, push is not None)
         left = machine.fetch(ledger).reshape(2, *self.shape[1:]) if pencils.open else NONE_LEFT
-        passage: Passage = pencils.passage(left, machine.fetch(energies), machine.fetch(refused))
-        return passage
+        by_species = machine.fetch(refused).reshape(-1, pencils.species, 2).sum(axis=0)
+        return Passage(axis, left, machine.fetch(energies).sum(axis=0), by_species.T)
+
+    def sweep(self, axis: int, pushed: bool) -> None:
+        """Launch a sweep along an axis, for as long as the desk says, with or without a push."""
+        _, shared, *constants, ledger, energies, refused = self._axis(axis)
+        given = (
+            self.desk.control, self.desk.scalars, self.machine.number, self._squares,
+            self._push if pushed else self._calm, *constants, self._capacity,
+        )  # fmt: skip
+        found, launch = (ledger, energies, refused), (shared.blocks, shared.threads)
+        if shared.near:
+            roomy = driver.roomy(sweep[*launch, self.machine.stream, shared.bytes])
+            roomy(*given, *found)
+        else:
+            size = shared.bytes // 8
+            scratch = self._scratch[: shared.blocks * size].reshape(shared.blocks, size)
+            far_sweep[*launch, self.machine.stream](*given, scratch, *found)
 
     def _batches(self) -> Iterator[tuple[int, int]]:
         """Sites that collide at once; the machine is set to them."""
