@@ -11,6 +11,7 @@ from .planes import (
     SUM_ALONG,
     SUM_UP,
     UNLIMITED,
+    across,
     beside,
     brought,
     cell_at,
@@ -18,6 +19,7 @@ from .planes import (
     get,
     piece,
     put,
+    rightward,
     upwind_along,
     upwind_up,
 )
@@ -29,7 +31,7 @@ from .planes import (
 def set_limits(w, here, held, capacity, shape):
     """What of the fluxes in the sums a cell that holds so much can give and take."""
     x0 = get(w, SUM_ALONG, here, shape)
-    x1 = get(w, SUM_ALONG, here + compiled.stride(shape), shape)
+    x1 = get(w, SUM_ALONG, here + shape[8], shape)
     p0, p1 = get(w, SUM_UP, here, shape), get(w, SUM_UP, here + shape[2], shape)
     put(w, LOSS, here, shape, compiled.limit(held, compiled.taken(x0, x1, p0, p1)))
     put(w, GAIN, here, shape, compiled.limit(capacity - held, compiled.given(x0, x1, p0, p1)))
@@ -38,12 +40,11 @@ def set_limits(w, here, held, capacity, shape):
 @piece
 def find_limits(w, count, p, capacity, steps, shape):
     """What every cell can give and take beyond the upwind fluxes."""
-    step = compiled.stride(shape)
     for here in range(cuda.threadIdx.x, count, cuda.blockDim.x):
         i, j, _ = cell_at(here, shape)
         if i < shape[0] and j < shape[1]:
             x = upwind_along(w, i, j, here, p, steps, shape)
-            x -= upwind_along(w, i + 1, j, here + step, p, steps, shape)
+            x -= upwind_along(w, i + 1, j, here + shape[8], p, steps, shape)
             y = upwind_up(w, i, j, here, steps, shape)
             y -= upwind_up(w, i, j + 1, here + shape[2], steps, shape)
             set_limits(w, here, get(w, NUMBER, here, shape) + (x + y), capacity, shape)
@@ -51,9 +52,9 @@ def find_limits(w, count, p, capacity, steps, shape):
 
 
 @piece
-def share_along(w, i, j, lane, more, shape):
+def share_along(w, i, j, here, more, shape):
     """Part of a flux through an x face that the cells beside it allow."""
-    left, right = compiled.place(i - 1, j, shape) + lane, compiled.place(i, j, shape) + lane
+    left, right = across(i, j, i - 1, here, shape), across(i, j, i, here, shape)
     wall = shape[3] == OPEN
     low, high = wall and i == 0, wall and i == shape[0]
     return compiled.allowed(
@@ -67,7 +68,7 @@ def share_along(w, i, j, lane, more, shape):
 @piece
 def share_up(w, i, j, here, more, shape):
     """The same for a p face."""
-    left, right = beside(i, j, j - 1, here, shape), beside(i, j, j, here, shape)
+    left, right = beside(j, j - 1, here, shape), beside(j, j, here, shape)
     return compiled.allowed(
         more, get(w, LOSS, left, shape), get(w, GAIN, left, shape), get(w, LOSS, right, shape),
         get(w, GAIN, right, shape),
@@ -79,7 +80,7 @@ def put_along(w, i, j, here, flux, shape):
     """Set the flux through an x face; at a reflecting wall that at -p follows the one at p."""
     if shape[3] == REFLECTING and compiled.is_wall(i, shape):
         other = shape[1] - 1 - j
-        if compiled.rightward(j, shape):
+        if rightward(j, shape) > 0:
             put(w, SUM_ALONG, here + (other - j) * shape[2], shape, -flux)
         elif other == j:
             flux = 0.0
@@ -92,10 +93,10 @@ def put_along(w, i, j, here, flux, shape):
 def limited_fluxes(w, count, p, steps, shape):
     """Whole fluxes: upwind ones and what the limits allow beyond them."""
     for here in range(cuda.threadIdx.x, count, cuda.blockDim.x):
-        i, j, lane = cell_at(here, shape)
+        i, j, _ = cell_at(here, shape)
         if j < shape[1]:
             more = get(w, SUM_ALONG, here, shape)
-            s = min(share_along(w, i, j, lane, more, shape), 1.0)
+            s = min(share_along(w, i, j, here, more, shape), 1.0)
             flux = upwind_along(w, i, j, here, p, steps, shape) + s * more
             put_along(w, i, j, here, compiled.nearest_integer(flux), shape)
         if i < shape[0]:
@@ -113,9 +114,9 @@ def limited_fluxes(w, count, p, steps, shape):
 def cut_along(w, i, j, here, shape):
     """What the limits of mended cells leave of a whole flux through an x face."""
     q, sign = compiled.mirrored(i, j, shape)
-    lane = here - compiled.spot(i, j, shape)
-    more = get(w, SUM_ALONG, compiled.spot(i, q, shape) + lane, shape)
-    return sign * compiled.truncated(more, share_along(w, i, q, lane, more, shape))
+    there = here + (q - j) * shape[2]
+    more = get(w, SUM_ALONG, there, shape)
+    return sign * compiled.truncated(more, share_along(w, i, q, there, more, shape))
 
 
 @piece
@@ -129,7 +130,7 @@ def cut_up(w, i, j, here, shape):
 def cut_brought(w, i, j, here, shape):
     """What such fluxes bring into a cell."""
     x = cut_along(w, i, j, here, shape)
-    x -= cut_along(w, i + 1, j, here + compiled.stride(shape), shape)
+    x -= cut_along(w, i + 1, j, here + shape[8], shape)
     y = cut_up(w, i, j, here, shape) - cut_up(w, i, j + 1, here + shape[2], shape)
     return x + y
 

@@ -7,10 +7,11 @@ needed, because shared memory is scarcer than arithmetic.
 """
 
 import numpy as np
+from numba import int64
 
 from ...compiling import build, functions_of
 from ...transport import phases, plane
-from ...transport.plane import OPEN, PERIODIC
+from ...transport.plane import CLOSED, OPEN, PERIODIC, REFLECTING
 from .driver import SIMULATED, device_function
 from .physics import cuda, physics
 
@@ -48,28 +49,46 @@ else:
     compiled = build(functions_of(plane, phases), piece, OWN)
 
 
-# --- places: shape as in ``plane``, then the length of a row and two factors that divide ---------
+# --- places --------------------------------------------------------------------------------------
+# shape: as in ``plane``, then the length of a row, factors that divide by the numbers of a line of
+# constant x and of lanes, and ``stride``; all in 32 bits
+
+
+@piece
+def whole(x):
+    """A whole number in 32 bits."""
+    return np.int32(x)
 
 
 @piece
 def divisor(n):
-    """Factor that divides whole numbers x by n, as long as n x < 2^32."""
-    return (np.uint64(2**32) + np.uint64(n - 1)) // np.uint64(n)
+    """Factor that divides whole numbers x by n, as long as n x < 2^31."""
+    return np.uint32((2**31 + int64(n) - 1) // int64(n))
 
 
 @piece
 def divided(x, factor):
     """x/n, rounded down."""
-    return np.int32((np.uint64(x) * np.uint64(factor)) >> np.uint64(32))
+    return whole((np.uint64(np.uint32(x)) * np.uint64(factor)) >> np.uint64(31))
+
+
+@piece
+def shape_of(n, m, lanes, most, wall, edge):
+    """The shape of a group; most : lanes of the largest one."""
+    n, m, lanes, most = whole(n), whole(m), whole(lanes), whole(most)
+    return (
+        n, m, lanes, whole(wall), whole(edge), whole((n + 1) * (m + 1) * most),
+        divisor((m + 1) * lanes), divisor(lanes), whole((m + 1) * lanes),
+    )  # fmt: skip
 
 
 @piece
 def cell_at(place, shape):
     """Indices along x and p, and the lane, of a place."""
     i = divided(place, shape[6])
-    rest = np.int32(place - i * ((shape[1] + 1) * shape[2]))
+    rest = whole(place - i * shape[8])
     j = divided(rest, shape[7])
-    return i, j, np.int32(rest - j * shape[2])
+    return i, j, whole(rest - j * shape[2])
 
 
 @piece
@@ -85,64 +104,79 @@ def put(w, row, place, shape, value):
 
 
 @piece
-def cells_along(i, j, here, shape):
-    """``plane.stencil_along``, for a lane; here : the place of the face."""
-    step = compiled.stride(shape)
-    if 2 < i < shape[0] - 2:
-        if compiled.rightward(j, shape):
-            return here - 3 * step, here - 2 * step, here - step, here, here + step
-        return here + 2 * step, here + step, here, here - step, here - 2 * step
-    lane = here - compiled.spot(i, j, shape)
-    a, b, c, d, e = compiled.stencil_along(i, j, shape)
-    return a + lane, b + lane, c + lane, d + lane, e + lane
+def wrapped(i, n):
+    """``plane.wrapped``."""
+    for _ in range(3):
+        i = whole(i + n) if i < 0 else i
+        i = whole(i - n) if i >= n else i
+    return i
+
+
+@piece
+def across(i, j, x, here, shape):
+    """Place of cell (x, j), if (i, j) is at ``here``; beyond the edges as in ``plane``."""
+    n, x, mirror = shape[0], whole(x), whole(0)
+    if x < 0 or x >= n:
+        if shape[3] == PERIODIC:
+            x = wrapped(x, n)
+        elif shape[3] == REFLECTING:
+            x = wrapped(x, whole(2 * n))
+            if x >= n:
+                x = whole(2 * n - 1 - x)
+                mirror = whole(shape[1] - 1 - 2 * j)
+        else:
+            x = min(max(x, whole(0)), whole(n - 1))
+    return whole(here + (x - i) * shape[8] + mirror * shape[2])
+
+
+@piece
+def beside(j, y, here, shape):
+    """Place of momentum y of the same x, if j is at ``here``; beyond the edges as in ``plane``."""
+    m, y = shape[1], whole(y)
+    y = wrapped(y, m) if shape[4] == PERIODIC else min(max(y, whole(0)), whole(m - 1))
+    return whole(here + (y - j) * shape[2])
+
+
+@piece
+def rightward(j, shape):
+    """``plane.rightward``, as a sign."""
+    return whole(1) if whole(2 * j) >= shape[1] else whole(-1)
 
 
 @piece
 def source_along(i, j, here, shape):
-    """The third of them: where what passes the face comes from."""
-    first = i - 1 if compiled.rightward(j, shape) else i
-    if 0 <= first < shape[0]:
-        return here + (first - i) * compiled.stride(shape)
-    return compiled.place(first, j, shape) + here - compiled.spot(i, j, shape)
-
-
-@piece
-def beside(i, j, new, here, shape):
-    """Place of momentum ``new`` of a cell (i, j) at ``here``; beyond the edges as in ``plane``."""
-    if shape[4] == PERIODIC:
-        return compiled.beside(i, new, shape) + here - compiled.spot(i, j, shape)
-    return here + (min(max(new, 0), shape[1] - 1) - j) * shape[2]
+    """Where what passes the lower x face of a cell comes from."""
+    return across(i, j, i - 1 if rightward(j, shape) > 0 else i, here, shape)
 
 
 # --- velocity, force, and what is upwind ---------------------------------------------------------
-# steps: substep over dx and dp, dx, dp; behind the rows there are m^2 on the x edges, and the two
-# numbers of the external force of every x cell
+# steps: substep over dx and dp, dx, dp
+# behind the rows: m^2 on the n + 1 edges; of the n cells its differences, and the two numbers of
+# the external force
 
 
 @piece
 def speed(w, i, j, here, p, steps, shape):
     """Velocity on an x face, times the substep over dx; 0 if nothing may pass."""
     energy, after = get(w, ENERGY, here, shape), get(w, ENERGY, here + shape[2], shape)
-    return steps[0] * compiled.passes_along(i, j, shape) * compiled.drift(p[j], energy, after)
+    rate = steps[0] * compiled.drift(p[j], energy, after)
+    return rate * compiled.passes_along(i, j, shape) if shape[3] == OPEN else rate
 
 
 @piece
 def force(w, i, j, here, steps, shape):
     """Force on a p face, times the substep over dp."""
-    first = ROWS * shape[5] + i
-    change = w[np.uint32(first)] - w[np.uint32(first + 1)]
-    first += shape[0] + 1
-    constant, linear = w[np.uint32(first)], w[np.uint32(first + shape[0])]
-    external = constant + linear * compiled.face_momentum(j, steps[3], shape)
-    energy = get(w, ENERGY, here, shape)
-    after = get(w, ENERGY, here + compiled.stride(shape), shape)
+    n, first = shape[0], whole(ROWS * shape[5] + shape[0] + 1 + i)
+    change, constant = w[np.uint32(first)], w[np.uint32(first + n)]
+    external = constant + w[np.uint32(first + 2 * n)] * compiled.face_momentum(j, steps[3], shape)
+    energy, after = get(w, ENERGY, here, shape), get(w, ENERGY, here + shape[8], shape)
     return steps[1] * (compiled.pull(change, energy, after, steps[2]) + external)
 
 
 @piece
 def push(w, i, j, here, steps, shape):
     """The same, 0 if nothing may pass."""
-    if compiled.passes_up(j, shape) == 0.0:
+    if shape[4] == CLOSED and (j == 0 or j == shape[1]):
         return 0.0
     return force(w, i, j, here, steps, shape)
 
@@ -158,7 +192,7 @@ def upwind_along(w, i, j, here, p, steps, shape):
 def upwind_up(w, i, j, here, steps, shape):
     """Upwind flux through a p face."""
     pushed = push(w, i, j, here, steps, shape)
-    source = beside(i, j, j - 1 if pushed > 0.0 else j, here, shape)
+    source = beside(j, j - 1 if pushed > 0.0 else j, here, shape)
     return pushed * get(w, NUMBER, source, shape)
 
 
@@ -166,32 +200,55 @@ def upwind_up(w, i, j, here, steps, shape):
 
 
 @piece
-def edge_along(w, i, j, cells, shape):
-    """N f of a stage on an x face."""
-    a, b = get(w, STAGE, cells[0], shape), get(w, STAGE, cells[1], shape)
-    c, d = get(w, STAGE, cells[2], shape), get(w, STAGE, cells[3], shape)
-    e, outside = get(w, STAGE, cells[4], shape), False
-    if shape[3] == OPEN:
-        behind, ahead = compiled.outside_along(i, j, shape)
-        if behind + ahead > 0:
-            a, b, c, d, e = compiled.beyond_wall(a, b, c, d, e, behind, ahead)
-            outside = True
-    edge = compiled.reconstruct(a, b, c, d, e)
-    return max(edge, 0.0) if outside else edge
+def stencil_along(i, j, here, shape):
+    """Five cells for what passes an x face; the third is where it comes from."""
+    sign = rightward(j, shape)
+    x = whole(i - 1) if sign > 0 else i
+    if 2 < i < shape[0] - 2:
+        step = whole(sign * shape[8])
+        third = whole(here - shape[8]) if sign > 0 else whole(here)
+        return third - 2 * step, third - step, third, third + step, third + 2 * step
+    return (
+        across(i, j, x - 2 * sign, here, shape), across(i, j, x - sign, here, shape),
+        across(i, j, x, here, shape), across(i, j, x + sign, here, shape),
+        across(i, j, x + 2 * sign, here, shape),
+    )  # fmt: skip
 
 
 @piece
-def edge_up(w, i, j, here, sign, shape):
-    """N f of a stage on a p face, and where it comes from; sign : of the force."""
-    c = j - 1 if sign > 0 else j
-    source = beside(i, j, c, here, shape)
-    return compiled.reconstruct(
-        get(w, STAGE, beside(i, j, c - 2 * sign, here, shape), shape),
-        get(w, STAGE, beside(i, j, c - sign, here, shape), shape),
-        get(w, STAGE, source, shape),
-        get(w, STAGE, beside(i, j, c + sign, here, shape), shape),
-        get(w, STAGE, beside(i, j, c + 2 * sign, here, shape), shape),
-    ), source  # fmt: skip
+def stencil_up(j, rate, here, shape):
+    """The same for a p face; rate : as the force."""
+    sign = whole(1) if rate > 0.0 else whole(-1)
+    y = whole(j - 1) if rate > 0.0 else j
+    return (
+        beside(j, y - 2 * sign, here, shape), beside(j, y - sign, here, shape),
+        beside(j, y, here, shape), beside(j, y + sign, here, shape),
+        beside(j, y + 2 * sign, here, shape),
+    )  # fmt: skip
+
+
+@piece
+def staged(w, cells, shape):
+    """N f of a stage in five cells."""
+    a, b, c, d, e = cells
+    return (
+        get(w, STAGE, a, shape), get(w, STAGE, b, shape), get(w, STAGE, c, shape),
+        get(w, STAGE, d, shape), get(w, STAGE, e, shape),
+    )  # fmt: skip
+
+
+@piece
+def edge_along(w, i, j, cells, shape):
+    """N f of a stage on an x face."""
+    a, b, c, d, e = staged(w, cells, shape)
+    outside = 0
+    if shape[3] == OPEN:
+        behind, ahead = compiled.outside_along(i, j, shape)
+        outside = behind + ahead
+        if outside > 0:
+            a, b, c, d, e = compiled.beyond_wall(a, b, c, d, e, behind, ahead)
+    edge = compiled.reconstruct(a, b, c, d, e)
+    return max(edge, 0.0) if outside > 0 else edge
 
 
 @piece
@@ -213,15 +270,16 @@ def fluxes(w, count, stage, p, steps, shape):
     for here in range(cuda.threadIdx.x, count, cuda.blockDim.x):
         i, j, _ = cell_at(here, shape)
         if j < m:
-            cells = cells_along(i, j, here, shape)
+            cells = stencil_along(i, j, here, shape)
             edge = edge_along(w, i, j, cells, shape)
             rate = speed(w, i, j, here, p, steps, shape)
             add_up(w, SUM_ALONG, here, stage, edge, rate, cells[2], shape)
         if i < n:
             rate = push(w, i, j, here, steps, shape)
             if rate != 0.0:
-                edge, source = edge_up(w, i, j, here, 1 if rate > 0.0 else -1, shape)
-                add_up(w, SUM_UP, here, stage, edge, rate, source, shape)
+                cells = stencil_up(j, rate, here, shape)
+                edge = compiled.reconstruct(*staged(w, cells, shape))
+                add_up(w, SUM_UP, here, stage, edge, rate, cells[2], shape)
             elif stage[0] == 0.0:
                 put(w, SUM_UP, here, shape, 0.0)
     cuda.syncthreads()
@@ -230,7 +288,7 @@ def fluxes(w, count, stage, p, steps, shape):
 @piece
 def brought(w, here, shape):
     """What the sums of fluxes bring into a cell."""
-    x = get(w, SUM_ALONG, here, shape) - get(w, SUM_ALONG, here + compiled.stride(shape), shape)
+    x = get(w, SUM_ALONG, here, shape) - get(w, SUM_ALONG, here + shape[8], shape)
     return x + (get(w, SUM_UP, here, shape) - get(w, SUM_UP, here + shape[2], shape))
 
 

@@ -24,12 +24,12 @@ from .planes import (
     cell_at,
     compiled,
     divided,
-    divisor,
     force,
     get,
     piece,
     put,
     runge_kutta,
+    shape_of,
 )
 
 REGISTERS = 96
@@ -64,11 +64,15 @@ def take_up(w, old, squares, forces, p, q2, origin, count, steps, whole, shape):
     n, m = shape[0], shape[1]
     edges = ROWS * shape[5]
     for i in range(cuda.threadIdx.x, n + 1, cuda.blockDim.x):
-        site, before = site_at(start, i, whole), site_at(start, i - 1, whole)
-        w[edges + i] = 0.5 * (squares[before, a] + squares[site, a])
+        site = site_at(start, i, whole)
+        m2 = squares[site, a]
+        edge = 0.5 * (squares[site_at(start, i - 1, whole), a] + m2)
+        w[edges + i] = edge
         if i < n:
-            w[edges + n + 1 + i] = forces[site, a, 0]
-            w[edges + 2 * n + 1 + i] = forces[site, a, 1]
+            after = 0.5 * (m2 + squares[site_at(start, i + 1, whole), a])
+            w[edges + n + 1 + i] = edge - after
+            w[edges + 2 * n + 1 + i] = forces[site, a, 0]
+            w[edges + 3 * n + 1 + i] = forces[site, a, 1]
     for here in range(cuda.threadIdx.x, count, cuda.blockDim.x):
         i, j, lane = cell_at(here, shape)
         if i < n and j < m:
@@ -92,7 +96,7 @@ def refusal(w, steps, shape):
     if shape[4] == CLOSED:
         for entry in range(cuda.threadIdx.x, shape[0] * shape[2], cuda.blockDim.x):
             i = divided(entry, shape[7])
-            here = compiled.spot(i, 0, shape) + entry - i * shape[2]
+            here = i * shape[8] + entry - i * shape[2]
             last = get(w, NUMBER, here + top - shape[2], shape)
             low += max(-force(w, i, 0, here, steps, shape) * get(w, NUMBER, here, shape), 0.0)
             high += max(force(w, i, shape[1], here + top, steps, shape) * last, 0.0)
@@ -108,7 +112,7 @@ def hand_over(w, rows, squares, p, q2, origin, count, ledger, whole, shape):
     old, new = rows
     start, a, first = origin
     n, m, wall = shape[0], shape[1], shape[3] == OPEN
-    kinds, nodes, step = whole[SPECIES], whole[NODES], compiled.stride(shape)
+    kinds, nodes = whole[SPECIES], whole[NODES]
     out_low, out_high = 0.0, 0.0
     for here in range(cuda.threadIdx.x, count, cuda.blockDim.x):
         i, j, lane = cell_at(here, shape)
@@ -117,7 +121,7 @@ def hand_over(w, rows, squares, p, q2, origin, count, ledger, whole, shape):
             node = node_at(first + lane, j, whole)
             cell = (site * kinds + a) * nodes + node
             left = get(w, SUM_ALONG, here, shape)
-            right = get(w, SUM_ALONG, here + step, shape)
+            right = get(w, SUM_ALONG, here + shape[8], shape)
             below, above = get(w, SUM_UP, here, shape), get(w, SUM_UP, here + shape[2], shape)
             new[cell] = old[cell] + (int64(left) - int64(right) + int64(below) - int64(above))
             if wall and (i == 0 or i == n - 1):
@@ -135,8 +139,7 @@ def hand_over(w, rows, squares, p, q2, origin, count, ledger, whole, shape):
 def sweep_groups(w, control, scalars, number, squares, forces, whole, widths, p, q2, capacity,
                  ledger, energies, refused):  # fmt: skip
     """Groups in turn, those of a species after one another, so that sums wait for the last one."""
-    n, m, most = np.int32(whole[CELLS]), np.int32(whole[MOMENTA]), np.int32(whole[LANES])
-    size, across = np.int32((n + 1) * (m + 1) * most), whole[NODES] // whole[MOMENTA]
+    n, m, most, across = whole[CELLS], whole[MOMENTA], whole[LANES], whole[NODES] // whole[MOMENTA]
     many = (across + most - 1) // most
     lasts = scalars[k.LASTS]
     steps = (lasts / widths[DX], lasts / widths[DP], widths[DX], widths[DP])
@@ -148,12 +151,9 @@ def sweep_groups(w, control, scalars, number, squares, forces, whole, widths, p,
         while group < (a + 1) * many * whole[LINES]:
             inside = group - a * many * whole[LINES]
             first = (inside % many) * most
-            lanes = np.int32(min(most, across - first))
-            shape = (
-                n, m, lanes, np.int32(whole[WALL]), np.int32(whole[EDGE]), size,
-                divisor((m + 1) * lanes), divisor(lanes),
-            )  # fmt: skip
-            count = np.int32((n + 1) * (m + 1) * lanes)
+            lanes = min(most, across - first)
+            shape = shape_of(n, m, lanes, most, whole[WALL], whole[EDGE])
+            count = (n + 1) * (m + 1) * lanes
             start = compiled.transverse(inside // many, whole[SITE_STEP], whole[CELLS])
             origin = (start, a, first)
             take_up(w, rows[0], squares, forces, p, q2, origin, count, steps, whole, shape)
