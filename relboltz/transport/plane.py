@@ -169,10 +169,11 @@ def length(shape):
 
 def wrapped(i, n):
     """i modulo n for cells at most three beyond the edges: GPUs divide slowly."""
-    for _ in range(3):
-        i = i + n if i < 0 else i
-        i = i - n if i >= n else i
-    return i
+    if n < 3:
+        return i & (n - 1)
+    if i < 0:
+        return i + n
+    return i - n if i >= n else i
 
 
 def place(i, j, shape):

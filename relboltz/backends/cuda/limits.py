@@ -4,6 +4,7 @@ from ...transport import plane
 from ...transport.plane import OPEN, REFLECTING
 from .physics import cuda
 from .planes import (
+    ALONG,
     GAIN,
     LOSS,
     MARK,
@@ -11,6 +12,7 @@ from .planes import (
     SUM_ALONG,
     SUM_UP,
     UNLIMITED,
+    UP,
     across,
     beside,
     brought,
@@ -20,8 +22,6 @@ from .planes import (
     piece,
     put,
     rightward,
-    upwind_along,
-    upwind_up,
 )
 
 # --- limits --------------------------------------------------------------------------------------
@@ -38,16 +38,13 @@ def set_limits(w, here, held, capacity, shape):
 
 
 @piece
-def find_limits(w, count, p, capacity, steps, shape):
+def find_limits(w, count, capacity, shape):
     """What every cell can give and take beyond the upwind fluxes."""
     for here in range(cuda.threadIdx.x, count, cuda.blockDim.x):
         i, j, _ = cell_at(here, shape)
         if i < shape[0] and j < shape[1]:
-            x = upwind_along(w, i, j, here, p, steps, shape)
-            x -= upwind_along(w, i + 1, j, here + shape[8], p, steps, shape)
-            y = upwind_up(w, i, j, here, steps, shape)
-            y -= upwind_up(w, i, j + 1, here + shape[2], steps, shape)
-            set_limits(w, here, get(w, NUMBER, here, shape) + (x + y), capacity, shape)
+            held = get(w, NUMBER, here, shape) + brought(w, ALONG, UP, here, shape)
+            set_limits(w, here, held, capacity, shape)
     cuda.syncthreads()
 
 
@@ -90,20 +87,21 @@ def put_along(w, i, j, here, flux, shape):
 
 
 @piece
-def limited_fluxes(w, count, p, steps, shape):
+def limited_fluxes(w, count, shape):
     """Whole fluxes: upwind ones and what the limits allow beyond them."""
     for here in range(cuda.threadIdx.x, count, cuda.blockDim.x):
         i, j, _ = cell_at(here, shape)
         if j < shape[1]:
             more = get(w, SUM_ALONG, here, shape)
             s = min(share_along(w, i, j, here, more, shape), 1.0)
-            flux = upwind_along(w, i, j, here, p, steps, shape) + s * more
-            put_along(w, i, j, here, compiled.nearest_integer(flux), shape)
+            flux = compiled.nearest_integer(get(w, ALONG, here, shape) + s * more)
+            put_along(w, i, j, here, flux, shape)
         if i < shape[0]:
             more = get(w, SUM_UP, here, shape)
-            s = share_up(w, i, j, here, more, shape)
-            flux = upwind_up(w, i, j, here, steps, shape) + s * more
-            put(w, SUM_UP, here, shape, compiled.nearest_integer(flux))
+            if more != 0.0:
+                more *= share_up(w, i, j, here, more, shape)
+            flux = compiled.nearest_integer(get(w, UP, here, shape) + more)
+            put(w, SUM_UP, here, shape, flux)
     cuda.syncthreads()
 
 
@@ -150,7 +148,7 @@ def none_illegal(w, count, capacity, shape):
         i, j, _ = cell_at(here, shape)
         if i < shape[0] and j < shape[1]:
             mark = 0.0
-            if illegal(w, here, brought(w, here, shape), capacity, shape):
+            if illegal(w, here, brought(w, SUM_ALONG, SUM_UP, here, shape), capacity, shape):
                 mark, bad = 1.0, 1
             put(w, MARK, here, shape, mark)
     return cuda.syncthreads_or(bad) == 0

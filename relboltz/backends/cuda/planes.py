@@ -1,9 +1,9 @@
 """A group of pencils in the memory of a block of threads: places, velocity and force, fluxes.
 
-A group lies in six rows of one number for each lower corner of a cell. Threads share out these
-places and wait for one another after every phase. Fluxes are added up as they are found; upwind
-ones, velocities and forces are found again from the energies on the corners wherever they are
-needed, because shared memory is scarcer than arithmetic.
+A group lies in seven rows of one number for each lower corner of a cell. Threads share out these
+places and wait for one another after every phase. Fluxes are added up as they are found; velocities
+and forces are found again from the energies on the corners at every stage, because shared memory is
+scarcer than arithmetic.
 """
 
 import numpy as np
@@ -15,12 +15,12 @@ from ...transport.plane import CLOSED, OPEN, PERIODIC, REFLECTING
 from .driver import SIMULATED, device_function
 from .physics import cuda, physics
 
-ROWS = 6
-NUMBER, STAGE, ENERGY, GAIN, SUM_ALONG, SUM_UP = range(ROWS)
-"""N f at the start and at a stage; E on the lower corner of a cell; later what it can gain; sums of
-fluxes along x and up p through its lower faces."""
-LOSS, MARK = STAGE, ENERGY
-"""What a cell can lose, and which ones are mended: when stages and energies are done with."""
+ROWS = 7
+NUMBER, STAGE, ENERGY, SUM_ALONG, SUM_UP, ALONG, UP = range(ROWS)
+"""N f at the start and at a stage; E on the lower corner of a cell; through its lower faces along x
+and up p, sums of fluxes and the upwind ones."""
+LOSS, GAIN, MARK = STAGE, ENERGY, ALONG
+"""When these are done with: what a cell can lose and gain, and which ones are mended."""
 UNLIMITED = 2.0
 
 
@@ -104,23 +104,14 @@ def put(w, row, place, shape, value):
 
 
 @piece
-def wrapped(i, n):
-    """``plane.wrapped``."""
-    for _ in range(3):
-        i = whole(i + n) if i < 0 else i
-        i = whole(i - n) if i >= n else i
-    return i
-
-
-@piece
 def across(i, j, x, here, shape):
     """Place of cell (x, j), if (i, j) is at ``here``; beyond the edges as in ``plane``."""
     n, x, mirror = shape[0], whole(x), whole(0)
     if x < 0 or x >= n:
         if shape[3] == PERIODIC:
-            x = wrapped(x, n)
+            x = whole(compiled.wrapped(x, n))
         elif shape[3] == REFLECTING:
-            x = wrapped(x, whole(2 * n))
+            x = whole(compiled.wrapped(x, whole(2 * n)))
             if x >= n:
                 x = whole(2 * n - 1 - x)
                 mirror = whole(shape[1] - 1 - 2 * j)
@@ -133,7 +124,10 @@ def across(i, j, x, here, shape):
 def beside(j, y, here, shape):
     """Place of momentum y of the same x, if j is at ``here``; beyond the edges as in ``plane``."""
     m, y = shape[1], whole(y)
-    y = wrapped(y, m) if shape[4] == PERIODIC else min(max(y, whole(0)), whole(m - 1))
+    if shape[4] == PERIODIC:
+        y = whole(compiled.wrapped(y, m))
+    else:
+        y = min(max(y, whole(0)), whole(m - 1))
     return whole(here + (y - j) * shape[2])
 
 
@@ -143,13 +137,7 @@ def rightward(j, shape):
     return whole(1) if whole(2 * j) >= shape[1] else whole(-1)
 
 
-@piece
-def source_along(i, j, here, shape):
-    """Where what passes the lower x face of a cell comes from."""
-    return across(i, j, i - 1 if rightward(j, shape) > 0 else i, here, shape)
-
-
-# --- velocity, force, and what is upwind ---------------------------------------------------------
+# --- velocity and force --------------------------------------------------------------------------
 # steps: substep over dx and dp, dx, dp
 # behind the rows: m^2 on the n + 1 edges; of the n cells its differences, and the two numbers of
 # the external force
@@ -179,21 +167,6 @@ def push(w, i, j, here, steps, shape):
     if shape[4] == CLOSED and (j == 0 or j == shape[1]):
         return 0.0
     return force(w, i, j, here, steps, shape)
-
-
-@piece
-def upwind_along(w, i, j, here, p, steps, shape):
-    """Upwind flux through an x face."""
-    source = source_along(i, j, here, shape)
-    return speed(w, i, j, here, p, steps, shape) * get(w, NUMBER, source, shape)
-
-
-@piece
-def upwind_up(w, i, j, here, steps, shape):
-    """Upwind flux through a p face."""
-    pushed = push(w, i, j, here, steps, shape)
-    source = beside(j, j - 1 if pushed > 0.0 else j, here, shape)
-    return pushed * get(w, NUMBER, source, shape)
 
 
 # --- fluxes of Runge-Kutta -----------------------------------------------------------------------
@@ -259,7 +232,9 @@ def add_up(w, row, here, stage, edge, rate, source, shape):
     if keep > 0.0:
         total += keep * get(w, row, here, shape)
     if part == 0.0:
-        total -= rate * get(w, NUMBER, source, shape)
+        upwind = rate * get(w, NUMBER, source, shape)
+        total -= upwind
+        put(w, row + ALONG - SUM_ALONG, here, shape, upwind)
     put(w, row, here, shape, total)
 
 
@@ -282,14 +257,15 @@ def fluxes(w, count, stage, p, steps, shape):
                 add_up(w, SUM_UP, here, stage, edge, rate, cells[2], shape)
             elif stage[0] == 0.0:
                 put(w, SUM_UP, here, shape, 0.0)
+                put(w, UP, here, shape, 0.0)
     cuda.syncthreads()
 
 
 @piece
-def brought(w, here, shape):
-    """What the sums of fluxes bring into a cell."""
-    x = get(w, SUM_ALONG, here, shape) - get(w, SUM_ALONG, here + shape[8], shape)
-    return x + (get(w, SUM_UP, here, shape) - get(w, SUM_UP, here + shape[2], shape))
+def brought(w, along, up, here, shape):
+    """What the fluxes in two rows bring into a cell."""
+    x = get(w, along, here, shape) - get(w, along, here + shape[8], shape)
+    return x + (get(w, up, here, shape) - get(w, up, here + shape[2], shape))
 
 
 @piece
@@ -301,6 +277,6 @@ def runge_kutta(w, count, p, steps, shape):
             for here in range(cuda.threadIdx.x, count, cuda.blockDim.x):
                 i, j, _ = cell_at(here, shape)
                 if i < shape[0] and j < shape[1]:
-                    new = get(w, NUMBER, here, shape) + stage[2] * brought(w, here, shape)
-                    put(w, STAGE, here, shape, new)
+                    change = stage[2] * brought(w, SUM_ALONG, SUM_UP, here, shape)
+                    put(w, STAGE, here, shape, get(w, NUMBER, here, shape) + change)
             cuda.syncthreads()

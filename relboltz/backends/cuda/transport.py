@@ -157,11 +157,11 @@ def sweep_groups(w, control, scalars, number, squares, forces, whole, widths, p,
             start = compiled.transverse(inside // many, whole[SITE_STEP], whole[CELLS])
             origin = (start, a, first)
             take_up(w, rows[0], squares, forces, p, q2, origin, count, steps, whole, shape)
-            runge_kutta(w, count, p, steps, shape)
             more_low, more_high = refusal(w, steps, shape)
             low, high = low + more_low, high + more_high
-            find_limits(w, count, p, capacity[a], steps, shape)
-            limited_fluxes(w, count, p, steps, shape)
+            runge_kutta(w, count, p, steps, shape)
+            find_limits(w, count, capacity[a], shape)
+            limited_fluxes(w, count, shape)
             if not none_illegal(w, count, capacity[a], shape):
                 mend(w, count, capacity[a], shape)
             left = hand_over(w, rows, squares, p, q2, origin, count, ledger, whole, shape)
