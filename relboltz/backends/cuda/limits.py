@@ -18,10 +18,12 @@ from .planes import (
     brought,
     cell_at,
     compiled,
+    following,
     get,
     piece,
     put,
     rightward,
+    thread,
 )
 
 # --- limits --------------------------------------------------------------------------------------
@@ -40,11 +42,13 @@ def set_limits(w, here, held, capacity, shape):
 @piece
 def find_limits(w, count, capacity, shape):
     """What every cell can give and take beyond the upwind fluxes."""
-    for here in range(cuda.threadIdx.x, count, cuda.blockDim.x):
+    here = thread()
+    while here < count:
         i, j, _ = cell_at(here, shape)
         if i < shape[0] and j < shape[1]:
             held = get(w, NUMBER, here, shape) + brought(w, ALONG, UP, here, shape)
             set_limits(w, here, held, capacity, shape)
+        here = following(here)
     cuda.syncthreads()
 
 
@@ -89,7 +93,8 @@ def put_along(w, i, j, here, flux, shape):
 @piece
 def limited_fluxes(w, count, shape):
     """Whole fluxes: upwind ones and what the limits allow beyond them."""
-    for here in range(cuda.threadIdx.x, count, cuda.blockDim.x):
+    here = thread()
+    while here < count:
         i, j, _ = cell_at(here, shape)
         if j < shape[1]:
             more = get(w, SUM_ALONG, here, shape)
@@ -102,6 +107,7 @@ def limited_fluxes(w, count, shape):
                 more *= share_up(w, i, j, here, more, shape)
             flux = compiled.nearest_integer(get(w, UP, here, shape) + more)
             put(w, SUM_UP, here, shape, flux)
+        here = following(here)
     cuda.syncthreads()
 
 
@@ -144,44 +150,54 @@ def illegal(w, here, change, capacity, shape):
 def none_illegal(w, count, capacity, shape):
     """Whether the whole fluxes leave every cell within its bounds; marks those they do not."""
     bad = 0
-    for here in range(cuda.threadIdx.x, count, cuda.blockDim.x):
+    here = thread()
+    while here < count:
         i, j, _ = cell_at(here, shape)
         if i < shape[0] and j < shape[1]:
             mark = 0.0
             if illegal(w, here, brought(w, SUM_ALONG, SUM_UP, here, shape), capacity, shape):
                 mark, bad = 1.0, 1
             put(w, MARK, here, shape, mark)
+        here = following(here)
     return cuda.syncthreads_or(bad) == 0
 
 
 @piece
 def mend(w, count, capacity, shape):
     """Cut whole fluxes until every cell is within its bounds; see the CPU's ``limit_fluxes``."""
-    t, step, n, m = cuda.threadIdx.x, cuda.blockDim.x, shape[0], shape[1]
-    for here in range(t, count, step):
+    n, m = shape[0], shape[1]
+    here = thread()
+    while here < count:
         put(w, LOSS, here, shape, UNLIMITED)
         put(w, GAIN, here, shape, UNLIMITED)
+        here = following(here)
     for turn in range(plane.MOST_PASSES):
         cuda.syncthreads()
-        for here in range(t, count, step):
+        here = thread()
+        while here < count:
             i, j, _ = cell_at(here, shape)
             if i < n and j < m and get(w, MARK, here, shape) != 0.0:
                 set_limits(w, here, get(w, NUMBER, here, shape), capacity, shape)
+            here = following(here)
         cuda.syncthreads()
         bad, everything = 0, turn == plane.MOST_PASSES - 2
-        for here in range(t, count, step):
+        here = thread()
+        while here < count:
             i, j, _ = cell_at(here, shape)
             if i < n and j < m:
                 change = cut_brought(w, i, j, here, shape)
                 if everything or illegal(w, here, change, capacity, shape):
                     put(w, MARK, here, shape, 1.0)
                     bad = 1
+            here = following(here)
         if cuda.syncthreads_or(bad) == 0:
             break
-    for here in range(t, count, step):
+    here = thread()
+    while here < count:
         i, j, _ = cell_at(here, shape)
         if j < m:
             put_along(w, i, j, here, cut_along(w, i, j, here, shape), shape)
         if i < n:
             put(w, SUM_UP, here, shape, cut_up(w, i, j, here, shape))
+        here = following(here)
     cuda.syncthreads()

@@ -7,7 +7,6 @@ scarcer than arithmetic.
 """
 
 import numpy as np
-from numba import int64
 
 from ...compiling import build, functions_of
 from ...transport import phases, plane
@@ -61,25 +60,26 @@ def whole(x):
 
 
 @piece
-def divisor(n):
+def thread():
+    """The first place of a thread."""
+    return whole(cuda.threadIdx.x)
+
+
+@piece
+def following(place):
+    """The next one: loops over a range would divide to find their length."""
+    return whole(place + cuda.blockDim.x)
+
+
+def divisor(n: int) -> int:
     """Factor that divides whole numbers x by n, as long as n x < 2^31."""
-    return np.uint32((2**31 + int64(n) - 1) // int64(n))
+    return (2**31 + n - 1) // n
 
 
 @piece
 def divided(x, factor):
     """x/n, rounded down."""
     return whole((np.uint64(np.uint32(x)) * np.uint64(factor)) >> np.uint64(31))
-
-
-@piece
-def shape_of(n, m, lanes, most, wall, edge):
-    """The shape of a group; most : lanes of the largest one."""
-    n, m, lanes, most = whole(n), whole(m), whole(lanes), whole(most)
-    return (
-        n, m, lanes, whole(wall), whole(edge), whole((n + 1) * (m + 1) * most),
-        divisor((m + 1) * lanes), divisor(lanes), whole((m + 1) * lanes),
-    )  # fmt: skip
 
 
 @piece
@@ -242,7 +242,8 @@ def add_up(w, row, here, stage, edge, rate, source, shape):
 def fluxes(w, count, stage, p, steps, shape):
     """Fluxes of a stage through all faces."""
     n, m = shape[0], shape[1]
-    for here in range(cuda.threadIdx.x, count, cuda.blockDim.x):
+    here = thread()
+    while here < count:
         i, j, _ = cell_at(here, shape)
         if j < m:
             cells = stencil_along(i, j, here, shape)
@@ -258,6 +259,7 @@ def fluxes(w, count, stage, p, steps, shape):
             elif stage[0] == 0.0:
                 put(w, SUM_UP, here, shape, 0.0)
                 put(w, UP, here, shape, 0.0)
+        here = following(here)
     cuda.syncthreads()
 
 
@@ -274,9 +276,11 @@ def runge_kutta(w, count, p, steps, shape):
     for stage in plane.STAGES:
         fluxes(w, count, stage, p, steps, shape)
         if stage[2] > 0.0:
-            for here in range(cuda.threadIdx.x, count, cuda.blockDim.x):
+            here = thread()
+            while here < count:
                 i, j, _ = cell_at(here, shape)
                 if i < shape[0] and j < shape[1]:
                     change = stage[2] * brought(w, SUM_ALONG, SUM_UP, here, shape)
                     put(w, STAGE, here, shape, get(w, NUMBER, here, shape) + change)
+                here = following(here)
             cuda.syncthreads()

@@ -7,7 +7,7 @@ import numpy as np
 from ...arrays import Integers
 from ...transport.pencils import Pencils
 from . import driver
-from .planes import ROWS
+from .planes import ROWS, divisor
 from .transport import REGISTERS
 
 THREADS = (2,) if driver.SIMULATED else (128, 256, 512)
@@ -75,5 +75,9 @@ def sharing(pencils: Pencils, scratch: float) -> Sharing:
 
 def whole_numbers(pencils: Pencils, nodes: int, lanes: int) -> Integers:
     """The whole numbers of a sweep."""
-    values = (*pencils.lines, *pencils.walls, pencils.species, nodes, lanes, pencils.across)
+    m, across = pencils.lines[2], len(pencils.transverse_p2)
+    blocks = -(-across // lanes)
+    values = [*pencils.lines, *pencils.walls, pencils.species, nodes, pencils.across, blocks]
+    for some in (lanes, across - (blocks - 1) * lanes):
+        values += [some, divisor(some), divisor((m + 1) * some)]
     return np.array(values, np.int64)

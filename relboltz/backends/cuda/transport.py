@@ -24,18 +24,21 @@ from .planes import (
     cell_at,
     compiled,
     divided,
+    following,
     force,
     get,
     piece,
     put,
     runge_kutta,
-    shape_of,
+    thread,
 )
 
 REGISTERS = 96
 """Most registers of a thread: 640 of them share a multiprocessor."""
-(CELLS, SITE_STEP, MOMENTA, NODE_STEP, WALL, EDGE, SPECIES, NODES, LANES, LINES) = range(10)
-"""Whole numbers of a sweep: see ``Pencils``; lanes of a group, transverse sites."""
+(CELLS, SITE_STEP, MOMENTA, NODE_STEP, WALL, EDGE, SPECIES, NODES, LINES, BLOCKS, LANES,
+ LANES_BY, LINE_BY, LAST, LAST_BY, LAST_LINE_BY) = range(16)  # fmt: skip
+"""Whole numbers of a sweep: see ``Pencils``; transverse sites, groups that the transverse momenta
+make; lanes of a group and what divides by them and by those of a line, and of the last group."""
 DX, DP = range(2)
 
 
@@ -43,12 +46,29 @@ DX, DP = range(2)
 
 
 @piece
+def split(x, n):
+    """x/n, rounded down, and the rest: divisions of 32 bits are several times faster."""
+    part = np.uint32(x) // np.uint32(n)
+    return int64(part), int64(x - part * np.uint32(n))
+
+
+@piece
 def node_at(number, j, whole):
     """Node of a momentum j of the pencil with this number among the transverse ones."""
-    inner = np.uint32(whole[NODE_STEP])
-    outer = np.uint32(number) // inner  # divisions of 32 bits are several times faster
-    rest = np.uint32(number) - outer * inner
-    return int64(outer) * (whole[NODE_STEP] * whole[MOMENTA]) + int64(rest) + j * whole[NODE_STEP]
+    outer, rest = split(number, whole[NODE_STEP])
+    return outer * (whole[NODE_STEP] * whole[MOMENTA]) + rest + j * whole[NODE_STEP]
+
+
+@piece
+def shape_of(block, whole):
+    """The shape of one of the groups that the transverse momenta make."""
+    which = LANES if block < whole[BLOCKS] - 1 else LAST
+    n, m, lanes = np.int32(whole[CELLS]), np.int32(whole[MOMENTA]), np.int32(whole[which])
+    size = np.int32((n + 1) * (m + 1) * whole[LANES])
+    return (
+        n, m, lanes, np.int32(whole[WALL]), np.int32(whole[EDGE]), size,
+        np.uint32(whole[which + 2]), np.uint32(whole[which + 1]), np.int32((m + 1) * lanes),
+    )  # fmt: skip
 
 
 @piece
@@ -73,7 +93,8 @@ def take_up(w, old, squares, forces, p, q2, origin, count, steps, whole, shape):
             w[edges + n + 1 + i] = edge - after
             w[edges + 2 * n + 1 + i] = forces[site, a, 0]
             w[edges + 3 * n + 1 + i] = forces[site, a, 1]
-    for here in range(cuda.threadIdx.x, count, cuda.blockDim.x):
+    here = thread()
+    while here < count:
         i, j, lane = cell_at(here, shape)
         if i < n and j < m:
             site = start + i * whole[SITE_STEP]
@@ -81,11 +102,14 @@ def take_up(w, old, squares, forces, p, q2, origin, count, steps, whole, shape):
             value = float64(old[(site * whole[SPECIES] + a) * whole[NODES] + node])
             put(w, NUMBER, here, shape, value)
             put(w, STAGE, here, shape, value)
+        here = following(here)
     cuda.syncthreads()
-    for here in range(cuda.threadIdx.x, count, cuda.blockDim.x):
+    here = thread()
+    while here < count:
         i, j, lane = cell_at(here, shape)
         low = (j - 0.5 * m) * steps[3]
         put(w, ENERGY, here, shape, physics.root(low * low + q2[first + lane] + w[edges + i]))
+        here = following(here)
     cuda.syncthreads()
 
 
@@ -94,12 +118,14 @@ def refusal(w, steps, shape):
     """Quanta that the force would have pushed through closed momentum faces; of this thread."""
     low, high, top = 0.0, 0.0, shape[1] * shape[2]
     if shape[4] == CLOSED:
-        for entry in range(cuda.threadIdx.x, shape[0] * shape[2], cuda.blockDim.x):
+        entry = thread()
+        while entry < shape[0] * shape[2]:
             i = divided(entry, shape[7])
             here = i * shape[8] + entry - i * shape[2]
             last = get(w, NUMBER, here + top - shape[2], shape)
             low += max(-force(w, i, 0, here, steps, shape) * get(w, NUMBER, here, shape), 0.0)
             high += max(force(w, i, shape[1], here + top, steps, shape) * last, 0.0)
+            entry = following(entry)
     return low, high
 
 
@@ -114,7 +140,8 @@ def hand_over(w, rows, squares, p, q2, origin, count, ledger, whole, shape):
     n, m, wall = shape[0], shape[1], shape[3] == OPEN
     kinds, nodes = whole[SPECIES], whole[NODES]
     out_low, out_high = 0.0, 0.0
-    for here in range(cuda.threadIdx.x, count, cuda.blockDim.x):
+    here = thread()
+    while here < count:
         i, j, lane = cell_at(here, shape)
         if i < n and j < m:
             site = start + i * whole[SITE_STEP]
@@ -132,6 +159,7 @@ def hand_over(w, rows, squares, p, q2, origin, count, ledger, whole, shape):
                 if i == n - 1:
                     cuda.atomic.add(ledger, (kinds + a) * nodes + node, int64(right))
                     out_high += right * energy
+        here = following(here)
     return out_low, out_high
 
 
@@ -139,8 +167,6 @@ def hand_over(w, rows, squares, p, q2, origin, count, ledger, whole, shape):
 def sweep_groups(w, control, scalars, number, squares, forces, whole, widths, p, q2, capacity,
                  ledger, energies, refused):  # fmt: skip
     """Groups in turn, those of a species after one another, so that sums wait for the last one."""
-    n, m, most, across = whole[CELLS], whole[MOMENTA], whole[LANES], whole[NODES] // whole[MOMENTA]
-    many = (across + most - 1) // most
     lasts = scalars[k.LASTS]
     steps = (lasts / widths[DX], lasts / widths[DP], widths[DX], widths[DP])
     rows = (number[control[k.SOURCE]], number[control[k.TARGET]])
@@ -148,14 +174,13 @@ def sweep_groups(w, control, scalars, number, squares, forces, whole, widths, p,
     group = cuda.blockIdx.x
     for a in range(whole[SPECIES]):
         low, high = 0.0, 0.0
-        while group < (a + 1) * many * whole[LINES]:
-            inside = group - a * many * whole[LINES]
-            first = (inside % many) * most
-            lanes = min(most, across - first)
-            shape = shape_of(n, m, lanes, most, whole[WALL], whole[EDGE])
-            count = (n + 1) * (m + 1) * lanes
-            start = compiled.transverse(inside // many, whole[SITE_STEP], whole[CELLS])
-            origin = (start, a, first)
+        while group < (a + 1) * whole[BLOCKS] * whole[LINES]:
+            line, block = split(group - a * whole[BLOCKS] * whole[LINES], whole[BLOCKS])
+            shape = shape_of(block, whole)
+            count = np.int32((shape[0] + 1) * shape[8])
+            outer, inner = split(line, whole[SITE_STEP])
+            start = outer * (whole[SITE_STEP] * whole[CELLS]) + inner
+            origin = (start, a, block * whole[LANES])
             take_up(w, rows[0], squares, forces, p, q2, origin, count, steps, whole, shape)
             more_low, more_high = refusal(w, steps, shape)
             low, high = low + more_low, high + more_high
