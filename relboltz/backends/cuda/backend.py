@@ -78,8 +78,7 @@ class CudaBackend:
         )  # fmt: skip
         self._uploaded: Array | None = None
         self._spread = machine.new((batch, 2), np.float64)
-        self._push, self._calm = (machine.new((*self.shape[:2], 2), np.float64) for _ in range(2))
-        """External forces, and none."""
+        self._push = machine.new((*self.shape[:2], 2), np.float64)
         size = machine.work.shape[0]
         rows = grid.sites if size > k.NEAR_BY else 1
         self._work = machine.new((rows, size if rows > 1 else 1), np.float64)
@@ -205,7 +204,7 @@ class CudaBackend:
         _, shared, *constants, ledger, energies, refused = self._axis(axis)
         given = (
             self.desk.control, self.desk.scalars, self.machine.number, self._squares,
-            self._push if pushed else self._calm, *constants, self._capacity,
+            self._push if pushed else self._push[:0], *constants, self._capacity,
         )  # fmt: skip
         found, launch = (ledger, energies, refused), (shared.blocks, shared.threads)
         if shared.near:

@@ -39,7 +39,7 @@ class Sharing:
 def group_bytes(pencils: Pencils, lanes: int, threads: int) -> int:
     """Rows of a group, and what all of its lanes share; at least a number for each thread."""
     n, _, m, _ = pencils.lines
-    return 8 * max(ROWS * (n + 1) * (m + 1) * lanes + 4 * n + 1, threads)
+    return 8 * max(ROWS * (n + 1) * (m + 1) * lanes + m + 4 * n + 1, threads)
 
 
 def groups(pencils: Pencils, lanes: int) -> int:

@@ -15,18 +15,25 @@ from .driver import kernel
 from .limits import find_limits, limited_fluxes, mend, none_illegal
 from .physics import cuda, keep_sums, physics
 from .planes import (
+    BEHIND,
+    BY_LANES,
     ENERGY,
     NUMBER,
+    ONWARD,
     ROWS,
     STAGE,
     SUM_ALONG,
     SUM_UP,
+    UPWARD,
+    M,
+    N,
     cell_at,
     compiled,
     divided,
     following,
     force,
     get,
+    is_cell,
     piece,
     put,
     runge_kutta,
@@ -64,10 +71,11 @@ def shape_of(block, whole):
     """The shape of one of the groups that the transverse momenta make."""
     which = LANES if block < whole[BLOCKS] - 1 else LAST
     n, m, lanes = np.int32(whole[CELLS]), np.int32(whole[MOMENTA]), np.int32(whole[which])
-    size = np.int32((n + 1) * (m + 1) * whole[LANES])
+    line = np.int32((m + 1) * ROWS)
     return (
-        n, m, lanes, np.int32(whole[WALL]), np.int32(whole[EDGE]), size,
-        np.uint32(whole[which + 2]), np.uint32(whole[which + 1]), np.int32((m + 1) * lanes),
+        n, m, lanes, np.int32(whole[WALL]), np.int32(whole[EDGE]), np.int32(ROWS * lanes),
+        np.int32(line * lanes), np.int32((n + 1) * line * whole[LANES]),
+        np.uint32(whole[which + 1]), np.uint32(whole[which + 2]),
     )  # fmt: skip
 
 
@@ -79,52 +87,56 @@ def site_at(start, i, whole):
 
 @piece
 def take_up(w, old, squares, forces, p, q2, origin, count, steps, whole, shape):
-    """Fill the rows of a group; origin : first site, species, first pencil among the transverse."""
+    """Fill a group; origin : first site, species, first pencil among the transverse ones."""
     start, a, first = origin
-    n, m = shape[0], shape[1]
-    edges = ROWS * shape[5]
+    n, m = shape[N], shape[M]
+    edges = shape[BEHIND] + m
+    for j in range(cuda.threadIdx.x, m, cuda.blockDim.x):
+        put(w, j, shape[BEHIND], p[j])
     for i in range(cuda.threadIdx.x, n + 1, cuda.blockDim.x):
         site = site_at(start, i, whole)
         m2 = squares[site, a]
         edge = 0.5 * (squares[site_at(start, i - 1, whole), a] + m2)
-        w[edges + i] = edge
+        put(w, i, edges, edge)
         if i < n:
             after = 0.5 * (m2 + squares[site_at(start, i + 1, whole), a])
-            w[edges + n + 1 + i] = edge - after
-            w[edges + 2 * n + 1 + i] = forces[site, a, 0]
-            w[edges + 3 * n + 1 + i] = forces[site, a, 1]
-    here = thread()
-    while here < count:
-        i, j, lane = cell_at(here, shape)
-        if i < n and j < m:
-            site = start + i * whole[SITE_STEP]
-            node = node_at(first + lane, j, whole)
+            put(w, i, edges + n + 1, edge - after)
+            if steps[4]:
+                put(w, i, edges + 2 * n + 1, forces[site, a, 0])
+                put(w, i, edges + 3 * n + 1, forces[site, a, 1])
+    place = thread()
+    while place < count:
+        i, j, lane, here = cell_at(place, shape)
+        if is_cell(i, j, shape):
+            site, node = start + i * whole[SITE_STEP], node_at(first + lane, j, whole)
             value = float64(old[(site * whole[SPECIES] + a) * whole[NODES] + node])
-            put(w, NUMBER, here, shape, value)
-            put(w, STAGE, here, shape, value)
-        here = following(here)
+            put(w, NUMBER, here, value)
+            put(w, STAGE, here, value)
+        place = following(place)
     cuda.syncthreads()
-    here = thread()
-    while here < count:
-        i, j, lane = cell_at(here, shape)
+    place = thread()
+    while place < count:
+        i, j, lane, here = cell_at(place, shape)
         low = (j - 0.5 * m) * steps[3]
-        put(w, ENERGY, here, shape, physics.root(low * low + q2[first + lane] + w[edges + i]))
-        here = following(here)
+        energy2 = low * low + q2[first + lane] + get(w, i, edges)
+        put(w, ENERGY, here, physics.root(energy2))
+        place = following(place)
     cuda.syncthreads()
 
 
 @piece
-def refusal(w, steps, shape):
+def refusal(w, steps, whole, shape):
     """Quanta that the force would have pushed through closed momentum faces; of this thread."""
-    low, high, top = 0.0, 0.0, shape[1] * shape[2]
-    if shape[4] == CLOSED:
+    low, high, m, lanes = 0.0, 0.0, shape[M], shape[2]
+    if whole[EDGE] == CLOSED:
         entry = thread()
-        while entry < shape[0] * shape[2]:
-            i = divided(entry, shape[7])
-            here = i * shape[8] + entry - i * shape[2]
-            last = get(w, NUMBER, here + top - shape[2], shape)
-            low += max(-force(w, i, 0, here, steps, shape) * get(w, NUMBER, here, shape), 0.0)
-            high += max(force(w, i, shape[1], here + top, steps, shape) * last, 0.0)
+        while entry < shape[N] * lanes:
+            i = divided(entry, shape[BY_LANES])
+            here = i * shape[ONWARD] + (entry - i * lanes) * ROWS
+            top = here + m * shape[UPWARD]
+            last = get(w, NUMBER, top - shape[UPWARD])
+            low += max(-force(w, i, 0, here, steps, shape) * get(w, NUMBER, here), 0.0)
+            high += max(force(w, i, m, top, steps, shape) * last, 0.0)
             entry = following(entry)
     return low, high
 
@@ -137,19 +149,18 @@ def hand_over(w, rows, squares, p, q2, origin, count, ledger, whole, shape):
     """
     old, new = rows
     start, a, first = origin
-    n, m, wall = shape[0], shape[1], shape[3] == OPEN
+    n, wall = shape[N], whole[WALL] == OPEN
     kinds, nodes = whole[SPECIES], whole[NODES]
     out_low, out_high = 0.0, 0.0
-    here = thread()
-    while here < count:
-        i, j, lane = cell_at(here, shape)
-        if i < n and j < m:
+    place = thread()
+    while place < count:
+        i, j, lane, here = cell_at(place, shape)
+        if is_cell(i, j, shape):
             site = start + i * whole[SITE_STEP]
             node = node_at(first + lane, j, whole)
             cell = (site * kinds + a) * nodes + node
-            left = get(w, SUM_ALONG, here, shape)
-            right = get(w, SUM_ALONG, here + shape[8], shape)
-            below, above = get(w, SUM_UP, here, shape), get(w, SUM_UP, here + shape[2], shape)
+            left, right = get(w, SUM_ALONG, here), get(w, SUM_ALONG, here + shape[ONWARD])
+            below, above = get(w, SUM_UP, here), get(w, SUM_UP, here + shape[UPWARD])
             new[cell] = old[cell] + (int64(left) - int64(right) + int64(below) - int64(above))
             if wall and (i == 0 or i == n - 1):
                 energy = math.sqrt(p[j] * p[j] + q2[first + lane] + squares[site, a])
@@ -159,7 +170,7 @@ def hand_over(w, rows, squares, p, q2, origin, count, ledger, whole, shape):
                 if i == n - 1:
                     cuda.atomic.add(ledger, (kinds + a) * nodes + node, int64(right))
                     out_high += right * energy
-        here = following(here)
+        place = following(place)
     return out_low, out_high
 
 
@@ -168,7 +179,7 @@ def sweep_groups(w, control, scalars, number, squares, forces, whole, widths, p,
                  ledger, energies, refused):  # fmt: skip
     """Groups in turn, those of a species after one another, so that sums wait for the last one."""
     lasts = scalars[k.LASTS]
-    steps = (lasts / widths[DX], lasts / widths[DP], widths[DX], widths[DP])
+    steps = (lasts / widths[DX], lasts / widths[DP], widths[DX], widths[DP], forces.shape[0] > 0)
     rows = (number[control[k.SOURCE]], number[control[k.TARGET]])
     out_low, out_high = 0.0, 0.0
     group = cuda.blockIdx.x
@@ -177,14 +188,14 @@ def sweep_groups(w, control, scalars, number, squares, forces, whole, widths, p,
         while group < (a + 1) * whole[BLOCKS] * whole[LINES]:
             line, block = split(group - a * whole[BLOCKS] * whole[LINES], whole[BLOCKS])
             shape = shape_of(block, whole)
-            count = np.int32((shape[0] + 1) * shape[8])
+            count = np.int32((shape[N] + 1) * (shape[M] + 1) * shape[2])
             outer, inner = split(line, whole[SITE_STEP])
             start = outer * (whole[SITE_STEP] * whole[CELLS]) + inner
             origin = (start, a, block * whole[LANES])
             take_up(w, rows[0], squares, forces, p, q2, origin, count, steps, whole, shape)
-            more_low, more_high = refusal(w, steps, shape)
+            more_low, more_high = refusal(w, steps, whole, shape)
             low, high = low + more_low, high + more_high
-            runge_kutta(w, count, p, steps, shape)
+            runge_kutta(w, count, steps, shape)
             find_limits(w, count, capacity[a], shape)
             limited_fluxes(w, count, shape)
             if not none_illegal(w, count, capacity[a], shape):
