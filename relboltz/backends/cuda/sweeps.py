@@ -16,8 +16,8 @@ FAR_THREADS = THREADS[-1]
 MOST_LANES = 32
 BUSY = 1 if driver.SIMULATED else 512
 """Threads that keep a multiprocessor busy: fewer ones take as long."""
-WAITING = 0.3
-"""What waiting for one another takes, in rounds of the threads over a group."""
+WAITING = 1.0
+"""What a group takes besides, in rounds of the threads over it."""
 FILE = 2**16
 """Registers of a multiprocessor."""
 RESERVED = 1024

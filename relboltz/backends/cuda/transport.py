@@ -47,6 +47,8 @@ REGISTERS = 96
 """Whole numbers of a sweep: see ``Pencils``; transverse sites, groups that the transverse momenta
 make; lanes of a group and what divides by them and by those of a line, and of the last group."""
 DX, DP = range(2)
+EXACT = 2.0**53
+"""Whole numbers below this are themselves in floating point: memory need not be asked again."""
 
 
 # --- from a state to a state ---------------------------------------------------------------------
@@ -86,6 +88,32 @@ def site_at(start, i, whole):
 
 
 @piece
+def cell_of(i, j, lane, origin, whole):
+    """Where a cell of a group lies in a state; origin : see ``take_up``."""
+    site, node = origin[0] + i * whole[SITE_STEP], node_at(origin[2] + lane, j, whole)
+    return (site * whole[SPECIES] + origin[1]) * whole[NODES] + node
+
+
+@piece
+def quanta(old, place, origin, count, whole, shape):
+    """What a cell holds; 0 if there is none."""
+    if place >= count:
+        return int64(0)
+    i, j, lane, _ = cell_at(place, shape)
+    if not is_cell(i, j, shape):
+        return int64(0)
+    return old[cell_of(i, j, lane, origin, whole)]
+
+
+@piece
+def begin(w, place, number, count):
+    """Set what a cell holds."""
+    if place < count:
+        put(w, NUMBER, place * ROWS, float64(number))
+        put(w, STAGE, place * ROWS, float64(number))
+
+
+@piece
 def take_up(w, old, squares, forces, p, q2, origin, count, steps, whole, shape):
     """Fill a group; origin : first site, species, first pencil among the transverse ones."""
     start, a, first = origin
@@ -105,14 +133,19 @@ def take_up(w, old, squares, forces, p, q2, origin, count, steps, whole, shape):
                 put(w, i, edges + 2 * n + 1, forces[site, a, 0])
                 put(w, i, edges + 3 * n + 1, forces[site, a, 1])
     place = thread()
-    while place < count:
-        i, j, lane, here = cell_at(place, shape)
-        if is_cell(i, j, shape):
-            site, node = start + i * whole[SITE_STEP], node_at(first + lane, j, whole)
-            value = float64(old[(site * whole[SPECIES] + a) * whole[NODES] + node])
-            put(w, NUMBER, here, value)
-            put(w, STAGE, here, value)
-        place = following(place)
+    while place < count:  # four at once, because memory is far away
+        second = following(place)
+        third = following(second)
+        fourth = following(third)
+        one = quanta(old, place, origin, count, whole, shape)
+        two = quanta(old, second, origin, count, whole, shape)
+        three = quanta(old, third, origin, count, whole, shape)
+        four = quanta(old, fourth, origin, count, whole, shape)
+        begin(w, place, one, count)
+        begin(w, second, two, count)
+        begin(w, third, three, count)
+        begin(w, fourth, four, count)
+        place = following(fourth)
     cuda.syncthreads()
     place = thread()
     while place < count:
@@ -149,26 +182,26 @@ def hand_over(w, rows, squares, p, q2, origin, count, ledger, whole, shape):
     """
     old, new = rows
     start, a, first = origin
-    n, wall = shape[N], whole[WALL] == OPEN
-    kinds, nodes = whole[SPECIES], whole[NODES]
+    n, nodes, wall = shape[N], whole[NODES], whole[WALL] == OPEN
     out_low, out_high = 0.0, 0.0
     place = thread()
     while place < count:
         i, j, lane, here = cell_at(place, shape)
         if is_cell(i, j, shape):
-            site = start + i * whole[SITE_STEP]
-            node = node_at(first + lane, j, whole)
-            cell = (site * kinds + a) * nodes + node
+            cell, held = cell_of(i, j, lane, origin, whole), get(w, NUMBER, here)
+            number = int64(held) if held < EXACT else old[cell]
             left, right = get(w, SUM_ALONG, here), get(w, SUM_ALONG, here + shape[ONWARD])
             below, above = get(w, SUM_UP, here), get(w, SUM_UP, here + shape[UPWARD])
-            new[cell] = old[cell] + (int64(left) - int64(right) + int64(below) - int64(above))
+            new[cell] = number + (int64(left) - int64(right) + int64(below) - int64(above))
             if wall and (i == 0 or i == n - 1):
-                energy = math.sqrt(p[j] * p[j] + q2[first + lane] + squares[site, a])
+                m2 = squares[start + i * whole[SITE_STEP], a]
+                energy = math.sqrt(p[j] * p[j] + q2[first + lane] + m2)
+                entry = a * nodes + node_at(first + lane, j, whole)
                 if i == 0:
-                    cuda.atomic.add(ledger, a * nodes + node, int64(-left))
+                    cuda.atomic.add(ledger, entry, int64(-left))
                     out_low -= left * energy
                 if i == n - 1:
-                    cuda.atomic.add(ledger, (kinds + a) * nodes + node, int64(right))
+                    cuda.atomic.add(ledger, entry + whole[SPECIES] * nodes, int64(right))
                     out_high += right * energy
         place = following(place)
     return out_low, out_high
