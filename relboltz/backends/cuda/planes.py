@@ -2,9 +2,7 @@
 
 Of each lower corner of a cell a group holds seven numbers, side by side: an odd number, so that the
 threads of a warp never meet in a bank of shared memory. Threads share out these places and wait for
-one another after every phase. Fluxes are added up as they are found; velocities and forces are
-found again from the energies on the corners at every stage, because shared memory is scarcer than
-arithmetic.
+one another after every phase. Fluxes are added up as they are found.
 """
 
 import numpy as np
@@ -18,7 +16,7 @@ from .physics import cuda, physics
 ROWS = 7
 NUMBER, STAGE, ENERGY, SUM_ALONG, SUM_UP, ALONG, UP = range(ROWS)
 """N f at the start and at a stage; E on the lower corner of a cell; through its lower faces along x
-and up p, sums of fluxes and the upwind ones."""
+and up p, sums of fluxes, and velocity and force: upwind fluxes once the stages are done."""
 LOSS, GAIN, MARK = STAGE, ENERGY, ALONG
 """When these are done with: what a cell can lose and gain, and which ones are mended."""
 UNLIMITED = 2.0
@@ -215,11 +213,17 @@ def force(w, i, j, here, steps, shape):
 
 
 @piece
-def push(w, i, j, here, steps, shape):
-    """The same, 0 if nothing may pass."""
-    if shape[EDGE] == CLOSED and (j == 0 or j == shape[M]):
-        return 0.0
-    return force(w, i, j, here, steps, shape)
+def set_rates(w, count, steps, shape):
+    """Velocity and force on all faces, 0 where nothing may pass; each for its own thread alone."""
+    place, m = thread(), shape[M]
+    while place < count:
+        i, j, _, here = cell_at(place, shape)
+        if j < m:
+            put(w, ALONG, here, speed(w, i, j, here, steps, shape))
+        if i < shape[N]:
+            closed = shape[EDGE] == CLOSED and (j == 0 or j == m)
+            put(w, UP, here, 0.0 if closed else force(w, i, j, here, steps, shape))
+        place = following(place)
 
 
 # --- fluxes of Runge-Kutta -----------------------------------------------------------------------
@@ -263,7 +267,7 @@ def add_up(w, row, here, stage, edge, rate, source):
 
 
 @piece
-def fluxes(w, count, stage, steps, shape):
+def fluxes(w, count, stage, shape):
     """Fluxes of a stage through all faces."""
     place = thread()
     while place < count:
@@ -271,17 +275,15 @@ def fluxes(w, count, stage, steps, shape):
         if j < shape[M]:
             cells = stencil_along(i, j, here, shape)
             edge = edge_along(w, i, j, cells, shape)
-            rate = speed(w, i, j, here, steps, shape)
-            add_up(w, SUM_ALONG, here, stage, edge, rate, cells[2])
+            add_up(w, SUM_ALONG, here, stage, edge, get(w, ALONG, here), cells[2])
         if i < shape[N]:
-            rate = push(w, i, j, here, steps, shape)
+            rate = get(w, UP, here)
             if rate != 0.0:
                 cells = stencil_up(j, rate, here, shape)
                 edge = compiled.reconstruct(*staged(w, cells))
                 add_up(w, SUM_UP, here, stage, edge, rate, cells[2])
             elif stage[0] == 0.0:
                 put(w, SUM_UP, here, 0.0)
-                put(w, UP, here, 0.0)
         place = following(place)
     cuda.syncthreads()
 
@@ -300,10 +302,10 @@ def is_cell(i, j, shape):
 
 
 @piece
-def runge_kutta(w, count, steps, shape):
+def runge_kutta(w, count, shape):
     """What the fluxes of the three stages, weighted, bring beyond the upwind ones."""
     for stage in plane.STAGES:
-        fluxes(w, count, stage, steps, shape)
+        fluxes(w, count, stage, shape)
         if stage[2] > 0.0:
             place = thread()
             while place < count:

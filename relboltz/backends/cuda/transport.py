@@ -37,6 +37,7 @@ from .planes import (
     piece,
     put,
     runge_kutta,
+    set_rates,
     thread,
 )
 
@@ -228,7 +229,8 @@ def sweep_groups(w, control, scalars, number, squares, forces, whole, widths, p,
             take_up(w, rows[0], squares, forces, p, q2, origin, count, steps, whole, shape)
             more_low, more_high = refusal(w, steps, whole, shape)
             low, high = low + more_low, high + more_high
-            runge_kutta(w, count, steps, shape)
+            set_rates(w, count, steps, shape)
+            runge_kutta(w, count, shape)
             find_limits(w, count, capacity[a], shape)
             limited_fluxes(w, count, shape)
             if not none_illegal(w, count, capacity[a], shape):
