@@ -77,8 +77,7 @@ class CudaBackend:
         self._squares = machine.new((grid.sites, machine.width), np.float64)
         self.desk = machine.desk
         self._uploaded: Array | None = None
-        self._push, self._calm = (machine.new((*self.shape[:2], 2), np.float64) for _ in range(2))
-        """External forces, and none."""
+        self._push = machine.new((*self.shape[:2], 2), np.float64)
         self.mass_room = MassRoom.of(machine)
         self._meter = Meter(machine, grid)
         self._axes: dict[int, tuple[Any, ...]] = {}
@@ -219,7 +218,7 @@ class CudaBackend:
         _, shared, *constants, ledger, energies, refused = self._axis(axis)
         given = (
             machine.desk.control, machine.desk.scalars, machine.number, squares,
-            self._push if pushed else self._calm, *constants, self._capacity,
+            self._push if pushed else self._push[:0], *constants, self._capacity,
         )  # fmt: skip
         found, launch = (ledger, energies, refused), (shared.blocks, shared.threads)
         if shared.near:
