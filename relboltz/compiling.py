@@ -35,6 +35,8 @@ UNCOMPILED = (
 )  # fmt: skip
 """Folders and modules without compiled functions: editing them compiles nothing anew."""
 Function = Callable[..., Any]
+FLEETING = "relboltz-cache-"
+"""How the name of a cache folder begins that goes with its process."""
 FASTMATH = {"contract", "nsz", "arcp"}
 """Licences that keep NaN and infinities meaningful."""
 
@@ -84,9 +86,14 @@ def cache_folder() -> Path:
         with tempfile.TemporaryFile(dir=folder):
             return folder
     except (OSError, RuntimeError):  # no home, or one that cannot be written
-        folder = Path(tempfile.mkdtemp(prefix="relboltz-cache-"))
+        folder = Path(tempfile.mkdtemp(prefix=FLEETING))
         atexit.register(shutil.rmtree, folder, ignore_errors=True)
         return folder
+
+
+def lasting() -> bool:
+    """Whether compiled code outlives this process."""
+    return not cache_folder().name.startswith(FLEETING)
 
 
 @contextlib.contextmanager

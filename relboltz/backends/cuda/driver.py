@@ -13,6 +13,7 @@ from functools import cache
 from typing import Any
 
 from ...compiling import Function, caching
+from .builders import Kernel
 
 SIMULATED = os.environ.get("NUMBA_ENABLE_CUDASIM", "0") not in ("", "0")
 """Whether kernels run in Numba's simulator: no GPU, plain Python, for tests of tiny systems."""
@@ -206,7 +207,7 @@ def kernel(function: Function, cached: bool = True, **flags: Any) -> Any:
     if SIMULATED:
         return cuda.jit(function)
     with caching():
-        return cuda.jit(fastmath=True, cache=cached, **flags)(function)
+        return Kernel(cuda.jit(fastmath=True, cache=cached, **flags)(function), cached)
 
 
 def recorded(stream: Any, work: Callable[[], None]) -> Callable[[], None]:

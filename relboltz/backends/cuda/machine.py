@@ -15,6 +15,7 @@ from ..elements import Elements
 from . import driver as engine
 from . import kernels
 from . import layout as k
+from .builders import build_ahead
 from .draw import draw_kernel
 from .memory import ESTIMATE_BYTES, Plan, event_bytes
 
@@ -63,7 +64,10 @@ class Machine:
         self._graph: Callable[[], None] | None = None
         self._compiled = False
         self.desk = self.new_desk()
-        self._compile_draw()
+        if not engine.SIMULATED:
+            build_ahead(self.step if self.sites == 1 else self.stages, engine.device)
+        if not all(process.built_in for process in model.processes):
+            self._compile_draw()
 
     def new_desk(self) -> Desk:
         """A desk for one site, squared masses among its scalars."""
