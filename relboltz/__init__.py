@@ -6,14 +6,24 @@
 
 __version__ = "0.1.0"
 
-from . import equilibrium, initial
-from .errors import AccuracyWarning, BackendNotice, InputError, Interrupted, RelboltzError, RunError
-from .grid import PhaseSpace
-from .model import Model, Process, Screening, Species
-from .qcd import gluons, qcd, quarks
-from .records.output import load
-from .simulation import solve
-from .terms import collision_term
+from .resting import resting
+
+with resting():
+    from . import equilibrium, initial
+    from .errors import (
+        AccuracyWarning,
+        BackendNotice,
+        InputError,
+        Interrupted,
+        RelboltzError,
+        RunError,
+    )
+    from .grid import PhaseSpace
+    from .model import Model, Process, Screening, Species
+    from .qcd import gluons, qcd, quarks
+    from .records.output import load
+    from .simulation import solve
+    from .terms import collision_term
 
 __all__ = [
     "AccuracyWarning", "BackendNotice", "InputError", "Interrupted", "Model", "PhaseSpace",

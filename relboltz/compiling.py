@@ -8,7 +8,6 @@ in another module would not invalidate an ordinary Numba cache.
 
 import atexit
 import contextlib
-import gc
 import hashlib
 import importlib.metadata
 import inspect
@@ -29,39 +28,33 @@ import numba
 import numpy as np
 from numba.core import event
 
+from .resting import collector
+
 UNCOMPILED = (
     "plots", "checks", "initial", "cli", "tables", "config", "settings", "simulation", "run",
-    "terms", "benchmark", "progress",
+    "terms", "benchmark", "progress", "resting",
 )  # fmt: skip
 """Folders and modules without compiled functions: editing them compiles nothing anew."""
 Function = Callable[..., Any]
+FLEETING = "relboltz-cache-"
+"""How the name of a cache folder begins that goes with its process."""
 FASTMATH = {"contract", "nsz", "arcp"}
 """Licences that keep NaN and infinities meaningful."""
 
 
-class Rest(event.Listener):
-    """Python's garbage collector rests while Numba compiles: it takes a sixth of that time."""
-
-    def __init__(self) -> None:
-        self._depth, self._enabled, self._lock = 0, False, threading.Lock()
+class Compiling(event.Listener):
+    """Numba tells it when it compiles or loads compiled code: the garbage collector rests."""
 
     def on_start(self, event: Any) -> None:
         """A thread wants to compile, or does so already and goes deeper."""
-        with self._lock:
-            if self._depth == 0:
-                self._enabled = gc.isenabled()
-                gc.disable()
-            self._depth += 1
+        collector.rest()
 
     def on_end(self, event: Any) -> None:
         """A thread is done with what it began last."""
-        with self._lock:
-            self._depth -= 1
-            if self._depth == 0 and self._enabled:
-                gc.enable()
+        collector.go_on()
 
 
-event.register("numba:compiler_lock", Rest())  # type: ignore[no-untyped-call]
+event.register("numba:compiler_lock", Compiling())  # type: ignore[no-untyped-call]
 
 
 @cache
@@ -84,9 +77,14 @@ def cache_folder() -> Path:
         with tempfile.TemporaryFile(dir=folder):
             return folder
     except (OSError, RuntimeError):  # no home, or one that cannot be written
-        folder = Path(tempfile.mkdtemp(prefix="relboltz-cache-"))
+        folder = Path(tempfile.mkdtemp(prefix=FLEETING))
         atexit.register(shutil.rmtree, folder, ignore_errors=True)
         return folder
+
+
+def lasting() -> bool:
+    """Whether compiled code outlives this process."""
+    return not cache_folder().name.startswith(FLEETING)
 
 
 @contextlib.contextmanager

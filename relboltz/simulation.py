@@ -17,6 +17,7 @@ from .initial import FromFile, NodeValues, Shape, Start, evaluate, file_grid, st
 from .model import Model
 from .progress import Report, bar
 from .records import output
+from .resting import resting
 from .run import Run
 from .settings import Grid, Settings, no_marginals, refuse
 
@@ -64,7 +65,8 @@ def solve(
     settings = Settings.from_options(end=end, **options)
     refuse(() if in_space else no_marginals(settings.output.marginals))
     states = starting_states(initial, model)
-    run = prepare(model, states, grid, settings, None if file is None else Path(file))
+    with resting():
+        run = prepare(model, states, grid, settings, None if file is None else Path(file))
     if not isinstance(progress, bool):
         return run.go(progress)
     with bar() if progress else nullcontext() as report:
@@ -85,7 +87,8 @@ def run_config(
             raise InputError(
                 f"output.file = {str(path)!r} is what initial.{name} starts from; choose another"
             )
-    run = prepare(config.build_model(), states, config.grid, config, path)
+    with resting():
+        run = prepare(config.build_model(), states, config.grid, config, path)
     if announce is not None:
         announce(run)
     return run.go(progress)

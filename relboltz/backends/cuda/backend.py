@@ -29,6 +29,7 @@ from ..elements import Elements
 from . import driver
 from . import layout as k
 from .ahead import Ahead
+from .builders import build_ahead
 from .estimates import Estimator
 from .flows import flows_of, report_fault
 from .machine import Machine
@@ -78,6 +79,7 @@ class CudaBackend:
         self.desk = machine.desk
         self._uploaded: Array | None = None
         self._push = machine.new((*self.shape[:2], 2), np.float64)
+        self._capacity = machine.new(self.shape[1], np.float64)
         self.mass_room = MassRoom.of(machine)
         self._meter = Meter(machine, grid)
         self._axes: dict[int, tuple[Any, ...]] = {}
@@ -88,6 +90,8 @@ class CudaBackend:
             machine.new((sites * kinds, FIT_SUMS), np.float64),
         )  # fmt: skip
         self._stages, self.ahead = Stages(machine), Ahead(self)
+        if not driver.SIMULATED:
+            build_ahead(self.ahead.launches, driver.device)
 
     @property
     def words(self) -> str:
@@ -108,7 +112,7 @@ class CudaBackend:
         machine.number[0].copy_to_device(np.ascontiguousarray(number, np.int64).reshape(-1))
         full = capacities(self.model, bits)
         machine.capacity.copy_to_device(full)
-        self._capacity = machine.upload(full, np.float64)
+        self._capacity.copy_to_device(full.astype(float))
         self._control, self._scalars = machine.fresh_control(2.0**-bits)
         self._control[k.STATUS], self._control[k.THERMAL] = k.GO, 0
         self.ahead.forget()

@@ -13,6 +13,7 @@ from functools import cache
 from typing import Any
 
 from ...compiling import Function, caching
+from .builders import Kernel
 
 SIMULATED = os.environ.get("NUMBA_ENABLE_CUDASIM", "0") not in ("", "0")
 """Whether kernels run in Numba's simulator: no GPU, plain Python, for tests of tiny systems."""
@@ -206,13 +207,14 @@ def kernel(function: Function, cached: bool = True, **flags: Any) -> Any:
     if SIMULATED:
         return cuda.jit(function)
     with caching():
-        return cuda.jit(fastmath=True, cache=cached, **flags)(function)
+        return Kernel(cuda.jit(fastmath=True, cache=cached, **flags)(function), cached)
 
 
 def roomy(launch: Any) -> Any:
     """A launch of a kernel that may use all shared memory of a block: 48 KiB unless asked for."""
-    if not SIMULATED and _ask_for_room not in launch.pre_launch_callbacks:
-        launch.pre_launch_callbacks.append(_ask_for_room)
+    callbacks = getattr(launch, "pre_launch_callbacks", None)  # none where it is only noted
+    if not SIMULATED and callbacks is not None and _ask_for_room not in callbacks:
+        callbacks.append(_ask_for_room)
     return launch
 
 

@@ -50,7 +50,8 @@ class Machine(Problem):
         self._allocate_cells()
         self._allocate_events()
         self.desk = self.new_desk()
-        self._compile_draw()
+        if not all(process.built_in for process in self.model.processes):
+            self._compile_draw()
 
     def new_desk(self) -> Desk:
         """A desk of its own."""

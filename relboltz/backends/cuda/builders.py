@@ -1,0 +1,146 @@
+"""Kernels that other processes compile, all at once, into the cache that this process reads.
+
+Numba compiles one function at a time in a process, and all kernels of a step take it half a minute.
+Where they are not in the cache yet, each goes to a process of its own that needs no GPU and ends
+when it has written its kernel. Whatever goes wrong there, this process compiles for itself.
+"""
+
+import atexit
+import importlib
+import os
+import pickle
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from functools import partial
+from types import SimpleNamespace
+from typing import Any
+
+from ...compiling import cache_folder, lasting
+
+FEWEST_CORES = 4
+"""With fewer, processes would wait for one another."""
+PROGRAM = "from relboltz.backends.cuda.builders import serve; serve()"
+Job = tuple[str, str, tuple[Any, ...]]
+"""Module and name of a kernel, and the types of its arguments."""
+
+
+class Kernel:
+    """A kernel as numba-cuda has it, that waits for the process that compiles it, if there is one.
+
+    noted : while it is a list, kernels are not launched but join it, with their arguments
+    """
+
+    noted: list[tuple["Kernel", tuple[Any, ...]]] | None = None
+
+    def __init__(self, compiled: Any, cached: bool):
+        self.compiled, self.cached = compiled, cached
+        self.builder: subprocess.Popen[bytes] | None = None
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.compiled, name)
+
+    def __getitem__(self, configuration: Any) -> Any:
+        """The kernel, to be launched with so many blocks and threads."""
+        if Kernel.noted is not None:
+            return partial(self._note, Kernel.noted)
+        if self.builder is not None:
+            self.builder.wait()
+            self.builder = None
+        return self.compiled[configuration]
+
+    def _note(self, noted: list[Any], *arguments: Any) -> None:
+        noted.append((self, arguments))
+
+    def job(self, arguments: tuple[Any, ...]) -> Job:
+        """What a process must know to compile it."""
+        kinds = tuple(self.compiled.typeof_pyval(argument) for argument in arguments)
+        return self.compiled.py_func.__module__, self.compiled.py_func.__name__, kinds
+
+    @property
+    def kept(self) -> bool:
+        """Whether compiled code of this kernel is in the cache, or will not be."""
+        function = self.compiled.py_func
+        name = f"{function.__module__.split('.')[-1]}.{function.__name__}-*.nbi"
+        return not self.cached or any(cache_folder().glob(f"*/{name}"))
+
+
+def build_ahead(work: Callable[[], None], device: Callable[[], dict[str, Any]]) -> None:
+    """Have the kernels that ``work`` launches compiled by other processes; they are not launched.
+
+    device : tells of the GPU that they are for
+    """
+    noted: list[tuple[Kernel, tuple[Any, ...]]] = []
+    Kernel.noted = noted
+    try:
+        work()
+    finally:
+        Kernel.noted = None
+    wanted = {kernel: arguments for kernel, arguments in noted if not kernel.kept}
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    if not wanted or (cores or 1) < FEWEST_CORES or not lasting() or not sys.executable:
+        return
+    kernels, capability = list(wanted), device()["capability"]
+    for i in range(min(len(kernels), (cores or 1) - 1)):
+        own = kernels[i :: (cores or 1) - 1]
+        builder = _started([kernel.job(wanted[kernel]) for kernel in own], capability)
+        for kernel in own:
+            kernel.builder = builder
+
+
+def _started(jobs: list[Job], capability: tuple[int, int]) -> "subprocess.Popen[bytes] | None":
+    """A process that compiles some kernels; it ends when this one does."""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    try:
+        process = subprocess.Popen(
+            [sys.executable, "-W", "ignore", "-c", PROGRAM], env=environment,
+            stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+        assert process.stdin is not None
+        pickle.dump((jobs, capability), process.stdin)
+        process.stdin.flush()  # and stays open: its end tells the process of ours
+    except OSError:
+        return None
+    atexit.register(process.kill)
+    return process
+
+
+# --- in the other process -----------------------------------------------------------------------
+
+
+def serve() -> None:
+    """Compile what is asked for on standard input, into the cache."""
+    jobs, capability = pickle.load(sys.stdin.buffer)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    _pretend(capability)
+    for module, name, kinds in jobs:
+        getattr(_imported(module), name).compile(kinds)
+    os._exit(0)  # the thread still reads
+
+
+def _end_with_parent() -> None:
+    """Nothing more comes on standard input, until the process at its other end is gone."""
+    while os.read(0, 1):
+        pass
+    os._exit(1)
+
+
+def _imported(module: str) -> Any:
+    """A module of the package, or one that it generated."""
+    if module.startswith("relboltz."):
+        return importlib.import_module(module)
+    from ..elements import load
+
+    return load((cache_folder() / f"{module}.py").read_text(), module.split("_")[0])
+
+
+def _pretend(capability: tuple[int, int]) -> None:
+    """Compile for a GPU that this process does not open: it costs time and memory of the GPU."""
+    codegen: Any = importlib.import_module("numba.cuda.codegen")
+    dispatcher: Any = importlib.import_module("numba.cuda.dispatcher")
+    device = SimpleNamespace(compute_capability=capability)
+    context = SimpleNamespace(device=device)
+    dispatcher.get_current_device = lambda: device
+    codegen.devices = SimpleNamespace(get_context=lambda: context)
+    dispatcher._Kernel.bind = lambda kernel: kernel.library.get_cubin()
