@@ -257,7 +257,6 @@ def apply(
 
 
 @kernel
-@kernel
 def hammer(array, additions):
     """Additions to cells all over an array, as events make them: what the memory can take."""
     word = np.uint32(cuda.grid(1) * 2654435761 + 12345)
