@@ -288,16 +288,21 @@ def neighbours(name: str) -> dict:
     return {"apart": apart.tolist(), "limited": limited}
 
 
-PUSHES = ("forces from outside",)
-"""Sweeps with forces of either sign between sites, faces and lanes; along homogeneous axes too."""
+PUSHES = ("forces from outside", "forces from outside, long pencils")
+"""Sweeps with forces of either sign between sites, faces and lanes; along homogeneous axes too.
+The second without shared memory."""
 
 
 def pushes(name: str) -> dict:
     """Largest difference of N f after each sweep, of what left and what was refused, relative."""
     from relboltz.backends.cpu.backend import CpuBackend
+    from relboltz.backends.cuda import driver
     from relboltz.backends.cuda.backend import CudaBackend
     from relboltz.settings import Sampling
 
+    shared_memory = driver.shared_memory
+    if name != PUSHES[0]:
+        driver.shared_memory = lambda: (0, 0)
     model, rng = two_species(), np.random.default_rng(4)
     grid = rb.PhaseSpace([4, 3, 3], 1.5, [3, 1, 2], 3.0, ["open", "open", "reflecting"])
     both = (
@@ -315,6 +320,7 @@ def pushes(name: str) -> dict:
         apart[f"state, {axis}"] = float(np.abs(a - b).max() / a.max())
         apart[f"refused, {axis}"] = float(np.abs(cpu.refused - gpu.refused).max() / a.max())
         apart[f"left, {axis}"] = float(np.abs(cpu.left - gpu.left).max(initial=0) / a.max())
+    driver.shared_memory = shared_memory
     return {"apart": apart, "moved": float(np.abs(a - start).max() / a.max())}
 
 

@@ -43,11 +43,12 @@ class Recorder:
 
     def __init__(self, name, dispatcher, seen):
         self.name, self.dispatcher, self.seen = name, dispatcher, seen
+        self.pre_launch_callbacks = []
 
     def __getitem__(self, configuration):
-        return self.note
+        return self
 
-    def note(self, *arguments):
+    def __call__(self, *arguments):
         kinds = [a.view(np.ndarray) if isinstance(a, np.ndarray) else a for a in arguments]
         key = (self.name, tuple(numba.typeof(kind) for kind in kinds))
         self.seen[key] = self.dispatcher.py_func
@@ -62,7 +63,7 @@ def record_launches(model, sampling, precision):
         estimates,
         kernels,
         ledger,
-        limits,
+        legal,
         masses,
         moments,
         problem,
@@ -75,8 +76,9 @@ def record_launches(model, sampling, precision):
     toolkit.stream = lambda: 0
     cuda_engine.free_memory = lambda: 2**30
     cuda_engine.multiprocessors = lambda: 1
+    cuda_engine.shared_memory = lambda: (2**16, 2**16)
     original = []
-    for module in (kernels, limits, ledger, masses, moments, backend, estimates):
+    for module in (kernels, legal, ledger, masses, moments, backend, estimates):
         for name, value in list(vars(module).items()):
             if hasattr(value, "py_func") and not value.targetoptions.get("device"):
                 original.append((module, name, value))
@@ -111,6 +113,8 @@ def launch_all(backend, kernels):
         backend.estimates(f[0], state.squares[0], range(2))()
     else:
         backend.stream(0, 0.1, state.squares)
+        cuda_engine.shared_memory = lambda: (0, 0)  # nothing fits there
+        backend.stream(1, 0.1, state.squares)
         backend.marginal(["x", "px"])
     backend.collide(0, 0.1, state.squares)
     theta = np.zeros((grid.sites, 4 + kinds))

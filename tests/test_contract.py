@@ -325,6 +325,15 @@ def test_masses_solve_the_gap_equation_of_every_site_from_any_start(where):
 
 
 @EVERYWHERE
+def test_masses_are_the_same_from_near_and_from_far(where):
+    """However they are found, to the rounding of sums over 36 nodes."""
+    backend, state = in_space(rb.gluons(0.3), where)
+    for off in (1e-7, 1e-4, 0.02, 0.5):
+        squares = backend.masses(state.squares * (1 + off * np.array([[1], [-1], [0.1], [0]])))
+        assert squares == pytest.approx(state.squares, rel=36 * 2.0**-53)
+
+
+@EVERYWHERE
 def test_moments_are_sums_over_the_nodes(where):
     """Whole numbers exactly; the rest as ``add_moments`` adds them, node by node."""
     backend, state = in_space(PAIR, where)

@@ -46,7 +46,8 @@ def site_masses(number, unit, first, last, model, squares):
     width = squares.shape[1]
     held, work = np.zeros((s, n)), np.zeros(9 * width + 1 + s * s)
     for site in range(first, last):
-        work[:width] = squares[site]
+        for a in range(width):  # one by one: Numba would compile much for whole rows
+            work[a] = squares[site, a]
         held[:] = 0.0
         for a in range(s):
             b = gap.leader(group, a)
@@ -67,7 +68,8 @@ def site_masses(number, unit, first, last, model, squares):
         if not done or not np.isfinite(work[:s].sum()):
             return site
         gap.screening_of(flat, work, s, width)
-        squares[site] = work[:width]
+        for a in range(width):
+            squares[site, a] = work[a]
     return -1
 
 

@@ -28,7 +28,8 @@ def measure_sites(number, unit, species, squares, nodes, final, span, room):
     for site in range(span[0], span[1]):
         for a in range(number.shape[1]):
             scale, eta, m2 = unit / species[a, 0], species[a, 1], squares[site, a]
-            sums[site, a] = 0.0
+            for j in range(SUMS):  # one by one: Numba would compile much for whole rows
+                sums[site, a, j] = 0.0
             for begin in range(0, n, PART):
                 part = np.zeros(SUMS)
                 for i in range(begin, min(begin + PART, n)):
@@ -41,7 +42,8 @@ def measure_sites(number, unit, species, squares, nodes, final, span, room):
                     compiled.add_moments(
                         held * scale, p, halves, m2, eta, at_rest, final[a, i], part
                     )
-                sums[site, a] += part
+                for j in range(SUMS):
+                    sums[site, a, j] += part[j]
 
 
 def tables(grid: PhaseSpace, shells: Shells) -> tuple[Any, ...]:
@@ -97,4 +99,5 @@ def fit_sums(theta, squares, which, momenta, weights, statistics, first, last, s
                     eta, many = statistics[a], weights[i]
                     if not compiled.add_fit_terms(theta[row], alpha, p, m2, eta, many, s):
                         break
-            sums[row, a] = s
+            for j in range(FIT_SUMS):
+                sums[row, a, j] = s[j]

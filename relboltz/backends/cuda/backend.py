@@ -36,11 +36,10 @@ from .masses import MassRoom, launch_masses
 from .memory import Plan, check_memory
 from .moments import Meter, fit_sums, marginal
 from .stages import Stages
-from .transport import SWEEPERS, sweep, whole_numbers
+from .sweeps import sharing, whole_numbers
+from .transport import far_sweep, sweep
 
 NONE_LEFT = np.zeros((0, 1, 1), np.int64)
-SWEEPS_AT_ONCE = 2
-"""Blocks of threads for each multiprocessor: more scratch memory than that leaves the caches."""
 
 
 class CudaBackend:
@@ -175,19 +174,18 @@ class CudaBackend:
         if axis in self._axes:
             return self._axes[axis]
         pencils, machine = self.pencils(axis), self.machine
-        rows, size = pencils.scratch
-        fitting = int(max(self._plan.scratch, 8 * rows * size) / (8 * rows * size))
-        blocks = max(1, min(pencils.groups, fitting, SWEEPS_AT_ONCE * driver.multiprocessors()))
-        if self._scratch is None or self._scratch.size < blocks * rows * size:
-            self._scratch = machine.room(blocks * rows * size, np.float64)
+        shared = sharing(pencils, self._plan.scratch)
+        size = 1 if shared.near else shared.blocks * shared.bytes // 8
+        if self._scratch is None or self._scratch.size < size:
+            self._scratch = machine.room(size, np.float64)
         ledger = 2 * self.shape[1] * self.shape[2] if pencils.open else 1
         self._axes[axis] = (
-            pencils, blocks,
-            machine.to(whole_numbers(pencils, self.grid.size), np.int64),
+            pencils, shared,
+            machine.to(whole_numbers(pencils, self.grid.size, shared.lanes), np.int64),
             machine.to(pencils.widths, np.float64),
             machine.to(pencils.p, np.float64), machine.to(pencils.transverse_p2, np.float64),
-            machine.new(ledger, np.int64), machine.new((pencils.groups, 2), np.float64),
-            machine.new((pencils.groups, 2), np.float64),
+            machine.new(ledger, np.int64), machine.new((shared.blocks, 2), np.float64),
+            machine.new((shared.blocks * pencils.species, 2), np.float64),
         )  # fmt: skip
         return self._axes[axis]
 
@@ -205,24 +203,32 @@ class CudaBackend:
         pencils = self._axis(axis)[0]
         if pencils.open:
             ledger.copy_to_device(np.zeros(ledger.shape, np.int64))
-        found = self.sweep(axis, self._squares, self._calm if push is None else self._push)
+        energies, refused = self.sweep(axis, self._squares, push is not None)
         left = machine.fetch(ledger).reshape(2, *self.shape[1:]) if pencils.open else NONE_LEFT
-        passage: Passage = pencils.passage(left, *(machine.fetch(sums) for sums in found))
         if pencils.open:
             ledger.copy_to_device(np.zeros(ledger.shape, np.int64))
-        return passage
+        by_species = machine.fetch(refused).reshape(-1, pencils.species, 2).sum(axis=0)
+        return Passage(axis, left, machine.fetch(energies).sum(axis=0), by_species.T)
 
-    def sweep(self, axis: int, squares: Any, push: Any = None) -> tuple[Any, Any]:
-        """Launch a sweep along an axis; energies and refused quanta of its groups of pencils."""
+    def sweep(self, axis: int, squares: Any, pushed: bool = False) -> tuple[Any, Any]:
+        """Launch a sweep along an axis, for as long as the desk says, with or without a push.
+
+        Returns energies that leave and refused quanta, of its blocks of threads.
+        """
         machine = self.machine
-        pencils, blocks, *constants, ledger, energies, refused = self._axis(axis)
-        rows, size = pencils.scratch
-        scratch = self._scratch[: blocks * rows * size].reshape(blocks, rows, size)
-        sweep[blocks, SWEEPERS, machine.stream](
+        _, shared, *constants, ledger, energies, refused = self._axis(axis)
+        given = (
             machine.desk.control, machine.desk.scalars, machine.number, squares,
-            self._calm if push is None else push, *constants, self._capacity, scratch, ledger,
-            energies, refused,
+            self._push if pushed else self._calm, *constants, self._capacity,
         )  # fmt: skip
+        found, launch = (ledger, energies, refused), (shared.blocks, shared.threads)
+        if shared.near:
+            roomy = driver.roomy(sweep[*launch, machine.stream, shared.bytes])
+            roomy(*given, *found)
+        else:
+            size = shared.bytes // 8
+            scratch = self._scratch[: shared.blocks * size].reshape(shared.blocks, size)
+            far_sweep[*launch, machine.stream](*given, scratch, *found)
         return energies, refused
 
     def let_out(self, axis: int) -> Any:

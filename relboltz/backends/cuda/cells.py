@@ -9,7 +9,6 @@ from numba import float64, int32, int64
 from ...events.collisions import AHEAD, SETS
 from . import layout as k
 from .driver import kernel
-from .events import first_half
 from .layout import FEW, THREADS
 from .physics import (
     block_max,
@@ -19,6 +18,7 @@ from .physics import (
     keep_sums,
     physics,
     piece,
+    place,
     warp_max,
     warp_scan,
     warp_sum,
@@ -35,13 +35,6 @@ def largest_inverse(scalars, m2):
     if scalars[k.P2_MIN] + m2 > 0.0:
         return inverse_energy(scalars[k.P2_MIN], m2, 0.0)
     return max(scalars[k.AT_REST], inverse_energy(scalars[k.P2_NEXT], m2, 0.0))
-
-
-@piece
-def place(row, kinds):
-    """Site and species of a row of nodes, divided in words of 32 bits."""
-    row, kinds = np.uint32(row), np.uint32(kinds)
-    return int64(row // kinds), int64(row % kinds)
 
 
 @piece
@@ -78,7 +71,7 @@ def prepare(control, first_site, scalars, squares, given, number, species, highe
         i = tile * k.TILE + j * THREADS + t
         own[j] = 0
         if i < n:
-            cell = row * n + i
+            cell = np.uint32(row * n + i)
             f = given[cell] if given.size > 0 else state[cell] * scale
             tables[0, cell, 0], tables[0, cell, 1] = physics.logarithms(f, species[a, 1])
             for which in range(change.shape[0]):
@@ -132,15 +125,19 @@ def cumulate(control, first_site, prefix, tiles, shift, cumulative, guide):
     everything = block_sum(shared, everything)
     scale = (4294967296.0 - n) / everything
     behind = min((tile + 1) * k.TILE, n)
-    for i in range(tile * k.TILE + t, behind, THREADS):
-        first = physics.cumulated(i, before + prefix[a, i], n, scale)
-        here = prefix[a, i + 1] if i + 1 < behind else tiles[a, tile]
-        last = physics.cumulated(i + 1, before + here, n, scale)
-        cumulative[a, i] = first
-        if i == n - 1:
-            cumulative[a, n] = last
-        for bucket in range(((first - 1) >> shift) + 1, ((last - 1) >> shift) + 1):
-            guide[a, bucket] = i
+    for j in range(FEW):
+        i = tile * k.TILE + j * THREADS + t
+        if i < behind:
+            first = physics.cumulated(i, before + prefix[a, np.uint32(i)], n, scale)
+            here = prefix[a, np.uint32(i + 1)] if i + 1 < behind else tiles[a, tile]
+            last = physics.cumulated(i + 1, before + here, n, scale)
+            cumulative[a, np.uint32(i)] = first
+            if i == n - 1:
+                cumulative[a, np.uint32(n)] = last
+            bucket, stop = np.uint32(((first - 1) >> shift) + 1), ((last - 1) >> shift) + 1
+            while bucket < stop:
+                guide[a, bucket] = i
+                bucket = np.uint32(bucket + 1)
 
 
 @kernel
@@ -153,13 +150,14 @@ def predict(control, first_site, scalars, number, species, capacity, tables, cha
     _, a = place(row, kinds)
     scale, eta, most = scalars[k.UNIT] / species[a, 0], species[a, 1], capacity[a]
     state = number[control[k.SOURCE], first_site * kinds * n :]
-    first = tile * k.TILE + cuda.threadIdx.x
-    for i in range(first, min((tile + 1) * k.TILE, n), THREADS):
-        cell = row * n + i
-        held = state[cell]
-        for which in range(SETS):
-            f = min(max(held + AHEAD * change[which, cell], 0), most) * scale
-            tables[which, cell, 0], tables[which, cell, 1] = physics.logarithms(f, eta)
+    for j in range(FEW):
+        i = tile * k.TILE + j * THREADS + cuda.threadIdx.x
+        if i < n:
+            cell = np.uint32(row * n + i)
+            held = state[cell]
+            for which in range(SETS):
+                f = min(max(held + AHEAD * change[which, cell], 0), most) * scale
+                tables[which, cell, 0], tables[which, cell, 1] = physics.logarithms(f, eta)
 
 
 @piece
@@ -203,24 +201,26 @@ def update(
     site, a = place(row, kinds)
     symmetrical = control[k.SYMMETRICAL] != 0
     moved, difference, total, largest, apart, size = 0, 0, 0, 0, 0.0, 0.0
-    before = tile * k.TILE + cuda.threadIdx.x
-    for i in range(before, min((tile + 1) * k.TILE, n), THREADS):
-        cell = row * n + i
-        at = first_site * kinds * n + cell
-        d1, d2 = first_half(change, cell), change[SETS, cell]
-        held = number[control[k.SOURCE], at]
-        new = held + d1 + d2
-        if not symmetrical:
-            new = min(max(new, 0), capacity[a])
-        elif new < 0 or new > capacity[a]:
-            trouble[site, k.ILLEGAL] = 1
-        number[target, at] = new
-        moved += abs(d1)
-        difference += abs(d2 - d1)
-        total += held
-        largest = max(largest, new)
-        apart += float(change[0, cell] - change[1, cell]) ** 2
-        size += float(d1) ** 2
+    first_cell = first_site * kinds * n
+    old, state = number[control[k.SOURCE], first_cell:], number[target, first_cell:]
+    for j in range(FEW):
+        i = tile * k.TILE + j * THREADS + cuda.threadIdx.x
+        if i < n:
+            cell = np.uint32(row * n + i)
+            one, two, d2, held = change[0, cell], change[1, cell], change[SETS, cell], old[cell]
+            d1 = one + two
+            new = held + d1 + d2
+            if not symmetrical:
+                new = min(max(new, 0), capacity[a])
+            elif new < 0 or new > capacity[a]:
+                trouble[site, k.ILLEGAL] = 1
+            state[cell] = new
+            moved += abs(d1)
+            difference += abs(d2 - d1)
+            total += held
+            largest = max(largest, new)
+            apart += float(one - two) ** 2
+            size += float(d1) ** 2
     keep_sums(shared, (apart, size), spread[row * cuda.gridDim.x + tile])
     count(
         whole, (moved, difference, total, largest), counts[first_site + site], highest[target, row:]
@@ -234,10 +234,10 @@ def peaks(control, number, highest, first_row):
     row, n = cuda.blockIdx.x, control[k.NODES]
     state = number[control[k.SOURCE], (first_row + row) * n :]
     largest = 0
-    for i in range(cuda.threadIdx.x, n, k.TILE):
-        for j in range(FEW):  # read at once
-            if i + j * THREADS < n:
-                largest = max(largest, state[i + j * THREADS])
+    for first in range(cuda.threadIdx.x, n, k.TILE):
+        for j in range(FEW):  # no branches: all of them are read at once
+            i = first + j * THREADS
+            largest = max(largest, state[np.uint32(i if i < n else 0)])
     largest = block_max(shared, largest)
     if cuda.threadIdx.x == 0:
         highest[control[k.SOURCE], row] = largest

@@ -22,24 +22,24 @@ if TYPE_CHECKING:
 
 
 @kernel
-def add_passage(control, energies, refused, blocks, axis, again, passed):
+def add_passage(control, energies, refused, axis, again, passed):
     """Energy that left and quanta that were refused in a sweep: a block for every species.
 
-    energies, refused : of the groups of pencils, low and high side; again : the second sweep of a
-    step along this axis; passed : (axis, species, energy and refused, side)
+    energies, refused : of the blocks of a sweep, low and high side, and refused by species; again :
+    the second sweep of a step along this axis; passed : (axis, species, energy and refused, side);
+    all energy counts as that of the first species
     """
     shared = cuda.shared.array(THREADS, float64)
     if control[k.STATUS] != k.GO:
         return
     a, kinds = cuda.blockIdx.x, cuda.gridDim.x
     low, high, below, above = 0.0, 0.0, 0.0, 0.0
-    many = energies.shape[0] // kinds
-    for i in range(cuda.threadIdx.x, many, THREADS):
-        group = (i // blocks * kinds + a) * blocks + i % blocks
-        low += energies[group, 0]
-        high += energies[group, 1]
-        below += refused[group, 0]
-        above += refused[group, 1]
+    for i in range(cuda.threadIdx.x, energies.shape[0], THREADS):
+        if a == 0:
+            low += energies[i, 0]
+            high += energies[i, 1]
+        below += refused[i * kinds + a, 0]
+        above += refused[i * kinds + a, 1]
     row = passed[4 * (axis * kinds + a) : 4 * (axis * kinds + a) + 4]
     if again != 0:
         if cuda.threadIdx.x == 0:
@@ -80,8 +80,8 @@ class Ledger:
         machine, pencils = self.machine, self._pencils[axis]
         if pencils.open or pencils.walls[1] == CLOSED:
             machine.launch(
-                add_passage, machine.species, machine.desk.control, energies, refused,
-                pencils.blocks, axis, int(again), self.passed,
+                add_passage, machine.species, machine.desk.control, energies, refused, axis,
+                int(again), self.passed,
             )  # fmt: skip
 
     def enter(self, steps: dict[int, Any]) -> None:
@@ -108,7 +108,6 @@ class Ledger:
             ledger.left[axis] = words.copy_to_host().reshape(ledger.left[axis].shape)
 
     def _flat(self, ledger: HostLedger) -> Array:
-        """Energy is kept by species here: what a host knows counts as that of the first."""
         table = np.zeros((3, self.machine.species, 2, 2))
         table[:, 0, 0], table[:, :, 1] = ledger.energy, ledger.refused.transpose(0, 2, 1)
         return table.ravel()

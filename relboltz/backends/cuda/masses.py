@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from ...masses import FUNCTIONS
 from . import driver
 from . import layout as k
 from .driver import SIMULATED, device_function, kernel
-from .layout import NEAR_BY, THREADS
+from .layout import FEW, NEAR_BY, THREADS
 from .physics import block_sum, cuda, inverse_energy, keep_sums, piece, quick_inverse
 
 if TYPE_CHECKING:
@@ -117,7 +118,7 @@ def likely(start, expected):
     return expected if expected > 0.5 * start else 0.5 * start
 
 
-@kernel
+@partial(kernel, max_registers=48)
 def mass_sums(control, scalars, number, group, p2, start, expected, solved, again, sums):
     """Sums over parts of the nodes of every species at every site; any number of blocks.
 
@@ -136,14 +137,18 @@ def mass_sums(control, scalars, number, group, p2, start, expected, solved, agai
         m2 = likely(start[site, a], expected[site, a])
         state = number[control[k.TARGET], row * n : row * n + n]
         one, three, five, seven = 0.0, 0.0, 0.0, 0.0
-        first = part * EACH * THREADS
-        for i in range(first + cuda.threadIdx.x, min(first + EACH * THREADS, n), THREADS):
-            inverse = quick_inverse(p2[i], m2, at_rest)
-            square, own = inverse * inverse, state[i] * inverse
-            one += own
-            three += own * square
-            five += own * (square * square)
-            seven += own * (square * square * square)
+        first, last = part * EACH * THREADS, min((part + 1) * EACH * THREADS, n)
+        for begin in range(first + cuda.threadIdx.x, last, k.TILE):
+            for j in range(FEW):  # no branches: all of them are read at once
+                i = begin + j * THREADS
+                at = np.uint32(i if i < last else first)
+                held, inverse = state[at], quick_inverse(p2[at], m2, at_rest)
+                inverse = inverse if i < last else 0.0
+                square, own = inverse * inverse, held * inverse
+                one += own
+                three += own * square
+                five += own * (square * square)
+                seven += own * (square * square * square)
         keep_sums(shared, (one, three, five, seven), sums[row, part])
 
 

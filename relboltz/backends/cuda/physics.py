@@ -224,6 +224,13 @@ def column_sums(shared, own, count, sums):
 
 
 @piece
+def place(row, kinds):
+    """Site and species of a row of nodes, divided in words of 32 bits."""
+    row, kinds = np.uint32(row), np.uint32(kinds)
+    return int64(row // kinds), int64(row % kinds)
+
+
+@piece
 def inverse_energy(p2, m2, at_rest):
     """1/E at a node; a massless one at rest takes its cell average."""
     return physics.inverse_energy(math.sqrt(p2 + m2), at_rest)
@@ -231,9 +238,10 @@ def inverse_energy(p2, m2, at_rest):
 
 @piece
 def quick_inverse(p2, m2, at_rest):
-    """1/E at a node without a division, to one or two units in the last place."""
+    """1/E at a node without divisions and branches, to one or two units in the last place."""
     e2 = p2 + m2
-    return physics.inverse_root(e2) if e2 > 0.0 else at_rest
+    inverse = physics.inverse_root(e2 if e2 > 0.0 else 1.0)
+    return inverse if e2 > 0.0 else at_rest
 
 
 @piece

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import kernels
 from . import layout as k
-from . import limits as rules
+from . import legal as rules
 
 if TYPE_CHECKING:
     from .machine import Machine
