@@ -135,6 +135,14 @@ class MassModel:
         return np.concatenate([self.coupling.ravel(), self.constant, couplings, constants])
 
     @property
+    def of_groups(self) -> Array:
+        """The same with one equation for each group of species: ``flat`` of fewer."""
+        first = [int(np.argmax(self.group == g)) for g in range(self.group.max(initial=-1) + 1)]
+        couplings, constants = self.screening[:, first].ravel(), self.screening[:, -1]
+        coupling = self.coupling[np.ix_(first, first)].ravel()
+        return np.concatenate([coupling, self.constant[first], couplings, constants])
+
+    @property
     def numbers(self) -> tuple[Integers, Array, Array, float, float]:
         """All of it, as ``site_masses`` takes it."""
         return self.group, self.flat, self.p2, self.cell, self.at_rest

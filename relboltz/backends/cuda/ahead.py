@@ -116,9 +116,10 @@ class Ahead:
         if machine.blocks:
             limited = self._stages.careful if careful else lambda: None
             self._stages.everywhere(self.rows[k.USED], len(self.parts) > 1, limited)
-        kernels.judge[1, k.WIDE, machine.stream](
-            self.desk.control, self.desk.scalars, machine.told, machine.counts, int(careful)
-        )
+        machine.launch(
+            kernels.judge, 1, self.desk.control, self.desk.scalars, machine.told, machine.counts,
+            int(careful),
+        )  # fmt: skip
 
     def steps(self, count: int) -> None:
         """Launch attempts at steps: the first of a kind as it is, others as a recorded graph."""

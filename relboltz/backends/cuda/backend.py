@@ -35,7 +35,7 @@ from .flows import flows_of, report_fault
 from .machine import Machine
 from .masses import MassRoom, launch_masses
 from .memory import Plan, check_memory
-from .moments import Meter, fit_sums, marginal
+from .moments import Meter, Sums, fit_sums
 from .stages import Stages
 from .sweeps import sharing, whole_numbers
 from .transport import far_sweep, sweep
@@ -81,7 +81,7 @@ class CudaBackend:
         self._push = machine.new((*self.shape[:2], 2), np.float64)
         self._capacity = machine.new(self.shape[1], np.float64)
         self.mass_room = MassRoom.of(machine)
-        self._meter = Meter(machine, grid)
+        self._meter, self._sums = Meter(machine, grid), dict[tuple[str, ...], Sums]()
         self._axes: dict[int, tuple[Any, ...]] = {}
         self._scratch: Any = None
         sites, kinds = grid.sites, machine.species
@@ -302,7 +302,10 @@ class CudaBackend:
     def marginal(self, kept: Sequence[str]) -> tuple[Integers, Integers]:
         """N f summed over all directions but those kept, in quanta."""
         self._set()
-        return marginal(self.machine, self.grid, kept)
+        axes = tuple(kept)
+        if axes not in self._sums:
+            self._sums[axes] = Sums(self.machine, self.grid, axes)
+        return self._sums[axes].of_state()
 
     def fits(self, theta: Array, squares: Array, which: Integers) -> Array:
         """Sums over the nodes for ``Fits``, at some sites."""
@@ -312,13 +315,15 @@ class CudaBackend:
             return np.zeros((0, machine.species, FIT_SUMS))
         self._upload(squares)
         there, chosen, sums = self._fits
-        there[:count].copy_to_device(np.ascontiguousarray(theta))
-        chosen[:count].copy_to_device(which)
+        if count < self.grid.sites:
+            there, chosen, sums = there[:count], chosen[:count], sums[:rows]
+        there.copy_to_device(np.ascontiguousarray(theta))
+        chosen.copy_to_device(which)
         machine.launch(
             fit_sums, rows, there, self._squares, chosen, machine.species_numbers, machine.packed,
             machine.momentum, machine.geometry, sums,
         )  # fmt: skip
-        return machine.fetch(sums[:rows]).reshape(count, machine.species, FIT_SUMS)
+        return machine.fetch(sums).reshape(count, machine.species, FIT_SUMS)
 
     def squares(self, f: Array) -> Array:
         """Squared masses of all species, then screenings, that f (species, nodes) causes."""

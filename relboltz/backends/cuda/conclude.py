@@ -15,7 +15,7 @@ from ...transport.plane import COURANT
 from . import layout as k
 from .driver import kernel
 from .layout import THREADS, WIDE
-from .physics import block_max, block_sum, cuda, keep_sums, physics, piece
+from .physics import block_max, cuda, keep_sums, physics, piece
 
 # --- a step and its parts -----------------------------------------------------------------------
 
@@ -161,8 +161,8 @@ def tell_sites(
 
 
 @piece
-def add_up_sites(shared, scalars, told, counts):
-    """What all sites together showed: ``stepping.report``."""
+def add_up_sites(shared, scalars, told, counts, totals):
+    """What all sites together showed: ``stepping.report``; totals : room for eight numbers."""
     everything, lost, quanta, apart, size, refused = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
     difference, moved, total, illegal, largest, counting = 0.0, 0.0, 0.0, 0.0, 0.0, -1.0
     for site in range(cuda.threadIdx.x, told.shape[0], cuda.blockDim.x):
@@ -184,13 +184,12 @@ def add_up_sites(shared, scalars, told, counts):
         largest = max(largest, ratio)
         if d > STILL * scalars[k.TOLERANCE] * held:
             counting = max(counting, ratio)
-    everything, lost = block_sum(shared, everything), block_sum(shared, lost)
-    apart, size = block_sum(shared, apart), block_sum(shared, size)
-    refused, moved = block_sum(shared, refused), block_sum(shared, moved)
-    difference, total = block_sum(shared, difference), block_sum(shared, total)
     largest, counting = block_max(shared, largest), block_max(shared, counting)
     quanta, illegal = block_max(shared, quanta), block_max(shared, illegal)
+    keep_sums(shared, (everything, lost, apart, size, refused, moved, difference, total), totals)
     if cuda.threadIdx.x == 0:
+        everything, lost, apart, size = totals[0], totals[1], totals[2], totals[3]
+        refused, moved, difference, total = totals[4], totals[5], totals[6], totals[7]
         scalars[k.NULL] = lost / everything if everything > 0.0 else 0.0
         scalars[k.APART], scalars[k.SIZED] = apart, size
         scalars[k.LIMITED] = refused / moved if moved > 0.0 else 0.0
@@ -221,13 +220,14 @@ def verdict(control, scalars, quanta, illegal, careful):
     return k.GO if stands else k.REJECTED
 
 
-@partial(kernel, max_registers=64)
+@kernel
 def judge(control, scalars, told, counts, careful):
     """Judge the collisions of a step; careful : limits were looked for. One block of threads."""
-    shared = cuda.shared.array(WIDE, float64)
+    shared = cuda.shared.array(THREADS, float64)
+    totals = cuda.shared.array(8, float64)
     if control[k.STATUS] != k.GO:
         return
-    quanta, illegal = add_up_sites(shared, scalars, told, counts)
+    quanta, illegal = add_up_sites(shared, scalars, told, counts, totals)
     if cuda.threadIdx.x == 0:
         control[k.STATUS] = verdict(control, scalars, quanta, illegal, careful)
 

@@ -79,6 +79,8 @@ class Machine(Problem):
         self.momentum = self.to(np.concatenate([grid.axis(i) for i in range(3)]), np.float64)
         masses = MassModel.of(grid, self.model)
         self.mass_model = self.to(masses.flat, np.float64)
+        self.mass_model_of_groups = self.to(masses.of_groups, np.float64)
+        self.group_numbers = self.to(np.arange(masses.group.max(initial=-1) + 1), np.int64)
         self.groups = self.to(masses.group, np.int64)
 
     def _allocate_cells(self) -> None:

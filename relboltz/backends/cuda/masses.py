@@ -152,36 +152,49 @@ def mass_sums(control, scalars, number, group, p2, start, expected, solved, agai
         keep_sums(shared, (one, three, five, seven), sums[row, part])
 
 
+@piece
+def gather_sums(sums, group, site, each, start, expected, mine, width):
+    """Sums of all species of a group at a site, and the m^2 they are of; a warp."""
+    t, s = cuda.threadIdx.x, group.size
+    for which in range(t, SERIES * each.size, k.WARP):
+        g, column = which // SERIES, which % SERIES
+        total = 0.0
+        for a in range(s):
+            if group[a] == g:
+                mine[8 * width + 1 + g] = likely(start[site, a], expected[site, a])
+                for part in range(sums.shape[1]):
+                    total += sums[site * s + a, part, column]
+        mine[4 * width + 1 + column * width + g] = total
+    cuda.syncthreads()
+
+
 @kernel
-def expanded_masses(control, scalars, group, model, start, expected, sums, work, solved, again,
-                    guess, squares):  # fmt: skip
+def expanded_masses(control, scalars, group, each, model, constants, start, expected, sums, work,
+                    solved, again, guess, squares):  # fmt: skip
     """Masses of every site from the sums of its parts; a warp for each.
 
-    guess : the masses found; squares : the same, where they are right to rounding, which solved
-    tells; work : one row for each site if it does not fit the block
+    Species that share their mass are one: each, model : numbers and equations of such groups;
+    constants : the equations of all species. guess : the masses found; squares : the same, where
+    they are right to rounding, which solved tells; work : one row for each site if it does not fit
+    the block
     """
     near_by = cuda.shared.array(NEAR_BY, float64)
     site, t = cuda.blockIdx.x, cuda.threadIdx.x
     if control[k.STATUS] != k.GO or (again != 0 and solved[site] != 0):
         return
-    s, width = group.size, squares.shape[1]
+    s, groups = group.size, each.size
+    width = groups + squares.shape[1] - s
     mine = work[site] if work.shape[0] > 1 else near_by
-    for which in range(t, SERIES * s, k.WARP):
-        a, column = which // SERIES, which % SERIES
-        total = 0.0
-        if group[a] >= 0:
-            for part in range(sums.shape[1]):
-                total += sums[site * s + a, part, column]
-        mine[4 * width + 1 + column * width + a] = total
-    for a in range(t, s, k.WARP):
-        mine[8 * width + 1 + a] = likely(start[site, a], expected[site, a])
-    cuda.syncthreads()
+    gather_sums(sums, group, site, each, start, expected, mine, width)
     if t == 0:
-        near = near_masses(scalars, group, model, mine, width)
-        for a in range(width):
-            guess[site, a] = mine[a]
+        near = near_masses(scalars, each, model, mine, width)
+        for a in range(squares.shape[1]):
+            found = mine[groups + a - s] if a >= s else constants[s * s + a]
+            if a < s and group[a] >= 0:
+                found = mine[group[a]]
+            guess[site, a] = found
             if near:
-                squares[site, a] = mine[a]
+                squares[site, a] = found
         solved[site] = 1 if near else 0
 
 
@@ -318,8 +331,8 @@ def launch_masses(
             control, scalars, number, group, p2, since, about, room.solved, again, room.sums
         )
         expanded_masses[machine.sites, k.WARP, stream](
-            control, scalars, group, model, since, about, room.sums, room.work, room.solved, again,
-            room.guess, squares,
+            control, scalars, group, machine.group_numbers, machine.mass_model_of_groups, model,
+            since, about, room.sums, room.work, room.solved, again, room.guess, squares,
         )  # fmt: skip
     site_masses[machine.sites, THREADS, stream](
         control, scalars, number, group, p2, model, room.work, start, room.guess, room.solved,

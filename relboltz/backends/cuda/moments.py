@@ -119,23 +119,34 @@ def fit_sums(theta, squares, which, species, packed, momentum, geometry, sums):
 
 
 @kernel
-def add_up(control, number, sites, nodes, high, low):
-    """Add all cells to their sums, as two words: blocks (nodes, rows)."""
+def add_up(control, number, sites, nodes, words):
+    """Add all cells to their sums, as two words, high and low: blocks (nodes, rows)."""
     i, row = cuda.grid(1), cuda.blockIdx.y
     if i < nodes.size:
         held = number[control[k.SOURCE], row * nodes.size + i]
-        site, a = row // high.shape[0], row % high.shape[0]
+        site, a = row // words.shape[1], row % words.shape[1]
         place = sites[site] + nodes[i]
-        cuda.atomic.add(high, (a, place), held >> 32)
-        cuda.atomic.add(low, (a, place), held & int64(0xFFFFFFFF))
+        cuda.atomic.add(words, (0, a, place), held >> 32)
+        cuda.atomic.add(words, (1, a, place), held & int64(0xFFFFFFFF))
 
 
-def marginal(machine: Machine, grid: PhaseSpace, kept: Sequence[str]) -> tuple[Integers, Integers]:
-    """As on the CPU, of the current state of a machine."""
-    into = Marginal.of(grid, machine.species, kept)
-    size = int(np.prod(into.shape[1:]))
-    high, low = (machine.upload(np.zeros((machine.species, size)), np.int64) for _ in range(2))
-    blocks = (-(-grid.size // THREADS), grid.sites * machine.species)
-    sites, nodes = (machine.upload(place, np.int64) for place in (into.sites, into.nodes))
-    machine.launch(add_up, blocks, machine.desk.control, machine.number, sites, nodes, high, low)
-    return machine.fetch(high).reshape(into.shape), machine.fetch(low).reshape(into.shape)
+class Sums:
+    """Sums of a state that keep some axes of phase space."""
+
+    def __init__(self, machine: Machine, grid: PhaseSpace, kept: Sequence[str]):
+        into = Marginal.of(grid, machine.species, kept)
+        self._machine, self._shape = machine, (2, *into.shape)
+        self._blocks = (-(-grid.size // THREADS), grid.sites * machine.species)
+        self._places = [machine.to(place, np.int64) for place in (into.sites, into.nodes)]
+        self._nothing = np.zeros((2, machine.species, int(np.prod(into.shape[1:]))), np.int64)
+        self._words = machine.to(self._nothing, np.int64)
+
+    def of_state(self) -> tuple[Integers, Integers]:
+        """As on the CPU, of the row of numbers that is to be read."""
+        machine = self._machine
+        self._words.copy_to_device(self._nothing)
+        machine.launch(
+            add_up, self._blocks, machine.desk.control, machine.number, *self._places, self._words
+        )
+        high, low = machine.fetch(self._words).reshape(self._shape)
+        return high, low
