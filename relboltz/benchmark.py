@@ -146,8 +146,7 @@ def _on_gpu(worker: Any, state: State) -> dict[str, float]:
 
         return _median(repeat, SECONDS["cuda"] / 5) / often
 
-    machine.step()
-    step = timed(machine.step)
+    step = timed(lambda: worker.ahead.step(careful=False))
     control = desk.control.copy_to_host()
     assert control[k.STATUS] == k.GO, f"the timed steps stopped with status {control[k.STATUS]}"
     landed = timed(lambda: machine.draw_all(False))
@@ -176,17 +175,10 @@ def _variance(backend: str, pairs: Pairs, threads: int) -> dict[str, float]:
     """Sum Var(C) / Sum f^2 [fm^-2] of one estimate of C[f] of the mixture, and its seconds."""
     cells = 30 if backend == "cuda" else 20
     worker, f, state = _setup(backend, ("qcd", cells, pairs), threads)
-    per_state = np.repeat(1.0 / worker.model.degeneracy, worker.grid.size)
-    nets: list[np.ndarray] = []
-
-    def estimate() -> None:
-        draw = Draw(len(nets), state.mass_squared[0], state.screening2[0])
-        nets.append(worker.estimate(f, draw).net * per_state)
-
-    estimate()
+    batches = VARIANCE_BATCHES[backend]
+    worker.estimates(f, state.squares[0], range(1))()
     began = time.perf_counter()
-    for _ in range(VARIANCE_BATCHES[backend]):
-        estimate()
-    seconds = (time.perf_counter() - began) / VARIANCE_BATCHES[backend]
-    spread = float(np.stack(nets[1:]).var(axis=0, ddof=1).sum() / (f**2).sum())
+    found = worker.estimates(f, state.squares[0], range(1, 1 + batches))()
+    seconds = (time.perf_counter() - began) / batches
+    spread = float(batches * (found.error**2).sum() / (f**2).sum())
     return {"variance": spread, "seconds": seconds, "cost": spread * seconds}

@@ -16,7 +16,8 @@ from .units import HBARC
 
 # --- the gap equation: m_a^2 = m_a,0^2 + Sum_b K_ab Y_b(m_b^2) of s species -----------------------
 # model: as MassModel.flat. work: m^2 of species and screenings (width numbers), Y, its slope and
-# a step (width each), one number for the kernel, three sums of every species, a matrix
+# a step (width each), one number for the kernel, four sums of every species and the m^2 they are
+# of (width each), a matrix
 
 
 def leader(group, a):
@@ -55,7 +56,7 @@ def eliminate(a, x, n):
 
 def newton_step(model, work, s, width):
     """Newton's step in m^2, from m^2, Y and its slope."""
-    matrix = work[7 * width + 1 :]
+    matrix = work[9 * width + 1 :]
     for a in range(s):
         wanted = model[s * s + a]
         for b in range(s):

@@ -15,7 +15,7 @@ from .arrays import Array, Integers
 from .compiling import Function
 from .events.kinematics import inverse_energy
 from .grid import PhaseSpace
-from .transport.plane import node_velocity, velocity
+from .transport.plane import drift, node_velocity, quotient, velocity
 
 SUMS = 19
 """Sums over f that are not whole numbers: energy, 1/E, six of the stress, entropy, distance, nine
@@ -124,8 +124,8 @@ def add_fit_terms(theta, alpha, p, m2, eta, weight, s):
 
 
 FUNCTIONS: list[Function] = [
-    inverse_energy, velocity, node_velocity, entropy_term, add_moments, thermal_terms,
-    add_fit_terms,
+    inverse_energy, quotient, drift, velocity, node_velocity, entropy_term, add_moments,
+    thermal_terms, add_fit_terms,
 ]  # fmt: skip
 """Callees before callers."""
 

@@ -1,6 +1,5 @@
 """collision_term(): C[f] of any state, with its statistical error."""
 
-import math
 from typing import Any
 
 import numpy as np
@@ -8,11 +7,11 @@ import xarray as xr
 
 from . import initial
 from .arrays import Array
-from .backends import choose
+from .backends import estimator
 from .backends.cpu.masses import coupling_integrals, masses
 from .checks import poles
 from .errors import InputError
-from .events.collisions import Draw, Estimate
+from .events.estimates import Estimates, standard_error
 from .grid import PhaseSpace
 from .model import Model
 from .records import output
@@ -61,46 +60,37 @@ def collision_term(
     m2 = masses(grid, model, values) if mass_squared is None else mass_squared
     m2 = np.asarray(m2, dtype=float)
     screening2 = model.screening_squared(coupling_integrals(grid, model, values, m2))
-    backend = choose(grid, model, settings.collisions, settings.run)
-    poles.check_state(backend.elements, grid, values, (m2, screening2), [])
-    found = [backend.estimate(values, Draw(batch, m2, screening2)) for batch in range(batches)]
-    return _dataset(model, grid, found)
+    worker = estimator(grid, model, settings.collisions, settings.run)
+    found = worker.estimates(values, np.append(m2, screening2), range(batches))
+    poles.check_state(worker.elements, grid, values, (m2, screening2), [])  # while a GPU draws
+    return _dataset(model, grid, found())
 
 
-def _dataset(model: Model, grid: PhaseSpace, found: list[Estimate]) -> xr.Dataset:
+def _dataset(model: Model, grid: PhaseSpace, found: Estimates) -> xr.Dataset:
     """Means of the estimates and their standard errors."""
-    per_state = np.repeat(1.0 / model.degeneracy, grid.size)
-    net, gain, loss = (
-        np.stack([getattr(estimate, name) * per_state for estimate in found])
-        for name in ("net", "gain", "loss")
-    )
-    rates = zip(*(collision_rates(grid, model, e.flows) for e in found), strict=True)
-    ahead, back = (np.stack(rate) for rate in rates)
+    ahead, back = collision_rates(grid, model, found.flows)
     nodes = ("species", "px", "py", "pz")
     rows: dict[str, Any] = {
-        "collision_term": (nodes, net.mean(axis=0), "fm^-1", "df/dt by collisions"),
-        "gain": (nodes, gain.mean(axis=0), "fm^-1", "gain of f"),
-        "loss": (nodes, loss.mean(axis=0), "fm^-1", "loss of f"),
-        "error": (nodes, _error(net), "fm^-1", "standard error of collision_term"),
+        "collision_term": (nodes, found.net, "fm^-1", "df/dt by collisions"),
+        "gain": (nodes, found.gain, "fm^-1", "gain of f"),
+        "loss": (nodes, found.loss, "fm^-1", "loss of f"),
+        "error": (nodes, found.error, "fm^-1", "standard error of collision_term"),
         "rate": ("process", ahead.mean(axis=0), "fm^-4", f"{COLLISIONS}, as written"),
         "rate_reverse": ("process", back.mean(axis=0), "fm^-4", f"{COLLISIONS}, reversed"),
-        "rate_error": ("process", _error(ahead), "fm^-4", "standard error of rate"),
+        "rate_error": ("process", standard_error(ahead), "fm^-4", "standard error of rate"),
     }
-    null, negative = zip(*((e.null_weight, e.flows.negative_weight) for e in found), strict=True)
-    for name, parts in ("null_weight", null), ("negative_weight", negative):
+    for name, parts in (
+        ("null_weight", found.null_weight), ("negative_weight", found.flows.negative_weight),
+    ):  # fmt: skip
         dims, unit, words = QUANTITIES[name]
-        rows[name] = (dims, np.mean(parts, axis=0), unit, words)
-    ds = xr.Dataset(attrs={**output.versions(), "batches": len(found)})
-    ds["species"] = ("species", list(model.names))
-    ds["process"] = ("process", [q.name for q in model.processes])
+        rows[name] = (dims, parts.mean(axis=0), unit, words)
+    ds: dict[str, Any] = {
+        "species": ("species", list(model.names)),
+        "process": ("process", [q.name for q in model.processes]),
+    }
     for i, name in enumerate(("px", "py", "pz")):
         ds[name] = output.variable(name, grid.axis(i), "GeV", f"momentum along {name[1]}")
     shape = (len(model.species), *grid.momentum_cells)
     for name, (dims, values, *words) in rows.items():
         ds[name] = output.variable(dims, values.reshape(shape) if dims is nodes else values, *words)
-    return ds
-
-
-def _error(values: Array) -> Array:
-    """The standard error of the mean of independent estimates."""
-    return values.std(axis=0, ddof=1) / math.sqrt(len(values))
+    return xr.Dataset(ds, attrs={**output.versions(), "batches": len(found.null_weight)})

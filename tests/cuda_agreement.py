@@ -193,7 +193,8 @@ def term(name: str) -> dict:
         rb.collision_term(model, grid, f, samples=1, batches=2, **kind, **options)
         for kind in (dict(backend="cpu"), dict(backend="cuda", precision="float64"))
     )
-    names = ("collision_term", "gain", "loss", "rate", "null_weight", "negative_weight")
+    names = ("collision_term", "gain", "loss", "error", "rate", "rate_reverse", "rate_error",
+             "null_weight", "negative_weight")  # fmt: skip
     return {
         key: float(np.abs(cpu[key] - gpu[key]).max() / max(float(np.abs(cpu[key]).max()), 1e-300))
         for key in names
@@ -224,7 +225,6 @@ def fault(name: str) -> dict:
     """What is said of a matrix element that is legal where it is checked, but not everywhere."""
     from relboltz.backends import choose
     from relboltz.config import Settings
-    from relboltz.events.collisions import Draw
     from relboltz.settings import Sampling
 
     model = rb.Model(
@@ -235,7 +235,7 @@ def fault(name: str) -> dict:
     run = Settings.from_options(end=1.0, backend="cuda").run
     backend = choose(SMALL, model, Sampling(samples=1), run)
     try:
-        backend.estimate(np.full((1, SMALL.size), 0.3), Draw(0, np.array([0.25]), np.zeros(1)))
+        backend.estimates(np.full((1, SMALL.size), 0.3), np.array([0.25, 0.0]), range(1))()
     except rb.InputError as error:
         return {"message": str(error)}
     return {"message": ""}
@@ -288,16 +288,21 @@ def neighbours(name: str) -> dict:
     return {"apart": apart.tolist(), "limited": limited}
 
 
-PUSHES = ("forces from outside",)
-"""Sweeps with forces of either sign between sites, faces and lanes; along homogeneous axes too."""
+PUSHES = ("forces from outside", "forces from outside, long pencils")
+"""Sweeps with forces of either sign between sites, faces and lanes; along homogeneous axes too.
+The second without shared memory."""
 
 
 def pushes(name: str) -> dict:
     """Largest difference of N f after each sweep, of what left and what was refused, relative."""
     from relboltz.backends.cpu.backend import CpuBackend
+    from relboltz.backends.cuda import driver
     from relboltz.backends.cuda.backend import CudaBackend
     from relboltz.settings import Sampling
 
+    shared_memory = driver.shared_memory
+    if name != PUSHES[0]:
+        driver.shared_memory = lambda: (0, 0)
     model, rng = two_species(), np.random.default_rng(4)
     grid = rb.PhaseSpace([4, 3, 3], 1.5, [3, 1, 2], 3.0, ["open", "open", "reflecting"])
     both = (
@@ -315,6 +320,7 @@ def pushes(name: str) -> dict:
         apart[f"state, {axis}"] = float(np.abs(a - b).max() / a.max())
         apart[f"refused, {axis}"] = float(np.abs(cpu.refused - gpu.refused).max() / a.max())
         apart[f"left, {axis}"] = float(np.abs(cpu.left - gpu.left).max(initial=0) / a.max())
+    driver.shared_memory = shared_memory
     return {"apart": apart, "moved": float(np.abs(a - start).max() / a.max())}
 
 

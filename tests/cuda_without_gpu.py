@@ -20,7 +20,6 @@ import numpy as np
 
 import relboltz as rb
 from relboltz.backends.cuda import driver as cuda_engine
-from relboltz.events.collisions import Draw
 from relboltz.settings import Sampling
 from relboltz.stepping.step import Course, begin
 
@@ -44,11 +43,12 @@ class Recorder:
 
     def __init__(self, name, dispatcher, seen):
         self.name, self.dispatcher, self.seen = name, dispatcher, seen
+        self.pre_launch_callbacks = []
 
     def __getitem__(self, configuration):
-        return self.note
+        return self
 
-    def note(self, *arguments):
+    def __call__(self, *arguments):
         kinds = [a.view(np.ndarray) if isinstance(a, np.ndarray) else a for a in arguments]
         key = (self.name, tuple(numba.typeof(kind) for kind in kinds))
         self.seen[key] = self.dispatcher.py_func
@@ -57,7 +57,17 @@ class Recorder:
 def record_launches(model, sampling, precision):
     """Types of all launches of a run, a limited step and an estimate."""
 
-    from relboltz.backends.cuda import backend, draw, kernels, machine, moments
+    from relboltz.backends.cuda import (
+        backend,
+        draw,
+        estimates,
+        kernels,
+        ledger,
+        legal,
+        masses,
+        moments,
+        problem,
+    )  # fmt: skip
 
     seen: dict = {}
     toolkit = cuda_engine.toolkit()
@@ -66,8 +76,9 @@ def record_launches(model, sampling, precision):
     toolkit.stream = lambda: 0
     cuda_engine.free_memory = lambda: 2**30
     cuda_engine.multiprocessors = lambda: 1
+    cuda_engine.shared_memory = lambda: (2**16, 2**16)
     original = []
-    for module in (kernels, moments, backend):
+    for module in (kernels, legal, ledger, masses, moments, backend, estimates):
         for name, value in list(vars(module).items()):
             if hasattr(value, "py_func") and not value.targetoptions.get("device"):
                 original.append((module, name, value))
@@ -75,15 +86,14 @@ def record_launches(model, sampling, precision):
     generate = draw.draw_kernel
 
     def recorded(*arguments):
-        kernel, *rest = generate(*arguments)
-        return Recorder("draw", kernel, seen), *rest
+        return Recorder("draw", generate(*arguments), seen)
 
-    machine.draw_kernel = recorded
+    problem.draw_kernel = recorded
     try:
         for grid in (rb.PhaseSpace(4, 2.0), rb.PhaseSpace(4, 2.0, [2, 1, 1], 3.0, "open")):
             launch_all(backend.CudaBackend(grid, model, sampling, precision), kernels)
     finally:
-        machine.draw_kernel = generate
+        problem.draw_kernel = generate
         for module, name, value in original:
             setattr(module, name, value)
     return seen
@@ -96,17 +106,14 @@ def launch_all(backend, kernels):
     backend._squares[:] = 1.0
     state = begin(backend, f)
     kernels.hammer[1, 1](machine.change, 8)
+    backend.ahead.start(state, Course("auto", 1e-3, 1e-9, grid), 1.0)
+    backend.ahead.step(careful=True)
     if grid.sites == 1:
-        ahead = backend.ahead
-        ahead.start(state, Course("auto", 1e-3, 1e-9, grid), 1.0)
-        machine.step()
-        ahead._stages._legal(0)
-        verdicts = iter([False, True, True])
-        ahead._stages._legal = lambda stage: np.array([next(verdicts)])
-        ahead._limited_step()
-        backend.estimate(f[0], Draw(0, state.mass_squared[0], state.screening2[0]))
+        backend.estimates(f[0], state.squares[0], range(2))()
     else:
         backend.stream(0, 0.1, state.squares)
+        cuda_engine.shared_memory = lambda: (0, 0)  # nothing fits there
+        backend.stream(1, 0.1, state.squares)
         backend.marginal(["x", "px"])
     backend.collide(0, 0.1, state.squares)
     theta = np.zeros((grid.sites, 4 + kinds))

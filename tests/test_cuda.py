@@ -137,8 +137,9 @@ def test_every_kernel_compiles_without_a_gpu(programs):
     compiled = {label: result for one in both for label, result in one.items()}
     kernels = {label.split(",")[0] for label in compiled}
     assert {"prepare", "cumulate", "draw", "predict", "apply", "update", "conclude", "measure",
-            "demands", "limits", "check", "merge", "gross", "set_course", "sweep", "site_masses",
-            "peaks", "add_up", "fit_sums", "site_noise"} <= kernels  # fmt: skip
+            "demands", "limits", "check", "average", "add_up_channels", "set_course", "sweep",
+            "far_sweep", "site_masses", "peaks", "add_up", "fit_sums", "judge", "tell_sites",
+            "next_part", "ask", "apply_limited", "begin_stage"} <= kernels  # fmt: skip
     for label, result in compiled.items():
         assert "error" not in result, f"{label}: {result['error'][:2000]}"
         assert result["ptx"] > 1000

@@ -12,7 +12,7 @@ from ..model import Model
 from ..settings import Sampling
 
 if TYPE_CHECKING:
-    from .contract import Backend
+    from .contract import Backend, Estimator
 
 _said: set[str] = set()
 
@@ -46,10 +46,7 @@ def choose(
 
     numbers : of the sites of this grid among all of the run, if these are not all
     """
-    name, precision = resolve(run.backend, run.precision)
-    if name == "cpu" and run.backend == "auto":
-        _say_why()
-    _check_size(grid, model, sampling)
+    name, precision = _ready(grid, model, sampling, run)
     if name == "cuda":
         from .cuda.backend import CudaBackend
 
@@ -57,6 +54,27 @@ def choose(
     from .cpu.backend import CpuBackend
 
     return CpuBackend(grid, model, sampling, run.threads, numbers)
+
+
+def estimator(grid: PhaseSpace, model: Model, sampling: Sampling, run: Any) -> Estimator:
+    """What tells C[f] on the backend that [run] asks for."""
+    name, precision = _ready(grid, model, sampling, run)
+    if name == "cuda":
+        from .cuda import estimates
+
+        return estimates.estimator(grid, model, sampling, precision)
+    from .cpu.backend import CpuBackend
+
+    return CpuBackend(grid, model, sampling, run.threads)
+
+
+def _ready(grid: PhaseSpace, model: Model, sampling: Sampling, run: Any) -> tuple[str, str]:
+    """Backend and precision that [run] asks for, once it is known that they can do it."""
+    name, precision = resolve(run.backend, run.precision)
+    if name == "cpu" and run.backend == "auto":
+        _say_why()
+    _check_size(grid, model, sampling)
+    return name, precision
 
 
 def _check_size(grid: PhaseSpace, model: Model, sampling: Sampling) -> None:

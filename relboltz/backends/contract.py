@@ -5,11 +5,11 @@ backends. Sites are known by their number among all of the run (``numbers``), wh
 memory: random numbers depend on it.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol
 
 from ..arrays import Array, Integers
-from ..events.collisions import Draw, Estimate
+from ..events.estimates import Estimates
 from ..grid import PhaseSpace
 from ..model import Model
 from ..moments import Moments
@@ -21,7 +21,19 @@ from ..transport.ledger import Passage
 from .elements import Elements
 
 
-class Backend(Protocol):
+class Estimator(Protocol):
+    """What tells C[f] of any f, without a state."""
+
+    elements: Elements
+
+    def estimates(self, f: Array, squares: Array, batches: range) -> Callable[[], Estimates]:
+        """C[f] of f (species, nodes) with these squares, from independent draws of events.
+
+        batches : numbers of the draws. Work may begin at once, and is done when it is asked for.
+        """
+
+
+class Backend(Estimator, Protocol):
     """A state of all sites, and what happens to it.
 
     squares : squared masses of all species and screenings at every site [GeV^2]
@@ -31,7 +43,6 @@ class Backend(Protocol):
     grid: PhaseSpace
     model: Model
     sampling: Sampling
-    elements: Elements
     numbers: Integers
     """Of the sites it holds, among all sites of the run."""
     interrupt: object
@@ -86,6 +97,3 @@ class Backend(Protocol):
 
     def fits(self, theta: Array, squares: Array, which: Integers) -> Array:
         """Sums over the nodes of thermal states at some sites, see ``equilibrium.fits``."""
-
-    def estimate(self, f: Array, draw: Draw) -> Estimate:
-        """C[f] of f (species, nodes) from one draw of events."""

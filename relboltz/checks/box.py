@@ -3,11 +3,12 @@
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from .. import initial
-from ..arrays import Array
+from ..arrays import Array, remembered
 from ..backends.elements import Elements
 from ..equilibrium import states as equilibrium
 from ..equilibrium import unlimited
@@ -33,11 +34,20 @@ def reach_of(elements: Elements, conserved: Totals) -> Reach | None:
     """The collisions of the equilibrium that has these totals; None if it has none."""
     if not elements.model.processes:
         return None
-    state = unlimited.predict(elements.model, *conserved)
+    built_in = all(process.built_in for process in elements.model.processes)
+    find = remembered_reach if built_in else _reach  # a user's function may have changed
     try:
-        return None if state is None else reach.of(elements, state)
+        return find(elements.model, *conserved)
     except InputError:  # a matrix element that raises: what matters of it is checked elsewhere
         return None
+
+
+def _reach(model: Model, *conserved: Any) -> Reach | None:
+    state = unlimited.predict(model, *conserved)
+    return None if state is None else reach.of(Elements(model), state)
+
+
+remembered_reach = remembered(_reach)
 
 
 def default_cells(model: Model) -> int:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays import Array, Integers
+from ..arrays import Array, Integers, remembered
 from ..grid import PhaseSpace
 from ..masses import kinetic_energy
 from ..model import Model
@@ -132,6 +132,7 @@ def local(
     return _state(grid, model, temperature, mu, velocity, m2[0])
 
 
+@remembered
 def predict(
     grid: PhaseSpace, model: Model, numbers: Array, momentum: Array, energy_total: float
 ) -> Equilibrium:
@@ -239,6 +240,7 @@ def _soft_point(velocity: Array, m2: float) -> Array:
     return np.sqrt(m2 / (1 - velocity @ velocity)) * velocity
 
 
+@remembered
 def temperature_without_number(model: Model, energy_total: float) -> float:
     """T [GeV] of the same total energy [GeV fm^-3] at rest if all mu were 0; NaN if none.
 

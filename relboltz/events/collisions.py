@@ -152,7 +152,7 @@ class Flows:
     def negative_weight(self) -> Array:
         """What counts as 0 because |M|^2 is below 0, relative to what is above, per process."""
         if not self.signed.size:
-            return np.zeros(len(self.forward))
+            return np.zeros(self.forward.shape)
         above, below = self.signed
         return np.asarray(below / np.maximum(above, 1e-300))
 

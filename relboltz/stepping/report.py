@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ..arrays import Array
+from ..errors import RunError
 from ..events.collisions import Flows
 from .control import STILL
 
@@ -91,3 +92,13 @@ def mean_flows(flows: Sequence[Flows]) -> Flows:
         for name in ("forward", "backward", "signed")
     )
     return Flows(forward, backward, 0.0, 0.0, signed)
+
+
+def too_long() -> RunError:
+    """The error for a step whose sums do not fit."""
+    return RunError("the step is far too long: what it moves does not fit 64-bit numbers")
+
+
+def no_limits() -> RunError:
+    """The error for a step that no limits make legal."""
+    return RunError("the limiter found no legal step; shorten time.step")

@@ -21,6 +21,7 @@ from .plane import (
     UP,
     face_momentum,
     force,
+    quotient,
     reconstruct,
     reconstruct_at_wall,
     spot,
@@ -159,7 +160,7 @@ def advance(w, k, along, up, part, shape):
 
 def limit(available, wanted):
     """Part of what is wanted that is available."""
-    return min(1.0, max(available, 0.0) / wanted) if wanted > 0.0 else 1.0
+    return min(1.0, quotient(max(available, 0.0), wanted)) if wanted > 0.0 else 1.0
 
 
 def taken(left, right, below, above):

@@ -28,6 +28,8 @@ COURANT = 0.8
 ROUGH = 1e-4
 """Squared variations below this part of the sum of f^2, such as noise, do not bend the
 reconstruction: weights that follow noise would damp waves."""
+NOTHING = 1e-290
+"""What keeps weights finite where f is 0."""
 SMOOTH = 0.5
 """Largest second difference of a row that is continued as a parabola, in parts of its last cell."""
 MOST_PASSES = 100
@@ -39,9 +41,19 @@ of the sum that makes the next stage; the last sum is the flux of the substep.""
 # --- scalars ------------------------------------------------------------------------------------
 
 
+def quotient(a, b):
+    """a/b."""
+    return a / b
+
+
+def drift(p, energy, next_energy):
+    """[E(p+) - E(p-)]/dp: p a node, and the energies on its edges."""
+    return quotient(2.0 * p, energy + next_energy)
+
+
 def velocity(p, edge2, next_edge2, q2, m2):
-    """[E(p+) - E(p-)]/dp: p a node, its squared edges, q2 the squared transverse momentum."""
-    return 2.0 * p / (sqrt(edge2 + q2 + m2) + sqrt(next_edge2 + q2 + m2))
+    """The same from the squared edges and q2, the squared transverse momentum."""
+    return drift(p, sqrt(edge2 + q2 + m2), sqrt(next_edge2 + q2 + m2))
 
 
 def node_velocity(p, half, q2, m2):
@@ -50,12 +62,24 @@ def node_velocity(p, half, q2, m2):
     return velocity(p, low * low, high * high, q2, m2)
 
 
-def force(edge2, q2, m2, next_m2, dx):
-    """-[E(x+) - E(x-)]/dx [GeV/fm] on a momentum edge, m2 and next_m2 on the edges of the cell."""
-    change = m2 - next_m2
+def pull(change, energy, next_energy, dx):
+    """-[E(x+) - E(x-)]/dx [GeV/fm]: m^2(x-) - m^2(x+), and the energies on these edges."""
     if change == 0.0:
         return 0.0
-    return change / ((sqrt(edge2 + q2 + m2) + sqrt(edge2 + q2 + next_m2)) * dx)
+    return quotient(change, (energy + next_energy) * dx)
+
+
+def force(edge2, q2, m2, next_m2, dx):
+    """The same on a momentum edge, m2 and next_m2 on the edges of the x cell."""
+    return pull(m2 - next_m2, sqrt(edge2 + q2 + m2), sqrt(edge2 + q2 + next_m2), dx)
+
+
+def weights(variation, s0, s1, s2):
+    """Weights of three parabolas of these roughnesses, up to a common factor."""
+    r0 = variation / s0
+    r1 = variation / s1
+    r2 = variation / s2
+    return 1.0 + r0 * r0, 6.0 + 6.0 * (r1 * r1), 3.0 + 3.0 * (r2 * r2)
 
 
 def reconstruct(a, b, c, d, e):
@@ -69,18 +93,12 @@ def reconstruct(a, b, c, d, e):
     rough0 = 13.0 / 12.0 * (x0 * x0) + 0.25 * (y0 * y0)
     rough1 = 13.0 / 12.0 * (x1 * x1) + 0.25 * (y1 * y1)
     rough2 = 13.0 / 12.0 * (x2 * x2) + 0.25 * (y2 * y2)
-    least = ROUGH * (a * a + b * b + c * c + d * d + e * e) + 1e-290
-    global_ = abs(rough0 - rough2)
-    r0 = global_ / (rough0 + least)
-    r1 = global_ / (rough1 + least)
-    r2 = global_ / (rough2 + least)
-    w0 = 1.0 + r0 * r0
-    w1 = 6.0 + 6.0 * (r1 * r1)
-    w2 = 3.0 + 3.0 * (r2 * r2)
+    least = ROUGH * (a * a + b * b + c * c + d * d + e * e) + NOTHING
+    w0, w1, w2 = weights(abs(rough0 - rough2), rough0 + least, rough1 + least, rough2 + least)
     value = w0 * (2.0 * a - 7.0 * b + 11.0 * c)
     value += w1 * (5.0 * c - b + 2.0 * d)
     value += w2 * (2.0 * c + 5.0 * d - e)
-    return value / (6.0 * (w0 + w1 + w2))
+    return quotient(value, 6.0 * (w0 + w1 + w2))
 
 
 def extrapolated(a, b, c):
@@ -102,8 +120,8 @@ def extrapolated(a, b, c):
     return near, max(near + slope + 2.0 * bend, 0.0)
 
 
-def reconstruct_at_wall(a, b, c, d, e, behind, ahead):
-    """``reconstruct`` where the first or last cells lie beyond an open wall, so many of them.
+def beyond_wall(a, b, c, d, e, behind, ahead):
+    """Five cells of which the first or last lie beyond an open wall, so many of them.
 
     Nothing comes in: where particles come from there is vacuum. Where they go to they go on as
     they came, because nothing out there can act on what is inside.
@@ -116,6 +134,12 @@ def reconstruct_at_wall(a, b, c, d, e, behind, ahead):
         d, e = extrapolated(a, b, c)
     elif ahead > 0:
         e, _ = extrapolated(b, c, d)
+    return a, b, c, d, e
+
+
+def reconstruct_at_wall(a, b, c, d, e, behind, ahead):
+    """``reconstruct`` beside an open wall; never below 0."""
+    a, b, c, d, e = beyond_wall(a, b, c, d, e, behind, ahead)
     return max(reconstruct(a, b, c, d, e), 0.0)
 
 
@@ -143,14 +167,23 @@ def length(shape):
     return (shape[0] + 1) * stride(shape)
 
 
+def wrapped(i, n):
+    """i modulo n for cells at most three beyond the edges: GPUs divide slowly."""
+    if n < 3:
+        return i & (n - 1)
+    if i < 0:
+        return i + n
+    return i - n if i >= n else i
+
+
 def place(i, j, shape):
     """The same for a cell that may lie beyond the edges in x: one inside stands for it."""
     n = shape[0]
     if i < 0 or i >= n:
         if shape[3] == PERIODIC:
-            i = i % n
+            i = wrapped(i, n)
         elif shape[3] == REFLECTING:
-            i = i % (2 * n)
+            i = wrapped(i, 2 * n)
             if i >= n:
                 i = 2 * n - 1 - i
                 j = shape[1] - 1 - j
@@ -163,7 +196,7 @@ def beside(i, j, shape):
     """The same for a cell that may lie beyond the edges in p."""
     m = shape[1]
     if j < 0 or j >= m:
-        j = j % m if shape[4] == PERIODIC else min(max(j, 0), m - 1)
+        j = wrapped(j, m) if shape[4] == PERIODIC else min(max(j, 0), m - 1)
     return spot(i, j, shape)
 
 
@@ -171,7 +204,7 @@ def next_site(i, n, kind):
     """The site that stands for site i, at most one beyond the edges."""
     if 0 <= i < n:
         return i
-    return i % n if kind == PERIODIC else min(max(i, 0), n - 1)
+    return wrapped(i, n) if kind == PERIODIC else min(max(i, 0), n - 1)
 
 
 def rightward(j, shape):

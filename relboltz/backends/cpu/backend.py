@@ -5,13 +5,14 @@ thread does what never matters: deposits are integers, and everything summed in 
 summed in the order of chunks, pencils and sites.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from ...arrays import Array, Integers
-from ...events.collisions import Draw, Estimate
+from ...events.collisions import Draw
+from ...events.estimates import Estimates
 from ...grid import PhaseSpace
 from ...masses import MassModel, unsolved
 from ...model import Model
@@ -199,9 +200,15 @@ class CpuBackend(Threads):
         self.each(work, len(which))
         return sums
 
-    def estimate(self, f: Array, draw: Draw) -> Estimate:
-        """C[f] of f (species, nodes) from one draw of events."""
-        return self.colliders[0].estimate(f, draw)
+    def estimates(self, f: Array, squares: Array, batches: range) -> Callable[[], Estimates]:
+        """C[f] of f (species, nodes) from independent draws of events."""
+        per_state = np.repeat(1.0 / self.model.degeneracy, self.grid.size)
+
+        def found() -> Estimates:
+            draws = [Draw.of(batch, squares, self.shape[1]) for batch in batches]
+            return Estimates.of([self.colliders[0].estimate(f, d) for d in draws], per_state)
+
+        return found
 
     def marginal(self, kept: Sequence[str]) -> tuple[Integers, Integers]:
         """N f summed over all directions but those kept, in quanta."""

@@ -44,7 +44,7 @@ def site_masses(number, unit, first, last, model, squares):
     group, flat, p2, cell, at_rest = model
     s, n = number.shape[1:]
     width = squares.shape[1]
-    held, work = np.zeros((s, n)), np.zeros(7 * width + 1 + s * s)
+    held, work = np.zeros((s, n)), np.zeros(9 * width + 1 + s * s)
     for site in range(first, last):
         for a in range(width):  # one by one: Numba would compile much for whole rows
             work[a] = squares[site, a]

@@ -14,10 +14,9 @@ import math
 import numpy as np
 
 from ...arrays import Array, Integers
-from ...errors import RunError
 from ...events.collisions import AHEAD, SETS, Draw, Flows
 from ...stepping.quanta import SUM_BITS, capacities, exact_sum
-from ...stepping.report import StepReport
+from ...stepping.report import StepReport, no_limits, too_long
 from .collider import Collider, Demands, Tables
 from .deposits import limits
 
@@ -68,7 +67,7 @@ class Stages:
         wanted = half * (flows.wanted + again.wanted)
         fits = not wanted >= 2.0**SUM_BITS  # NaN is for the caller to report
         if not self._all and not fits:
-            raise RunError("the step is far too long: what it moves does not fit 64-bit numbers")
+            raise too_long()
         if fits and (not self._all or self._legal(n0 + first.sum(axis=0) + last.sum(axis=0))):
             return first, last, flows, 0.0
         return None
@@ -114,7 +113,7 @@ class Stages:
                 refused = limited.refused / limited.wanted if limited.wanted > 0 else 0.0
                 return change, flows, refused
             allowance *= 0.25
-        raise RunError("the limiter found no legal step; shorten time.step")
+        raise no_limits()
 
     def _legal(self, number: Integers) -> bool:
         return bool((number >= 0).all() and (number <= self._capacity).all())

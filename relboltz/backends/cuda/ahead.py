@@ -1,15 +1,16 @@
 """A GPU that steps ahead on its own from one stop to the next; the host looks when it arrives.
 
-Everything that is decided during steps is decided there (``conclude``): masses, lengths, whether a
-step stands. The host launches steps without waiting, reads where the GPU is, and repeats the few
-steps that need limits.
+Everything that is decided during steps is decided there (``conclude``): masses, lengths, limits,
+whether a step stands. The host launches steps without waiting, and reads where the GPU is. A step
+is one recorded graph of launches, with limits or without: most steps need none, and one that turns
+out to need them is done again.
 """
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,12 +18,18 @@ import numpy as np
 from ...errors import Halted, RunError
 from ...events.collisions import Draw
 from ...masses import unsolved
+from ...stepping.parts import parts
+from ...stepping.report import no_limits, too_long
 from ...stepping.state import State
 from ...stepping.step import Course, Leg
+from ...transport.plane import PERIODIC
 from . import driver, kernels
 from . import layout as k
+from .builders import build_ahead
 from .flows import flows_of, report_fault
+from .ledger import Ledger
 from .machine import Desk
+from .masses import launch_masses
 from .stages import Stages
 
 if TYPE_CHECKING:
@@ -30,6 +37,8 @@ if TYPE_CHECKING:
 
 LONGEST_BATCH = 0.25
 """Seconds of work to launch before the host looks again."""
+CAREFUL_STEPS = 8
+"""Steps that look for limits at once after one that needed them."""
 WATCHED = {
     "noise": k.NOISE, "scatter": k.SCATTER, "moved": k.SIZE, "null_max": k.NULL_MAX,
     "limited_sum": k.LIMITED_SUM, "changed": k.CHANGED, "elapsed": k.ELAPSED,
@@ -39,18 +48,100 @@ WATCHED = {
 
 
 class Ahead:
-    """Homogeneous matter on its way on a GPU."""
+    """Matter on its way on a GPU."""
 
     def __init__(self, backend: CudaBackend):
         self.backend, self.machine = backend, backend.machine
-        self.desk = backend.machine.new_desk()
-        self._stages = Stages(backend.machine)
-        self._step_seconds = 0.0
+        machine, grid = self.machine, backend.grid
+        self.desk = machine.new_desk()
+        self.parts = parts(grid)
+        self.rows = machine.new(
+            (k.PARTS + 3 * len(self.parts), grid.sites, machine.width), np.float64
+        )
+        pencils = {axis: backend.pencils(axis) for axis in grid.moving_axes}
+        walls = [(*p.lines[:2], p.walls[0] == PERIODIC) for p in pencils.values()]
+        self._axes = machine.to(np.reshape(walls, (-1, 3)), np.int64)
+        self._widths = machine.to(np.reshape([p.widths for p in pencils.values()], (-1, 2)), float)
+        self.ledger = Ledger(machine, pencils)
+        self._stages = Stages(machine)
+        self._graphs: dict[bool, Callable[[], None] | None] = {}
+        self._step_seconds, self._careful = 0.0, 0
         self.forget()
+        self._rehearse()
+
+    def _rehearse(self) -> None:
+        """Have the kernels of a step compiled side by side, where they are not yet."""
+        machine = self.machine
+        if driver.SIMULATED:
+            return
+        still = all(part.axis is None for part in self.parts)  # sweeps need to know a state
+        desk, machine.desk = machine.desk, self.desk
+        launches = self.step if still else self._collide
+        build_ahead(lambda: launches(True), driver.device)
+        machine.desk = desk
 
     def forget(self) -> None:
         """The state was changed by others: what is known of it here no longer holds."""
         self._known: tuple[Any, ...] = (None,) * 3
+
+    # -- a step, as launches ---------------------------------------------------------------------
+
+    def step(self, careful: bool) -> None:
+        """One attempt at a step; nothing of it is waited for."""
+        machine, thermal = self.machine, self.machine.model.thermal
+        seen: set[int] = set()
+        for i, part in enumerate(self.parts):
+            self._next_part(i)
+            if part.axis is None:
+                self._collide(careful)
+            else:
+                energies, refused = self.backend.sweep(part.axis, self.rows[k.USED])
+                self.ledger.see(part.axis, energies, refused, part.axis in seen)
+                seen.add(part.axis)
+            if thermal:
+                now, expected = self.rows[k.AT], self.rows[k.EXPECTED]
+                launch_masses(machine, self.backend.mass_room, self.desk, now, expected, expected)
+        self._next_part(len(self.parts))
+        self.ledger.enter({axis: self.backend.let_out(axis) for axis in self.ledger.words})
+        kernels.conclude[1, k.WIDE, machine.stream](
+            self.desk.control, self.desk.scalars, self.rows, self._axes, self._widths,
+            machine.site_flows, machine.flows, self.ledger.passed, self.ledger.all,
+        )  # fmt: skip
+
+    def _next_part(self, i: int) -> None:
+        share = self.parts[i].share if i < len(self.parts) else 0.0
+        last = self.parts[i - 1].share if i > 0 else 0.0
+        blocks = -(-self.rows[0].size // k.THREADS)
+        self.machine.launch(
+            kernels.next_part, blocks, self.desk.control, self.desk.scalars, self.rows, i, share,
+            last,
+        )  # fmt: skip
+
+    def _collide(self, careful: bool) -> None:
+        machine = self.machine
+        if machine.blocks:
+            limited = self._stages.careful if careful else lambda: None
+            self._stages.everywhere(self.rows[k.USED], len(self.parts) > 1, limited)
+        kernels.judge[1, k.WIDE, machine.stream](
+            self.desk.control, self.desk.scalars, machine.told, machine.counts, int(careful)
+        )
+
+    def steps(self, count: int) -> None:
+        """Launch attempts at steps: the first of a kind as it is, others as a recorded graph."""
+        machine, careful = self.machine, self._careful > 0
+        machine.desk = self.desk
+        if driver.SIMULATED or careful not in self._graphs:
+            self.step(careful)
+            self._graphs[careful], count = None, count - 1
+        if count > 0 and not driver.SIMULATED:
+            graph = self._graphs[careful]
+            if graph is None:
+                graph = driver.recorded(machine.stream, lambda: self.step(careful))
+                self._graphs[careful] = graph
+            for _ in range(count):
+                graph()
+
+    # -- from stop to stop -----------------------------------------------------------------------
 
     def advance(self, state: State, course: Course, stop: float) -> Iterator[Leg]:
         """Step until the stop [fm]."""
@@ -59,12 +150,8 @@ class Ahead:
         rates_known = False
         while True:
             began, before = time.perf_counter(), state.watch.steps
-            machine.desk = self.desk
-            machine.steps(self._batch(state, stop))
+            self.steps(self._batch(state, stop))
             status = self._read(state)
-            if status == k.LIMIT:
-                self._limited_step()
-                status = self._read(state)
             done = state.watch.steps - before
             if before and done:
                 self._step_seconds = (time.perf_counter() - began) / done
@@ -79,6 +166,14 @@ class Ahead:
                 raise Halted
             if status == k.ARRIVED:
                 return
+            if status == k.LIMIT:
+                self._go_on_carefully()
+
+    def _go_on_carefully(self) -> None:
+        """Do the same step again with limits, and the next few as well."""
+        self._careful = CAREFUL_STEPS
+        self._integers[k.STATUS], self._integers[k.NEEDED] = k.GO, 0
+        self.desk.control.copy_to_device(self._integers)
 
     def start(self, state: State, course: Course, stop: float) -> Desk:
         """Set out for a stop; the desk that steps are launched from."""
@@ -88,22 +183,14 @@ class Ahead:
         if not same or pace != (state.step, state.wanted):
             self._upload(state, course)
         self._course = course
-        kernels.set_course[1, 1, self.machine.stream](self.desk.control, self.desk.scalars, stop)
+        kernels.set_course[1, k.WIDE, self.machine.stream](
+            self.desk.control, self.desk.scalars, self.rows, self._axes, self._widths, stop
+        )
         return self.desk
-
-    def _limited_step(self) -> None:
-        """The same step with limits that keep every cell legal; the host waits for each stage."""
-        control, scalars = self.desk.control.copy_to_host(), self.desk.scalars.copy_to_host()
-        control[k.STATUS], control[k.MANUAL] = k.GO, 1
-        self.desk.control.copy_to_device(control)
-        limited = self._stages.limited(float(scalars[k.SCALE]), np.zeros(1, bool))
-        scalars[k.LIMITED] = limited[0]
-        self.desk.scalars.copy_to_device(scalars)
-        self.machine.conclude()
 
     def _upload(self, state: State, course: Course) -> None:
         """Tell the GPU of a state that it does not know."""
-        machine, row = self.machine, self.machine.row
+        machine = self.machine
         integers, scalars = machine.fresh_control(state.unit)
         integers[k.AUTOMATIC], integers[k.STATUS] = course.automatic, k.ARRIVED
         integers[k.CURRENT] = integers[k.SOURCE] = self.backend.row
@@ -113,32 +200,50 @@ class Ahead:
             scalars[place] = getattr(state.watch, name)
         scalars[k.TIME], scalars[k.WANTED] = state.time, course.wanted(state)
         scalars[k.TOLERANCE], scalars[k.NEAR] = course.tolerance, course.near
-        scalars[row(k.NOW)] = state.squares[0]
-        rows = ((k.RATE, k.PAST_1), (k.EARLIER, k.PAST_2))
-        for (rate, length), (which, place) in zip(state.past, rows, strict=False):
-            scalars[row(which)], scalars[place] = rate[0], length
+        rows = np.zeros(self.rows.shape)
+        rows[k.NOW] = rows[k.AT] = rows[k.USED] = state.squares
+        for first, history in zip(self._places(), (state.past, *state.by_part), strict=False):
+            for i, (rate, _) in enumerate(history):
+                rows[first + i] = rate
+        for place, (_, length) in zip((k.PAST_1, k.PAST_2), state.past, strict=False):
+            scalars[place] = length
+        self.rows.copy_to_device(rows)
         self.desk.control.copy_to_device(integers)
         self.desk.scalars.copy_to_device(scalars)
-        self.backend.find_peaks()
+        self.ledger.upload(state.ledger)
+        if len(self.parts) == 1:
+            machine.find_peaks()
+
+    def _places(self) -> list[int]:
+        """First rows of the rates in a step, and in each of its parts."""
+        return [k.PAST_RATE, *range(k.PARTS, self.rows.shape[0], 3)]
 
     def _read(self, state: State) -> int:
         """Look at where the GPU is; returns its status."""
         machine, watch = self.machine, state.watch
         self._integers = i = self.desk.control.copy_to_host(stream=machine.stream)
         self._scalars = x = self.desk.scalars.copy_to_host(stream=machine.stream)
+        rows = self.rows.copy_to_host(stream=machine.stream)
         machine.wait()
         for name, place in WATCHED.items():
             setattr(watch, name, float(x[place]))
-        watch.steps = int(i[k.ACCEPTED])
         watch.limited_max = max(watch.limited_max, float(x[k.LIMITED_MAX]))
         self.backend.row = int(i[k.CURRENT])
+        self._careful = max(0, self._careful - int(i[k.ACCEPTED]) + watch.steps)
+        if self._careful and i[k.NEEDED]:
+            self._careful = CAREFUL_STEPS
+        watch.steps = int(i[k.ACCEPTED])
         state.time, state.step = float(x[k.TIME]), int(i[k.STEP])
-        state.squares = x[machine.row(k.NOW)][None]
+        state.squares = rows[k.NOW]
         if self._course.automatic:
             state.wanted = float(x[k.WANTED])
-        rows = ((k.RATE, k.PAST_1), (k.EARLIER, k.PAST_2))[: int(i[k.PAST])]
-        state.past = [(x[machine.row(which)][None], float(x[place])) for which, place in rows]
-        state.by_part = [list(state.past)] if state.past else []
+        lengths = (float(x[k.PAST_1]), float(x[k.PAST_2]))[: int(i[k.PAST])]
+        histories = [
+            [(rows[first + n], length) for n, length in enumerate(lengths)]
+            for first in self._places()
+        ]
+        state.past, state.by_part = histories[0], histories[1:] if lengths else []
+        self.ledger.read(state.ledger)
         self._known = (state.step, state.wanted), state.squares, self._course
         return int(i[k.STATUS])
 
@@ -147,20 +252,30 @@ class Ahead:
         ahead = math.ceil(min((stop - state.time) / self._course.wanted(state), 1000.0)) + 1
         if self._step_seconds > 0:
             ahead = min(ahead, max(1, int(LONGEST_BATCH / self._step_seconds)))
+        if self._careful:
+            ahead = min(ahead, CAREFUL_STEPS)
         return 1 if driver.SIMULATED or state.watch.steps < 2 else min(ahead, 64)
 
     def _raise_trouble(self, state: State, status: int) -> None:
+        machine, model = self.machine, self.backend.model
         if status == k.FAULTY:
-            used = self._scalars[self.machine.row(k.USED)]
-            draw = Draw.of(state.step, used, self.machine.species)
-            report_fault(self.machine, int(self._integers[k.FAULT]), draw, self.backend.f_of(0))
+            site, block = divmod(int(self._integers[k.FAULT]), machine.blocks)
+            used = self.rows[k.USED].copy_to_host()[site]
+            draw = Draw.of(state.step, used, machine.species, int(self.backend.numbers[site]))
+            f = self.backend.f_of(site, int(self._integers[k.SOURCE]))
+            report_fault(machine, block, draw, f)
         if status == k.NOT_FINITE:
             raise RunError(
                 f"rates or masses are not finite at t = {state.time:.6g} fm: "
                 + ", ".join(
                     f"m^2({n}) = {m:.4g}"
-                    for n, m in zip(self.backend.model.names, np.ravel(state.squares), strict=False)
+                    for n, m in zip(model.names, state.squares[0], strict=False)
                 )
             )
         if status == k.NO_MASSES:
-            raise unsolved()
+            bad = ~np.isfinite(self.rows[k.EXPECTED].copy_to_host()).all(axis=1)
+            raise unsolved(self.backend.where(int(bad.argmax())))
+        if status == k.TOO_LONG:
+            raise too_long()
+        if status == k.NO_LIMITS:
+            raise no_limits()

@@ -4,40 +4,42 @@ What is done to the state is launched from a desk of its own (``machine.Desk``),
 disturbs steps that the GPU takes on its own (``ahead``).
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...arrays import Array, Integers
 from ...errors import Halted
-from ...events.collisions import Draw, Estimate
+from ...events.collisions import Draw
+from ...events.estimates import Estimates
 from ...grid import PhaseSpace
 from ...masses import unsolved
 from ...model import Model
 from ...moments import FIT_SUMS, Moments
 from ...settings import Sampling
 from ...stepping.quanta import capacities, occupation
-from ...stepping.report import StepReport
+from ...stepping.report import StepReport, no_limits, too_long
 from ...stepping.state import State
 from ...stepping.step import Course, Leg, advance
 from ...transport.ledger import Passage
 from ...transport.pencils import Pencils
 from ..elements import Elements
-from . import driver, flows, kernels
+from . import driver
 from . import layout as k
 from .ahead import Ahead
-from .machine import Desk, Machine
-from .masses import site_masses
+from .estimates import Estimator
+from .flows import flows_of, report_fault
+from .machine import Machine
+from .masses import MassRoom, launch_masses
 from .memory import Plan, check_memory
 from .moments import Meter, fit_sums, marginal
 from .stages import Stages
-from .transport import SWEEPERS, sweep, whole_numbers
+from .sweeps import sharing, whole_numbers
+from .transport import far_sweep, sweep
 
 NONE_LEFT = np.zeros((0, 1, 1), np.int64)
-SWEEPS_AT_ONCE = 2
-"""Blocks of threads for each multiprocessor: more scratch memory than that leaves the caches."""
 
 
 class CudaBackend:
@@ -73,16 +75,11 @@ class CudaBackend:
         self.row = 0
         """Of the two rows of numbers, the one that holds the state."""
         self._squares = machine.new((grid.sites, machine.width), np.float64)
-        self.desk = Desk(
-            machine.desk.control, machine.desk.scalars, self._squares[:batch],
-            machine.new(batch, np.int64), machine.new(k.COUNTS * batch, np.int64),
-        )  # fmt: skip
+        self.desk = machine.desk
         self._uploaded: Array | None = None
-        self._spread = machine.new((batch, 2), np.float64)
-        self._push = machine.new((*self.shape[:2], 2), np.float64)
-        size = machine.work.shape[0]
-        rows = grid.sites if size > k.NEAR_BY else 1
-        self._work = machine.new((rows, size if rows > 1 else 1), np.float64)
+        self._push, self._calm = (machine.new((*self.shape[:2], 2), np.float64) for _ in range(2))
+        """External forces, and none."""
+        self.mass_room = MassRoom.of(machine)
         self._meter = Meter(machine, grid)
         self._axes: dict[int, tuple[Any, ...]] = {}
         self._scratch: Any = None
@@ -121,9 +118,16 @@ class CudaBackend:
         """The state (sites, species, nodes) in quanta."""
         return self.machine.fetch(self.machine.number[self.row]).reshape(self.shape)
 
-    def f_of(self, site: int) -> Array:
-        """f (species, nodes) of a site."""
-        return occupation(self.get()[site], self._bits, self.model)
+    def f_of(self, site: int, row: int) -> Array:
+        """f (species, nodes) of a site, in a row of numbers."""
+        cells = self.machine.number[
+            row, site * self.machine.cells : (site + 1) * self.machine.cells
+        ]
+        return occupation(self.machine.fetch(cells).reshape(self.shape[1:]), self._bits, self.model)
+
+    def where(self, site: int) -> str:
+        """A site in words, for messages."""
+        return f" in space cell {self.numbers[site]}" if self.grid.sites > 1 else ""
 
     def save(self) -> None:
         """Remember the state."""
@@ -135,13 +139,16 @@ class CudaBackend:
         number = self.machine.number
         number[self.row].copy_to_device(number[1 - self.row])
 
-    def _set(self, step: int = 0, scale: float = 0.0, length: float = 1.0) -> None:
+    def _set(
+        self, step: int = 0, scale: float = 0.0, length: float = 1.0, lasts: float = 0.0
+    ) -> None:
         """Tell the GPU what the next kernels are about."""
         machine = self.machine
         machine.desk = self.desk
         self._control[k.STEP] = step
         self._control[k.SOURCE] = self._control[k.TARGET] = self.row
         self._scalars[k.SCALE], self._scalars[k.LENGTH] = scale, length
+        self._scalars[k.LASTS] = lasts
         self.desk.control.copy_to_device(self._control)
         self.desk.scalars.copy_to_device(self._scalars)
 
@@ -153,28 +160,32 @@ class CudaBackend:
     # -- what happens to it ----------------------------------------------------------------------
 
     def advance(self, state: State, course: Course, stop: float) -> Iterator[Leg]:
-        """Step until the stop [fm]; where nothing streams, the GPU does so on its own."""
-        if len(course.parts) == 1 and self.grid.sites == 1:
-            return self.ahead.advance(state, course, stop)
-        return advance(self, state, course, stop)
+        """Step until the stop [fm]: the GPU does so on its own, unless forces push from outside."""
+        if course.forces or not (self.machine.blocks or self.grid.moving_axes):
+            return advance(self, state, course, stop)
+        return self.ahead.advance(state, course, stop)
+
+    def pencils(self, axis: int) -> Pencils:
+        """The pencils of an axis."""
+        return Pencils.of(self.grid, self.model, axis)
 
     def _axis(self, axis: int) -> tuple[Any, ...]:
         """What a sweep along an axis needs on the GPU."""
         if axis in self._axes:
             return self._axes[axis]
-        pencils, machine = Pencils.of(self.grid, self.model, axis), self.machine
-        rows, size = pencils.scratch
-        fitting = int(max(self._plan.scratch, 8 * rows * size) / (8 * rows * size))
-        blocks = max(1, min(pencils.groups, fitting, SWEEPS_AT_ONCE * driver.multiprocessors()))
-        if self._scratch is None or self._scratch.size < blocks * rows * size:
-            self._scratch = machine.room(blocks * rows * size, np.float64)
+        pencils, machine = self.pencils(axis), self.machine
+        shared = sharing(pencils, self._plan.scratch)
+        size = 1 if shared.near else shared.blocks * shared.bytes // 8
+        if self._scratch is None or self._scratch.size < size:
+            self._scratch = machine.room(size, np.float64)
         ledger = 2 * self.shape[1] * self.shape[2] if pencils.open else 1
         self._axes[axis] = (
-            pencils, blocks,
-            machine.to(whole_numbers(pencils, self.grid.size), np.int64),
+            pencils, shared,
+            machine.to(whole_numbers(pencils, self.grid.size, shared.lanes), np.int64),
+            machine.to(pencils.widths, np.float64),
             machine.to(pencils.p, np.float64), machine.to(pencils.transverse_p2, np.float64),
-            machine.new(ledger, np.int64), machine.new((pencils.groups, 2), np.float64),
-            machine.new((pencils.groups, 2), np.float64),
+            machine.new(ledger, np.int64), machine.new((shared.blocks, 2), np.float64),
+            machine.new((shared.blocks * pencils.species, 2), np.float64),
         )  # fmt: skip
         return self._axes[axis]
 
@@ -184,97 +195,100 @@ class CudaBackend:
         """Stream along an axis for a length [fm], with these squared masses at the sites."""
         if self.interrupt:
             raise Halted
-        machine = self.machine
-        pencils, blocks, whole, p, transverse_p2, ledger, energies, refused = self._axis(axis)
+        machine, ledger = self.machine, self.let_out(axis)
+        self._set(lasts=length)
         self._upload(squares)
-        force = np.zeros(self._push.shape) if push is None else np.ascontiguousarray(push)
-        self._push.copy_to_device(force)
-        ledger.copy_to_device(np.zeros(ledger.shape, np.int64))
-        real = machine.upload([length, *pencils.widths], np.float64)
-        rows, size = pencils.scratch
-        scratch = self._scratch[: blocks * rows * size].reshape(blocks, rows, size)
-        sweep[blocks, SWEEPERS, machine.stream](
-            machine.number[self.row], self._squares, self._push, whole, real, p, transverse_p2,
-            self._capacity, scratch, ledger, energies, refused,
-        )  # fmt: skip
+        if push is not None:
+            self._push.copy_to_device(np.ascontiguousarray(push))
+        pencils = self._axis(axis)[0]
+        if pencils.open:
+            ledger.copy_to_device(np.zeros(ledger.shape, np.int64))
+        energies, refused = self.sweep(axis, self._squares, push is not None)
         left = machine.fetch(ledger).reshape(2, *self.shape[1:]) if pencils.open else NONE_LEFT
-        passage: Passage = pencils.passage(left, machine.fetch(energies), machine.fetch(refused))
-        return passage
+        if pencils.open:
+            ledger.copy_to_device(np.zeros(ledger.shape, np.int64))
+        by_species = machine.fetch(refused).reshape(-1, pencils.species, 2).sum(axis=0)
+        return Passage(axis, left, machine.fetch(energies).sum(axis=0), by_species.T)
 
-    def _batches(self) -> Iterator[tuple[int, int]]:
-        """Sites that collide at once; the machine is set to them."""
-        machine = self.machine
-        for first in range(0, self.grid.sites, machine.batch):
-            if self.interrupt:
-                raise Halted
-            machine.first_site = first
-            machine.count = min(machine.batch, self.grid.sites - first)
-            self.desk.squares = self._squares[first : first + machine.count]
-            self.find_peaks()
-            yield first, machine.count
-        machine.first_site, machine.count = 0, machine.batch
+    def sweep(self, axis: int, squares: Any, pushed: bool = False) -> tuple[Any, Any]:
+        """Launch a sweep along an axis, for as long as the desk says, with or without a push.
 
-    def find_peaks(self) -> None:
-        """The largest numbers of the sites at work: what drawing needs to know of them."""
+        Returns energies that leave and refused quanta, of its blocks of threads.
+        """
         machine = self.machine
-        machine.launch(
-            kernels.peaks, machine.species * machine.count, machine.desk.control, machine.number,
-            machine.highest, machine.first_site * machine.species,
+        _, shared, *constants, ledger, energies, refused = self._axis(axis)
+        given = (
+            machine.desk.control, machine.desk.scalars, machine.number, squares,
+            self._push if pushed else self._calm, *constants, self._capacity,
         )  # fmt: skip
+        found, launch = (ledger, energies, refused), (shared.blocks, shared.threads)
+        if shared.near:
+            roomy = driver.roomy(sweep[*launch, machine.stream, shared.bytes])
+            roomy(*given, *found)
+        else:
+            size = shared.bytes // 8
+            scratch = self._scratch[: shared.blocks * size].reshape(shared.blocks, size)
+            far_sweep[*launch, machine.stream](*given, scratch, *found)
+        return energies, refused
+
+    def let_out(self, axis: int) -> Any:
+        """Where a sweep adds up the quanta that leave."""
+        return self._axis(axis)[-3]
 
     def collide(self, step: int, length: float, squares: Array) -> StepReport:
         """Collisions at all sites for a length [fm]; 0 tells their rates and moves nothing."""
-        machine, kinds = self.machine, self.shape[1]
+        machine, sites = self.machine, self.grid.sites
         if not machine.blocks:
-            return StepReport.nothing(self.grid.sites, length)
+            return StepReport.nothing(sites, length)
         scale = 0.5 * length * 2.0**self._bits
+        self._control[k.WANT_RATES] = 1
         self._set(step, scale, length)
         self._upload(squares)
-        parts: list[tuple[NDArray[Any], ...]] = []
-        for first, count in self._batches():
 
-            def origin(i: int, first: int = first) -> tuple[Draw, Array]:
-                site = first + i
-                draw = Draw.of(step, squares[site], kinds, int(self.numbers[site]))
-                return draw, self.f_of(site)
+        def look() -> None:
+            self._look(step, squares)
 
-            limited = self._stages.all(scale)
-            rates, drawn = flows.look(machine, origin)
-            self.desk.counts.copy_to_device(np.zeros(self.desk.counts.shape, np.int64))
-            machine.update()
-            counts = machine.fetch(self.desk.counts)[: k.COUNTS * count].reshape(-1, k.COUNTS)
-            parts.append((counts, rates, drawn, limited, self._noise()))
-        counts, rates, drawn, limited, noise = map(np.concatenate, zip(*parts, strict=True))
+        self._stages.everywhere(self._squares, True, look)
+        told, counts = machine.fetch(machine.told), machine.counts.copy_to_host()
+        if not self.sampling.symmetrical and (told[:, k.TOLD_QUANTA] >= k.LARGEST_SUM).any():
+            raise too_long()
+        flows = machine.site_flows.copy_to_host().sum(axis=0) / sites
+        all_, lost, _, apart, size, limited = (told[:, i] for i in range(6))
         return StepReport(
             length, [(int(d), int(m), int(t)) for m, d, t in counts],
-            flows.flows_of(machine, rates.sum(axis=0) / self.grid.sites),
-            tuple(drawn.sum(axis=0).tolist()), limited, tuple(noise.sum(axis=0).tolist()),
+            flows_of(machine, flows), (float(all_.sum()), float(lost.sum())), limited,
+            (float(apart.sum()), float(size.sum())),
         )  # fmt: skip
 
-    def _noise(self) -> Array:
-        """Sums of the squared standard error of C, and of C^2, at the sites at work."""
+    def _look(self, step: int, squares: Array) -> None:
+        """Find limits if a site at work needs them, so that nothing illegal is ever kept."""
+        if self.interrupt:
+            raise Halted
         machine = self.machine
-        rows = machine.species * machine.tiles
-        machine.launch(kernels.site_noise, machine.count, machine.spread, self._spread, rows)
-        return machine.fetch(self._spread)[: machine.count]
+        self._stages.question()
+        control = machine.fetch(self.desk.control)
+        if control[k.FAULT] >= 0:
+            site, block = divmod(int(control[k.FAULT]), machine.blocks)
+            draw = Draw.of(step, squares[site], machine.species, int(self.numbers[site]))
+            report_fault(machine, block, draw, self.f_of(site, self.row))
+        if control[k.TROUBLED]:
+            self._stages.limited()
+            if machine.fetch(self.desk.control)[k.STATUS] == k.NO_LIMITS:
+                raise no_limits()
 
     # -- what is asked about it ------------------------------------------------------------------
 
     def masses(self, start: Array) -> Array:
         """Squared masses of all species and of the screenings, at all sites [GeV^2]."""
-        machine, sites = self.machine, self.grid.sites
+        machine = self.machine
         self._set()
         self._upload(start)
-        number = machine.number[self.row].reshape(sites, machine.cells)
-        machine.launch(
-            site_masses, sites, self.desk.control, self.desk.scalars, number, machine.groups,
-            machine.p2, machine.mass_model, self._work, self._squares,
-        )  # fmt: skip
+        there = self._squares
+        launch_masses(machine, self.mass_room, self.desk, there, there, there)
         self._uploaded = squares = machine.fetch(self._squares)
         bad = ~np.isfinite(squares).all(axis=1)
         if bad.any():
-            where = f" in space cell {self.numbers[bad.argmax()]}" if sites > 1 else ""
-            raise unsolved(where)
+            raise unsolved(self.where(int(bad.argmax())))
         return squares
 
     def moments(self, squares: Array, final: Array) -> Moments:
@@ -303,8 +317,10 @@ class CudaBackend:
         )  # fmt: skip
         return machine.fetch(sums[:rows]).reshape(count, machine.species, FIT_SUMS)
 
-    def estimate(self, f: Array, draw: Draw) -> Estimate:
-        """C[f] of f (species, nodes) from one draw of events."""
-        self.machine.desk = self.ahead.desk
-        self.ahead.forget()
-        return flows.estimate(self.machine, f, draw)
+    def estimates(self, f: Array, squares: Array, batches: range) -> Callable[[], Estimates]:
+        """C[f] of f (species, nodes) from independent draws of events."""
+        return self._estimator.estimates(f, squares, batches)
+
+    @cached_property
+    def _estimator(self) -> Estimator:
+        return Estimator(self.machine)

@@ -3,14 +3,30 @@
 Cells are added up in whole numbers; sums of floating-point numbers are taken in a fixed order.
 """
 
-from numba import float64, int64
+import numpy as np
+from numba import float64, int32, int64
 
 from ...events.collisions import AHEAD, SETS
 from . import layout as k
 from .driver import kernel
-from .events import first_half
-from .layout import THREADS
-from .physics import block_max, block_sum, cuda, expected, inverse_energy, keep_sums, physics, piece
+from .layout import FEW, THREADS
+from .physics import (
+    block_max,
+    block_sum,
+    cuda,
+    inverse_energy,
+    keep_sums,
+    physics,
+    piece,
+    place,
+    warp_max,
+    warp_scan,
+    warp_sum,
+)  # fmt: skip
+
+CHUNKS = k.TILE // k.WARP
+"""Parts of a tile that a warp takes at once."""
+COUNTED = (k.COUNTS + 1) * (THREADS // k.WARP)
 
 
 @piece
@@ -19,6 +35,12 @@ def largest_inverse(scalars, m2):
     if scalars[k.P2_MIN] + m2 > 0.0:
         return inverse_energy(scalars[k.P2_MIN], m2, 0.0)
     return max(scalars[k.AT_REST], inverse_energy(scalars[k.P2_NEXT], m2, 0.0))
+
+
+@piece
+def importance(scalars, top, m2):
+    """The largest weight of a node of a species, top : its largest f."""
+    return physics.node_weight(top, top, largest_inverse(scalars, m2))
 
 
 @kernel
@@ -31,47 +53,58 @@ def prepare(control, first_site, scalars, squares, given, number, species, highe
         if it has entries
     species : degeneracy, statistics of each; prefix : whole weights of the nodes before, in a tile
     """
-    shared = cuda.shared.array(THREADS, int64)
+    chunks = cuda.shared.array(CHUNKS, int32)
+    own = cuda.local.array(FEW, int32)
     if control[k.STATUS] != k.GO:
         return
     t, tile, row = cuda.threadIdx.x, cuda.blockIdx.x, cuda.blockIdx.y
-    kinds = species.shape[0]
-    site, a = row // kinds, row % kinds
-    n = p2.size
-    i = tile * THREADS + t
-    whole = 0
+    kinds, n = species.shape[0], p2.size
+    site, a = place(row, kinds)
+    weighed = control[k.IMPORTANCE] != 0
     scale = scalars[k.UNIT] / species[a, 0]
-    if i < n:
-        cell = row * n + i
-        f = number[control[k.SOURCE], first_site * kinds * n + cell] * scale
-        if given.size > 0:
-            f = given[cell]
-        tables[0, cell, 0], tables[0, cell, 1] = physics.logarithms(f, species[a, 1])
-        for which in range(change.shape[0]):
-            change[which, cell] = 0
-        if control[k.IMPORTANCE] != 0:
-            m2 = squares[site, a]
-            top = highest[control[k.SOURCE], row] * scale
-            if given.size > 0:
-                top = given[kinds * n + a]
-            largest = physics.node_weight(top, top, largest_inverse(scalars, m2))
-            weight = physics.node_weight(f, top, inverse_energy(p2[i], m2, scalars[k.AT_REST]))
-            whole = physics.whole_weight(weight, largest)
-    if control[k.IMPORTANCE] == 0:
-        return
-    shared[t] = whole
+    top, m2, at_rest = highest[control[k.SOURCE], row] * scale, squares[site, a], scalars[k.AT_REST]
+    if given.size > 0:
+        top = given[kinds * n + a]
+    largest = importance(scalars, top, m2) if weighed else 1.0
+    state = number[control[k.SOURCE], first_site * kinds * n :]
+    for j in range(FEW):
+        i = tile * k.TILE + j * THREADS + t
+        own[j] = 0
+        if i < n:
+            cell = np.uint32(row * n + i)
+            f = given[cell] if given.size > 0 else state[cell] * scale
+            tables[0, cell, 0], tables[0, cell, 1] = physics.logarithms(f, species[a, 1])
+            for which in range(change.shape[0]):
+                change[which, cell] = 0
+            if weighed:
+                weight = physics.node_weight(f, top, inverse_energy(p2[i], m2, at_rest))
+                own[j] = physics.whole_weight(weight, largest)
+    if weighed:
+        cumulate_tile(chunks, own, prefix[row], tiles[row])
+
+
+@piece
+def cumulate_tile(chunks, own, prefix, tiles):
+    """Weights of the nodes before each one of a tile; the whole tile's. own : of this thread."""
+    t, tile = cuda.threadIdx.x, cuda.blockIdx.x
+    warp, warps = t // k.WARP, THREADS // k.WARP
+    for j in range(FEW):
+        whole = own[j]
+        up_to = warp_scan(whole)
+        if t % k.WARP == k.WARP - 1:
+            chunks[j * warps + warp] = up_to
+        own[j] = up_to - whole
     cuda.syncthreads()
-    reach = 1
-    while reach < THREADS:  # inclusive sums of the tile
-        more = shared[t - reach] if t >= reach else 0
-        cuda.syncthreads()
-        shared[t] += more
-        cuda.syncthreads()
-        reach *= 2
-    if i < n:
-        prefix[row, i] = shared[t] - whole
+    before, passed = 0, 0
+    for j in range(FEW):
+        while passed < j * warps + warp:
+            before += chunks[passed]
+            passed += 1
+        i = tile * k.TILE + j * THREADS + t
+        if i < prefix.size:
+            prefix[i] = before + own[j]
     if t == THREADS - 1:
-        tiles[row, tile] = shared[t]
+        tiles[tile] = before + chunks[CHUNKS - 1]
 
 
 @kernel
@@ -90,17 +123,21 @@ def cumulate(control, first_site, prefix, tiles, shift, cumulative, guide):
             before += tiles[a, other]
     before = block_sum(shared, before)
     everything = block_sum(shared, everything)
-    i = tile * THREADS + t
-    if i < n:
-        scale = (4294967296.0 - n) / everything
-        first = physics.cumulated(i, before + prefix[a, i], n, scale)
-        here = prefix[a, i + 1] if t + 1 < THREADS and i + 1 < n else tiles[a, tile]
-        last = physics.cumulated(i + 1, before + here, n, scale)
-        cumulative[a, i] = first
-        if i == n - 1:
-            cumulative[a, n] = last
-        for bucket in range(((first - 1) >> shift) + 1, ((last - 1) >> shift) + 1):
-            guide[a, bucket] = i
+    scale = (4294967296.0 - n) / everything
+    behind = min((tile + 1) * k.TILE, n)
+    for j in range(FEW):
+        i = tile * k.TILE + j * THREADS + t
+        if i < behind:
+            first = physics.cumulated(i, before + prefix[a, np.uint32(i)], n, scale)
+            here = prefix[a, np.uint32(i + 1)] if i + 1 < behind else tiles[a, tile]
+            last = physics.cumulated(i + 1, before + here, n, scale)
+            cumulative[a, np.uint32(i)] = first
+            if i == n - 1:
+                cumulative[a, np.uint32(n)] = last
+            bucket, stop = np.uint32(((first - 1) >> shift) + 1), ((last - 1) >> shift) + 1
+            while bucket < stop:
+                guide[a, bucket] = i
+                bucket = np.uint32(bucket + 1)
 
 
 @kernel
@@ -108,65 +145,86 @@ def predict(control, first_site, scalars, number, species, capacity, tables, cha
     """Logarithms of what each set predicts: n0 plus 4 times its part of half a step."""
     if control[k.STATUS] != k.GO:
         return
-    i, row = cuda.grid(1), cuda.blockIdx.y
-    kinds = species.shape[0]
-    a = row % kinds
-    n = control[k.NODES]
-    if i < n:
-        cell = row * n + i
-        held = number[control[k.SOURCE], first_site * kinds * n + cell]
-        for which in range(SETS):
-            guess = min(max(held + AHEAD * change[which, cell], 0), capacity[a])
-            f = guess * (scalars[k.UNIT] / species[a, 0])
-            tables[which, cell, 0], tables[which, cell, 1] = physics.logarithms(f, species[a, 1])
+    tile, row = cuda.blockIdx.x, cuda.blockIdx.y
+    kinds, n = species.shape[0], control[k.NODES]
+    _, a = place(row, kinds)
+    scale, eta, most = scalars[k.UNIT] / species[a, 0], species[a, 1], capacity[a]
+    state = number[control[k.SOURCE], first_site * kinds * n :]
+    for j in range(FEW):
+        i = tile * k.TILE + j * THREADS + cuda.threadIdx.x
+        if i < n:
+            cell = np.uint32(row * n + i)
+            held = state[cell]
+            for which in range(SETS):
+                f = min(max(held + AHEAD * change[which, cell], 0), most) * scale
+                tables[which, cell, 0], tables[which, cell, 1] = physics.logarithms(f, eta)
+
+
+@piece
+def count(shared, values, counts, highest):
+    """Add the sums over a block of all values but the last, and keep the largest of that."""
+    t, most = cuda.threadIdx.x, k.COUNTS
+    warp, warps = t // k.WARP, THREADS // k.WARP
+    for i in range(most):
+        part = warp_sum(values[i])
+        if t % k.WARP == 0:
+            shared[i * warps + warp] = part
+    largest = warp_max(values[most])
+    if t % k.WARP == 0:
+        shared[most * warps + warp] = largest
+    cuda.syncthreads()
+    if t <= most:
+        result = shared[t * warps]
+        for other in range(1, warps):
+            one = shared[t * warps + other]
+            result = result + one if t < most else max(result, one)
+        if t < most:
+            cuda.atomic.add(counts, t, result)
+        else:
+            cuda.atomic.max(highest, 0, result)
 
 
 @kernel
-def update(control, first_site, scalars, number, species, p2, capacity, change, highest, spread,
-           illegal, counts):  # fmt: skip
+def update(
+    control, first_site, number, species, capacity, change, highest, spread, trouble, counts
+):
     """The new state; how far the stages are apart, and the sets of events.
 
-    spread : sums of the blocks of the squared standard error of C, of C^2, and of N f/E, N f/E^3,
-        N f/E^5 with the masses that are expected of the new state
+    spread : sums of the blocks of the squared standard error of C, and of C^2
     """
-    whole = cuda.shared.array(THREADS, int64)  # the simulator tells them apart by their lines
-    real = cuda.shared.array(THREADS, float64)
+    shared = cuda.shared.array(THREADS, float64)
+    whole = cuda.shared.array(COUNTED, int64)  # the simulator tells them apart by their lines
     if control[k.STATUS] != k.GO:
         return
-    i, row = cuda.grid(1), cuda.blockIdx.y
-    kinds = species.shape[0]
-    site, a = row // kinds, row % kinds
-    n, target = control[k.NODES], control[k.TARGET]
-    moved, difference, held, new = 0, 0, 0, 0
-    apart, size, first, third, fifth = 0.0, 0.0, 0.0, 0.0, 0.0
-    if i < n:
-        cell = row * n + i
-        d1, d2 = first_half(change, cell), change[SETS, cell]
-        held = number[control[k.SOURCE], first_site * kinds * n + cell]
-        new = held + d1 + d2
-        if control[k.SYMMETRICAL] == 0:
-            new = min(max(new, 0), capacity[a])
-        elif new < 0 or new > capacity[a]:
-            illegal[site] = 1
-        number[target, first_site * kinds * n + cell] = new
-        moved, difference = abs(d1), abs(d2 - d1)
-        apart, size = float(change[0, cell] - change[1, cell]) ** 2, float(d1) ** 2
-        if control[k.THERMAL] != 0:
-            inverse = inverse_energy(p2[i], expected(scalars, a), scalars[k.AT_REST])
-            first = new * inverse
-            third = first * inverse * inverse
-            fifth = third * inverse * inverse
-    block = row * cuda.gridDim.x + cuda.blockIdx.x
-    keep_sums(real, (apart, size, first, third, fifth), spread[block])
-    moved = block_sum(whole, moved)
-    difference = block_sum(whole, difference)
-    total = block_sum(whole, held)
-    largest = block_max(whole, new)
-    if cuda.threadIdx.x == 0:
-        cuda.atomic.add(counts, k.COUNTS * site, moved)
-        cuda.atomic.add(counts, k.COUNTS * site + 1, difference)
-        cuda.atomic.add(counts, k.COUNTS * site + 2, total)
-        cuda.atomic.max(highest, (target, row), largest)
+    tile, row = cuda.blockIdx.x, cuda.blockIdx.y
+    kinds, n, target = species.shape[0], control[k.NODES], control[k.TARGET]
+    site, a = place(row, kinds)
+    symmetrical = control[k.SYMMETRICAL] != 0
+    moved, difference, total, largest, apart, size = 0, 0, 0, 0, 0.0, 0.0
+    first_cell = first_site * kinds * n
+    old, state = number[control[k.SOURCE], first_cell:], number[target, first_cell:]
+    for j in range(FEW):
+        i = tile * k.TILE + j * THREADS + cuda.threadIdx.x
+        if i < n:
+            cell = np.uint32(row * n + i)
+            one, two, d2, held = change[0, cell], change[1, cell], change[SETS, cell], old[cell]
+            d1 = one + two
+            new = held + d1 + d2
+            if not symmetrical:
+                new = min(max(new, 0), capacity[a])
+            elif new < 0 or new > capacity[a]:
+                trouble[site, k.ILLEGAL] = 1
+            state[cell] = new
+            moved += abs(d1)
+            difference += abs(d2 - d1)
+            total += held
+            largest = max(largest, new)
+            apart += float(one - two) ** 2
+            size += float(d1) ** 2
+    keep_sums(shared, (apart, size), spread[row * cuda.gridDim.x + tile])
+    count(
+        whole, (moved, difference, total, largest), counts[first_site + site], highest[target, row:]
+    )
 
 
 @kernel
@@ -174,21 +232,12 @@ def peaks(control, number, highest, first_row):
     """The largest number of quanta of every row of nodes."""
     shared = cuda.shared.array(THREADS, int64)
     row, n = cuda.blockIdx.x, control[k.NODES]
+    state = number[control[k.SOURCE], (first_row + row) * n :]
     largest = 0
-    for i in range(cuda.threadIdx.x, n, THREADS):
-        largest = max(largest, number[control[k.SOURCE], (first_row + row) * n + i])
+    for first in range(cuda.threadIdx.x, n, k.TILE):
+        for j in range(FEW):  # no branches: all of them are read at once
+            i = first + j * THREADS
+            largest = max(largest, state[np.uint32(i if i < n else 0)])
     largest = block_max(shared, largest)
     if cuda.threadIdx.x == 0:
-        highest[control[k.TARGET], row] = 0  # what is found of the new state
         highest[control[k.SOURCE], row] = largest
-
-
-@kernel
-def site_noise(spread, noise, rows):
-    """Sums of the first two columns of ``spread`` over the rows of every site, in a fixed order."""
-    shared = cuda.shared.array(THREADS, float64)
-    error, size = 0.0, 0.0
-    for row in range(cuda.threadIdx.x, rows, THREADS):
-        error += spread[cuda.blockIdx.x * rows + row, 0]
-        size += spread[cuda.blockIdx.x * rows + row, 1]
-    keep_sums(shared, (error, size), noise[cuda.blockIdx.x])

@@ -1,7 +1,8 @@
-"""The end of a step: masses of the new state; it replaces the old one, or the step is done again.
+"""What a GPU decides on its own: the parts of a step, whether it stands, what follows from it.
 
-A step is planned and judged by single threads; everything they decide stays in ``control`` and
-``scalars``, so that the host launches steps without looking.
+Everything that is decided stays in ``control``, ``scalars`` and the rows of squared masses, so that
+the host launches steps without looking. The rules are those of ``stepping``: there for the host,
+here for one block of threads.
 """
 
 import math
@@ -9,258 +10,318 @@ from functools import partial
 
 from numba import float64, int64
 
+from ...stepping.control import STILL
+from ...transport.plane import COURANT
 from . import layout as k
 from .driver import kernel
-from .layout import NEAR_BY, WIDE
-from .masses import gap, solve_masses
-from .physics import cuda, expected, keep_sums, physics, piece
+from .layout import THREADS, WIDE
+from .physics import block_max, block_sum, cuda, keep_sums, physics, piece
+
+# --- a step and its parts -----------------------------------------------------------------------
+
+
+@piece
+def longest(shared, rows, species, axes, widths):
+    """Longest step [fm] whose halves empty no cell (``transport.forces``), found by a whole block.
+
+    axes : cells, distance in sites, 1 if periodic; widths : dx, dp
+    """
+    fastest = 0.0
+    sites = rows.shape[1]
+    for axis in range(axes.shape[0]):
+        n, step, around = axes[axis, 0], axes[axis, 1], axes[axis, 2]
+        steepest = 0.0
+        for i in range(cuda.threadIdx.x, sites * species, cuda.blockDim.x):
+            site, a = i // species, i % species
+            at = site // step % n
+            other = site + step if at < n - 1 else site - (n - 1) * step
+            if at < n - 1 or around != 0:
+                change = math.sqrt(rows[k.NOW, other, a]) - math.sqrt(rows[k.NOW, site, a])
+                steepest = max(steepest, abs(change))
+        steepest = block_max(shared, steepest)
+        rate = 1.0 / widths[axis, 0] + steepest / widths[axis, 0] / widths[axis, 1]
+        fastest = max(fastest, rate)
+    return 2.0 * COURANT / fastest if fastest > 0.0 else math.inf
+
+
+@piece
+def plan(shared, control, scalars, rows, axes, widths):
+    """Length of the next attempt."""
+    most = longest(shared, rows, control[k.SPECIES], axes, widths)
+    if cuda.threadIdx.x == 0:
+        room = scalars[k.STOP] - scalars[k.TIME]
+        wanted = min(scalars[k.WANTED], most)
+        scalars[k.LENGTH] = physics.step_length(wanted, room, control[k.AUTOMATIC] != 0)
+        first = control[k.THERMAL] != 0 and control[k.PAST] == 0
+        control[k.PHASE] = k.TRIAL if first else k.REAL
+
+
+@partial(kernel, max_registers=64)  # of 1024 threads
+def set_course(control, scalars, rows, axes, widths, stop):
+    """Go on to a stop [fm]; the rates of the state as it is now are wanted. One block."""
+    shared = cuda.shared.array(WIDE, float64)
+    if cuda.threadIdx.x == 0:
+        scalars[k.STOP] = stop
+        scalars[k.LIMITED_MAX] = 0.0
+        control[k.WANT_RATES] = 1
+        control[k.STATUS] = k.GO
+    cuda.syncthreads()
+    plan(shared, control, scalars, rows, axes, widths)
 
 
 @kernel
-def set_course(control, scalars, stop):
-    """Go on to a stop [fm]; the rates of the state as it is now are wanted."""
-    width = (scalars.size - k.ROWS) // k.MASS_ROWS
-    scalars[k.STOP] = stop
-    scalars[k.LIMITED_MAX] = 0.0
-    control[k.WANT_RATES] = 1
-    control[k.STATUS] = k.GO
-    plan(control, scalars, width)
+def next_part(control, scalars, rows, part, share, last_share):
+    """The masses after the last part, and those that the next one takes; one thread for each.
 
-
-@piece
-def plan(control, scalars, width):
-    """Length of the next attempt and the masses it takes."""
-    room = scalars[k.STOP] - scalars[k.TIME]
-    length = physics.step_length(scalars[k.WANTED], room, control[k.AUTOMATIC] != 0)
-    scalars[k.LENGTH] = length
-    control[k.SOURCE], control[k.TARGET] = control[k.CURRENT], 1 - control[k.CURRENT]
-    scalars[k.SCALE] = 0.5 * length / scalars[k.UNIT]
-    for a in range(width):
-        now = scalars[k.ROWS + k.NOW * width + a]
-        if control[k.THERMAL] != 0 and control[k.PAST] > 0:
-            earlier = scalars[k.PAST_2] if control[k.PAST] > 1 else 0.0
-            now = physics.mean_during(
-                now, length, length, scalars[k.ROWS + k.RATE * width + a], scalars[k.PAST_1],
-                scalars[k.ROWS + k.EARLIER * width + a], earlier,
-            )  # fmt: skip
-        scalars[k.ROWS + k.USED * width + a] = now
-    control[k.PHASE] = k.TRIAL if control[k.THERMAL] != 0 and control[k.PAST] == 0 else k.REAL
-
-
-@piece
-def judge(control, scalars, totals):
-    """Whether the attempt stands, was a first trial, or has to be done again; sets the status."""
-    lost = totals[k.LOST] / totals[k.EVERYTHING] if totals[k.EVERYTHING] > 0.0 else 0.0
-    moved = float(control[k.MOVED])
-    scalars[k.NULL] = lost
-    scalars[k.ERROR] = control[k.DIFFERENCE] / max(float(control[k.TOTAL]), 1.0)
-    scalars[k.RATIO] = control[k.DIFFERENCE] / moved if moved > 0.0 else 0.0
-    quanta = scalars[k.SCALE] * totals[k.MOVES]
-    if control[k.FAULT] >= 0:
-        control[k.STATUS] = k.FAULTY
-        return k.AGAIN
-    if not math.isfinite(quanta):
-        control[k.STATUS] = k.NOT_FINITE
-        return k.AGAIN
-    if control[k.MANUAL] == 0:
-        scalars[k.LIMITED] = 0.0
-        if quanta >= k.LARGEST_SUM or (control[k.SYMMETRICAL] != 0 and control[k.ILLEGAL] != 0):
-            control[k.STATUS] = k.LIMIT
-            return k.AGAIN
-    if control[k.PHASE] == k.TRIAL:
-        return k.TRIED
-    if control[k.AUTOMATIC] != 0:
-        noise = totals[k.SUMS] / totals[k.SUMS + 1] if totals[k.SUMS + 1] > 0.0 else 0.0
-        most = physics.largest_change(scalars[k.TOLERANCE], noise)
-        stands, scalars[k.WANTED] = physics.adapted(
-            scalars[k.LENGTH], scalars[k.ERROR], scalars[k.RATIO],
-            most, scalars[k.WANTED], scalars[k.TOLERANCE],
+    part : number of the next one, so many as there are if none follows; share, last_share : of the
+    length of the step
+    """
+    if control[k.STATUS] != k.GO:
+        return
+    i = cuda.grid(1)
+    width = rows.shape[2]
+    length = scalars[k.LENGTH]
+    if i == 0:
+        control[k.SOURCE] = control[k.CURRENT] if part == 0 else 1 - control[k.CURRENT]
+        control[k.TARGET] = 1 - control[k.CURRENT]
+        scalars[k.LASTS] = share * length
+        scalars[k.SCALE] = 0.5 * share * length / scalars[k.UNIT]
+    if i >= rows.shape[1] * width:
+        return
+    site, a = i // width, i % width
+    now = rows[k.NOW if part == 0 else k.AT, site, a]
+    if part > 0:
+        found = rows[k.EXPECTED, site, a] if control[k.THERMAL] != 0 else now
+        rows[k.PARTS + 3 * (part - 1) + k.NEW, site, a] = (found - now) / (last_share * length)
+        now = found
+    rows[k.AT, site, a] = now
+    mine = k.PARTS + 3 * part
+    if mine >= rows.shape[0]:
+        return
+    mean = now
+    if control[k.THERMAL] != 0 and control[k.PHASE] == k.REAL:
+        steps = control[k.PAST]  # 0: a trial of this length came before
+        mean = physics.mean_during(
+            now, share * length, length, rows[mine + k.RATE, site, a],
+            scalars[k.PAST_1] if steps > 0 else length, rows[mine + k.EARLIER, site, a],
+            scalars[k.PAST_2] if steps > 1 else 0.0,
         )  # fmt: skip
-        if not stands:
-            return k.AGAIN
-    return k.STANDS
+    rows[k.USED, site, a] = mean
+    rows[k.EXPECTED, site, a] = max(2.0 * mean - now, 0.5 * now)
+
+
+# --- what collisions showed ---------------------------------------------------------------------
 
 
 @piece
-def commit(control, scalars, totals, work, width):
+def find_faults(control, sums, blocks, site):
+    """Note an event block of this site with an illegal matrix element."""
+    for block in range(cuda.threadIdx.x, blocks, cuda.blockDim.x):
+        row = cuda.blockIdx.x * blocks + block
+        if physics.illegal(sums[row, k.NEGATIVE], sums[row, k.POSITIVE]):
+            cuda.atomic.max(control, k.FAULT, site * blocks + block)
+
+
+@kernel
+def tell_sites(
+    control, scalars, sums, sums_2, spread, channels, trouble, bounds, told, flows, first_site
+):  # fmt: skip
+    """What the events and cells of a site showed, and flows of its channels if they are wanted."""
+    shared = cuda.shared.array(THREADS, float64)
+    if control[k.STATUS] != k.GO:
+        return
+    t, here = cuda.threadIdx.x, cuda.blockIdx.x
+    site = first_site + here
+    blocks, tiles = sums.shape[0] // trouble.shape[0], spread.shape[0] // trouble.shape[0]
+    everything, lost, moves, apart, size = 0.0, 0.0, 0.0, 0.0, 0.0
+    for block in range(t, blocks, THREADS):
+        row = here * blocks + block
+        everything += sums[row, k.EVERYTHING]
+        lost += sums[row, k.LOST]
+        moves += sums[row, k.MOVES] + sums_2[row, k.MOVES]  # of both stages
+    find_faults(control, sums, blocks, site)
+    for tile in range(t, tiles, THREADS):
+        apart += spread[here * tiles + tile, 0]
+        size += spread[here * tiles + tile, 1]
+    keep_sums(shared, (everything, lost, scalars[k.SCALE] * moves, apart, size), told[site])
+    if t == 0:
+        told[site, k.TOLD_LIMITED] = bounds[here, k.REFUSED]
+        told[site, k.TOLD_ILLEGAL] = float(trouble[here, k.ILLEGAL])
+    if control[k.WANT_RATES] != 0:
+        for channel in range(t, channels.shape[0], THREADS):
+            forward, net, above, below = 0.0, 0.0, 0.0, 0.0
+            for block in range(channels[channel, k.FIRST_BLOCK], channels[channel, k.LAST_BLOCK]):
+                row = here * blocks + block
+                forward += sums[row, k.FORWARD]
+                net += sums[row, k.NET]
+                above += sums[row, k.EVERYTHING]
+                below += sums[row, k.BELOW]
+            flows[site, channel, 0], flows[site, channel, 1] = forward, max(forward - net, 0.0)
+            flows[site, channel, 2], flows[site, channel, 3] = above, below
+
+
+@piece
+def add_up_sites(shared, scalars, told, counts):
+    """What all sites together showed: ``stepping.report``."""
+    everything, lost, quanta, apart, size, refused = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+    difference, moved, total, illegal, largest, counting = 0.0, 0.0, 0.0, 0.0, 0.0, -1.0
+    for site in range(cuda.threadIdx.x, told.shape[0], cuda.blockDim.x):
+        d, m = float(counts[site, k.DIFFERENCE]), float(counts[site, k.MOVED])
+        held = max(float(counts[site, k.TOTAL]), 1.0)
+        everything += told[site, k.TOLD_ALL]
+        lost += told[site, k.TOLD_LOST]
+        quanta = max(quanta, told[site, k.TOLD_QUANTA])
+        if not math.isfinite(told[site, k.TOLD_QUANTA]):
+            illegal = math.inf
+        apart += told[site, k.TOLD_APART]
+        size += told[site, k.TOLD_SIZE]
+        refused += told[site, k.TOLD_LIMITED] * m
+        illegal = max(illegal, told[site, k.TOLD_ILLEGAL])
+        difference += d
+        moved += m
+        total += float(counts[site, k.TOTAL])
+        ratio = d / m if m > 0.0 else 0.0
+        largest = max(largest, ratio)
+        if d > STILL * scalars[k.TOLERANCE] * held:
+            counting = max(counting, ratio)
+    everything, lost = block_sum(shared, everything), block_sum(shared, lost)
+    apart, size = block_sum(shared, apart), block_sum(shared, size)
+    refused, moved = block_sum(shared, refused), block_sum(shared, moved)
+    difference, total = block_sum(shared, difference), block_sum(shared, total)
+    largest, counting = block_max(shared, largest), block_max(shared, counting)
+    quanta, illegal = block_max(shared, quanta), block_max(shared, illegal)
+    if cuda.threadIdx.x == 0:
+        scalars[k.NULL] = lost / everything if everything > 0.0 else 0.0
+        scalars[k.APART], scalars[k.SIZED] = apart, size
+        scalars[k.LIMITED] = refused / moved if moved > 0.0 else 0.0
+        scalars[k.ERROR] = difference / max(total, 1.0)
+        scalars[k.RATIO] = counting if counting >= 0.0 else largest
+    return quanta, illegal
+
+
+@piece
+def verdict(control, scalars, quanta, illegal, careful):
+    """What becomes of the attempt; sets the status."""
+    if control[k.FAULT] >= 0:
+        return k.FAULTY
+    if not (math.isfinite(quanta) and math.isfinite(illegal)):
+        return k.NOT_FINITE
+    if control[k.SYMMETRICAL] == 0 and quanta >= k.LARGEST_SUM:
+        return k.TOO_LONG
+    if illegal > 0.0 or (quanta >= k.LARGEST_SUM and careful == 0):
+        return k.LIMIT if careful == 0 else k.NO_LIMITS
+    if control[k.PHASE] == k.TRIAL or control[k.AUTOMATIC] == 0:
+        return k.GO
+    noise = scalars[k.APART] / scalars[k.SIZED] if scalars[k.SIZED] > 0.0 else 0.0
+    stands, scalars[k.WANTED] = physics.adapted(
+        scalars[k.LENGTH], scalars[k.ERROR], scalars[k.RATIO],
+        physics.largest_change(scalars[k.TOLERANCE], noise),
+        scalars[k.WANTED], scalars[k.TOLERANCE],
+    )  # fmt: skip
+    return k.GO if stands else k.REJECTED
+
+
+@partial(kernel, max_registers=64)
+def judge(control, scalars, told, counts, careful):
+    """Judge the collisions of a step; careful : limits were looked for. One block of threads."""
+    shared = cuda.shared.array(WIDE, float64)
+    if control[k.STATUS] != k.GO:
+        return
+    quanta, illegal = add_up_sites(shared, scalars, told, counts)
+    if cuda.threadIdx.x == 0:
+        control[k.STATUS] = verdict(control, scalars, quanta, illegal, careful)
+
+
+# --- the end of a step --------------------------------------------------------------------------
+
+
+@piece
+def keep_rates(scalars, flows, mean):
+    """Mean flows of every channel, of the state that the step started from."""
+    sites, channels = flows.shape[0], flows.shape[1]
+    for i in range(cuda.threadIdx.x, 4 * channels, cuda.blockDim.x):
+        total = 0.0
+        for site in range(sites):
+            total += flows[site, i // 4, i % 4]
+        mean[i // 4, i % 4] = total / sites
+    if cuda.threadIdx.x == 0:
+        scalars[k.RATES_NULL] = scalars[k.NULL]
+
+
+@piece
+def keep_masses(rows, length, stands):
+    """Rates of the squared masses; stands: the step does, else it was a trial."""
+    width = rows.shape[2]
+    for i in range(cuda.threadIdx.x, rows.shape[1] * width, cuda.blockDim.x):
+        site, a = i // width, i % width
+        for part in range(k.PARTS, rows.shape[0], 3):
+            rows[part + k.EARLIER, site, a] = rows[part + k.RATE, site, a]
+            rows[part + k.RATE, site, a] = rows[part + k.NEW, site, a]
+        if stands:
+            new = rows[k.AT, site, a]
+            rows[k.EARLIER_RATE, site, a] = rows[k.PAST_RATE, site, a]
+            rows[k.PAST_RATE, site, a] = (new - rows[k.NOW, site, a]) / length
+            rows[k.NOW, site, a] = new
+
+
+@piece
+def commit(control, scalars):
     """The new state becomes the state; what the step showed of the accuracy is added up."""
     control[k.ACCEPTED] += 1
     control[k.STEP] += 1
     control[k.CURRENT] = 1 - control[k.CURRENT]
-    apart, size = totals[k.SUMS], totals[k.SUMS + 1]
+    control[k.WANT_RATES] = 0
+    apart, size, length = scalars[k.APART], scalars[k.SIZED], scalars[k.LENGTH]
     scalars[k.NOISE] = math.sqrt(apart / size) if size > 0.0 else math.nan
     scalars[k.SCATTER] += apart
     scalars[k.SIZE] += size
-    scalars[k.CHANGED] += scalars[k.RATIO] * scalars[k.LENGTH]
-    scalars[k.LAST_LENGTH] = scalars[k.LENGTH]
-    scalars[k.ELAPSED] += scalars[k.LENGTH]
+    scalars[k.CHANGED] += scalars[k.RATIO] * length
+    scalars[k.LAST_LENGTH] = length
+    scalars[k.ELAPSED] += length
     scalars[k.NULL_MAX] = max(scalars[k.NULL_MAX], scalars[k.NULL])
     scalars[k.LIMITED_SUM] += scalars[k.LIMITED]
     scalars[k.LIMITED_MAX] = max(scalars[k.LIMITED_MAX], scalars[k.LIMITED])
-    for a in range(width):
-        now = k.ROWS + k.NOW * width + a
-        new = work[a] if control[k.THERMAL] != 0 else scalars[now]
-        scalars[k.ROWS + k.EARLIER * width + a] = scalars[k.ROWS + k.RATE * width + a]
-        scalars[k.ROWS + k.RATE * width + a] = (new - scalars[now]) / scalars[k.LENGTH]
-        scalars[now] = new
     scalars[k.PAST_2] = scalars[k.PAST_1]
-    scalars[k.PAST_1] = scalars[k.LENGTH]
+    scalars[k.PAST_1] = length
     control[k.PAST] = min(control[k.PAST] + 1, 2)
-    time = scalars[k.TIME] + scalars[k.LENGTH]
+    time = scalars[k.TIME] + length
     if abs(scalars[k.STOP] - time) <= scalars[k.NEAR]:
         time = scalars[k.STOP]
         control[k.STATUS] = k.ARRIVED
     scalars[k.TIME] = time
 
 
-@piece
-def expand(scalars, group, work, width):
-    """Y and its slope at the masses in work, by their Taylor series about the expected ones."""
-    sums = 4 * width + 1
-    for a in range(group.size):
-        d = work[a] - expected(scalars, a)
-        one, three, five = work[sums + a], work[sums + width + a], work[sums + 2 * width + a]
-        couples = scalars[k.CELL] * scalars[k.UNIT] if group[a] >= 0 else 0.0
-        work[width + a] = couples * (one + d * (-0.5 * three + d * 0.375 * five))
-        work[2 * width + a] = couples * (-0.5 * three + d * 0.75 * five)
+@partial(kernel, max_registers=64)
+def conclude(control, scalars, rows, axes, widths, flows, mean, passed, ledger):
+    """Keep the new state, or plan another attempt. One block of threads.
 
-
-@piece
-def quick_masses(scalars, group, model, work, width):
-    """The masses from Y and its derivatives at the expected masses; one thread.
-
-    work[4 width + 1:] holds Sum f/E, Sum f/E^3, Sum f/E^5 of every species. Returns whether the
-    masses are so near to the expected ones that what is left out is below rounding.
+    passed : energy and refused quanta of a step, see ``ledger``; ledger : of all steps
     """
-    s = group.size
-    for a in range(s):
-        work[a] = expected(scalars, a)
-    for _ in range(2):  # errors of 1e-5, 1e-10, 1e-20
-        expand(scalars, group, work, width)
-        gap.newton_step(model, work, s, width)
-        for a in range(s):
-            work[a] += work[3 * width + a]
-    expand(scalars, group, work, width)
-    gap.screening_of(model, work, s, width)
-    near = True
-    for a in range(s):
-        d = work[a] - expected(scalars, a)
-        near = near and abs(d) <= 1e-5 * work[a] and abs(work[3 * width + a]) <= 1e-8 * work[a]
-    return near
-
-
-@piece
-def add_up_events(shared, control, sums, sums_2, totals):
-    """Totals over the blocks that drew events; notes a block with an illegal matrix element."""
-    everything, lost, moves = 0.0, 0.0, 0.0
-    for block in range(cuda.threadIdx.x, sums.shape[0], WIDE):
-        everything += sums[block, k.EVERYTHING]
-        lost += sums[block, k.LOST]
-        moves += sums[block, k.MOVES] + sums_2[block, k.MOVES]  # of both stages
-        if physics.illegal(sums[block, k.NEGATIVE], sums[block, k.POSITIVE]):
-            cuda.atomic.max(control, k.FAULT, block)
-    keep_sums(shared, (everything, lost), totals[k.EVERYTHING :])
-    keep_sums(shared, (moves,), totals[k.MOVES :])
-
-
-@piece
-def add_up_cells(shared, spread, totals, work, s, width):
-    """Totals over the tiles of every species: noise of C for totals, sums of N f/E^n for work."""
+    shared = cuda.shared.array(WIDE, float64)
+    status = cuda.shared.array(2, int64)
     t = cuda.threadIdx.x
     if t == 0:
-        totals[k.SUMS], totals[k.SUMS + 1] = 0.0, 0.0
-    many = 5 * s
-    tiles = spread.shape[0] // s
-    for base in range(0, many, WIDE // k.LANES):
-        which = base + t // k.LANES
-        part = 0.0
-        if which < many:
-            for tile in range(t % k.LANES, tiles, k.LANES):
-                part += spread[which // 5 * tiles + tile, which % 5]
-        shared[t] = part
+        status[0], status[1] = control[k.STATUS], control[k.PHASE]
+    cuda.syncthreads()
+    if status[0] != k.GO and status[0] != k.REJECTED:
+        return
+    if status[0] == k.GO:
+        stands = status[1] == k.REAL
+        keep_masses(rows, scalars[k.LENGTH], stands)
+        if stands:
+            if control[k.WANT_RATES] != 0:
+                keep_rates(scalars, flows, mean)
+            for i in range(t, ledger.size, cuda.blockDim.x):
+                ledger[i] += passed[i]
         cuda.syncthreads()
         if t == 0:
-            for row in range(min(WIDE // k.LANES, many - base)):
-                part = 0.0
-                for lane in range(k.LANES):
-                    part += shared[row * k.LANES + lane]
-                a, column = (base + row) // 5, (base + row) % 5
-                if column < 2:
-                    totals[k.SUMS + column] += part
-                else:
-                    work[4 * width + 1 + (column - 2) * width + a] = part
-        cuda.syncthreads()
-
-
-@piece
-def keep_rates(scalars, channels, sums, flows):
-    """Flows of every channel (``flows.flows_of``), of the state that the step started from."""
-    for channel in range(cuda.threadIdx.x, channels.shape[0], WIDE):
-        forward, net, above, below = 0.0, 0.0, 0.0, 0.0
-        for block in range(channels[channel, k.FIRST_BLOCK], channels[channel, k.LAST_BLOCK]):
-            forward += sums[block, k.FORWARD]
-            net += sums[block, k.NET]
-            above += sums[block, k.EVERYTHING]
-            below += sums[block, k.BELOW]
-        flows[channel, 0], flows[channel, 1] = forward, max(forward - net, 0.0)
-        flows[channel, 2], flows[channel, 3] = above, below
-    if cuda.threadIdx.x == 0:
-        scalars[k.RATES_NULL] = scalars[k.NULL]
-
-
-@piece
-def settle(control, scalars, totals, work, width, outcome):
-    """What follows from the verdict: another attempt, or the new state; one thread."""
-    if outcome == k.TRIED:  # the first step: done again with the mean masses
-        for a in range(width):
-            now, length = scalars[k.ROWS + k.NOW * width + a], scalars[k.LENGTH]
-            rate = (work[a] - now) / length
-            mean = physics.mean_during(now, length, length, rate, length, rate, 0.0)
-            scalars[k.ROWS + k.USED * width + a] = mean
-        control[k.PHASE] = k.REAL
-        return
-    if outcome == k.STANDS:
-        commit(control, scalars, totals, work, width)
-        control[k.WANT_RATES] = 0
-    if control[k.STATUS] == k.GO:
-        plan(control, scalars, width)
-
-
-@partial(kernel, max_registers=64)  # of 1024 threads
-def conclude(
-    control, scalars, sums, sums_2, spread, channels, number, group, species, p2, model, work,
-    highest, flows, totals,
-):  # fmt: skip
-    """Judge the attempt; keep the new state or plan another attempt. One block of threads."""
-    shared = cuda.shared.array(WIDE, float64)
-    near_by = cuda.shared.array(NEAR_BY, float64)
-    verdict = cuda.shared.array(2, int64)
-    if control[k.STATUS] != k.GO:
-        return
-    t = cuda.threadIdx.x
-    width = (scalars.size - k.ROWS) // k.MASS_ROWS
-    if work.size <= NEAR_BY:
-        work = near_by
-    add_up_events(shared, control, sums, sums_2, totals)
-    add_up_cells(shared, spread, totals, work, group.size, width)
-    if t == 0:
-        verdict[0] = judge(control, scalars, totals)
-        verdict[1] = 0
-        if verdict[0] != k.AGAIN and control[k.THERMAL] != 0:
-            verdict[1] = 0 if quick_masses(scalars, group, model, work, width) else 1
+            if stands:
+                commit(control, scalars)
+            else:
+                control[k.PHASE] = k.REAL  # the first step, again with the mean masses
+        if not stands:
+            return
+    elif t == 0:
+        control[k.STATUS] = k.GO
     cuda.syncthreads()
-    if verdict[0] == k.STANDS and control[k.WANT_RATES] != 0:
-        keep_rates(scalars, channels, sums, flows)
-    if verdict[1] != 0:
-        solve_masses(
-            shared, control, scalars, number, control[k.TARGET], group, p2, model,
-            scalars, k.ROWS + k.NOW * width, work, width,
-        )  # fmt: skip
-    cuda.syncthreads()
-    if t == 0:
-        if control[k.STATUS] == k.GO:
-            settle(control, scalars, totals, work, width, verdict[0])
-        for index in (k.MOVED, k.DIFFERENCE, k.TOTAL, k.ILLEGAL, k.MANUAL):
-            control[index] = 0
-        for a in range(species.shape[0]):
-            highest[1 - control[k.CURRENT], a] = 0
+    plan(shared, control, scalars, rows, axes, widths)

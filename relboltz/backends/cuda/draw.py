@@ -15,9 +15,12 @@ import numpy
 
 from ...compiling import Function
 from ...errors import InputError
+from ...model import Model
 from ...process import Process
 from ..elements import arguments_of, load, preamble
 
+Kinds = dict[tuple[Function, str], int]
+"""Different matrix elements and what they are called with, numbered."""
 REGISTERS = 128
 """Most registers of a thread: more threads at once hide more of the waiting for memory."""
 
@@ -29,8 +32,8 @@ from numba import float64, int64
 from relboltz.backends.cuda import layout as k
 from relboltz.backends.cuda.driver import device_function, kernel
 from relboltz.backends.cuda.events import (
-    both_occupied, event_flow, four, gather, independent, move, partner_shift, slot_of, stratified,
-    three,
+    both_occupied, event_flow, four, gather, independent, move, move_apart, partner_shift, slot_of,
+    stratified, three,
 )
 from relboltz.backends.cuda.physics import WORD, add, block_sums, cuda, physics
 from relboltz.events.collisions import LARGEST_ELEMENT, MORE_WORDS
@@ -55,35 +58,35 @@ matrix_element = device_function(matrix_element)
 
 def draw(
     control, scalars, squares, geometry, channels, channel_scalars, blocks, cumulative, guide,
-    table, nodes, weights, ratios, change, sums, numbers, first_block, first_site, shift, land, use,
+    table, {arguments}
 ):
-    """Draw the samples of a block at a site; land and keep them, and use them, if asked to.
+    """{words}
 
     A block belongs to one set of the events of a channel, whose samples are stratified together.
-    Cells and tables of a species lie behind those of all species of the sites before.
     """
     shared = cuda.shared.array(SHARED, float64)
     if control[k.STATUS] != k.GO:
         return
     thread = cuda.threadIdx.x
-    block = cuda.blockIdx.x + first_block
+    {place}
     channel = blocks[block, k.CHANNEL]
     n = control[k.NODES]
-    before = cuda.blockIdx.y * control[k.SPECIES]
+    before = place * control[k.SPECIES]
     kind_1, kind_2 = before + channels[channel, k.K1], before + channels[channel, k.K2]
     kind_3, kind_p = before + channels[channel, k.K3], before + channels[channel, k.P]
-    site = WORD(numbers[first_site + cuda.blockIdx.y])
+    site = WORD({site})
     element = channels[channel, k.ELEMENT]
     samples = channels[channel, k.SAMPLES]
     only_p = channels[channel, k.ONLY_P]
     partner = partner_shift(control, channels, channel)
     single = control[k.SINGLE]
-    row = blocks[block, k.SET]
+    which = blocks[block, k.SET]
+    row = {row}
     key_0 = WORD(control[k.SEED] & 0xFFFFFFFF)
     key_1 = WORD(control[k.SEED] >> 32)
-    step = WORD(control[k.STEP])
+    step = WORD({step})
     first = blocks[block, k.SAMPLE]
-    others = row * samples
+    others = which * samples
     even = n if control[k.IMPORTANCE] == 0 else 0
     for i in range(k.SUMS):
         shared[i * k.THREADS + thread] = 0.0
@@ -91,11 +94,11 @@ def draw(
         for i in range(6):
             shared[CELLS + i] = geometry[i]
         for i in range(4):
-            shared[M2 + i] = squares[cuda.blockIdx.y, channels[channel, k.K1 + i]]
-            shared[LEGS + i] = squares[cuda.blockIdx.y, channels[channel, k.LEG_A + i]]
-        shared[SCREENED] = squares[cuda.blockIdx.y, control[k.SPECIES]]
+            shared[M2 + i] = squares[place, channels[channel, k.K1 + i]]
+            shared[LEGS + i] = squares[place, channels[channel, k.LEG_A + i]]
+        shared[SCREENED] = squares[place, control[k.SPECIES]]
         exchange = control[k.SPECIES] + channels[channel, k.EXCHANGE]
-        shared[EXCHANGED] = squares[cuda.blockIdx.y, exchange]
+        shared[EXCHANGED] = squares[place, exchange]
         shared[PEAKED] = channel_scalars[channel, k.PEAK]
         shared[SPANNED] = channel_scalars[channel, k.ANGLE_SPAN]
         shared[WEIGHED] = channel_scalars[channel, k.FACTOR]
@@ -104,11 +107,10 @@ def draw(
         shared[EFFECTIVE] = scalars[k.EKT]
         shared[CLAMPED] = float(channels[channel, k.CLAMPS])
     cuda.syncthreads()
-    last_p, gathered = np.uint32(0), int64(0)
+    last_p, gathered, gained = np.uint32(0), int64(0), int64(0)
     for i in range(k.EACH):
         if thread * k.EACH + i >= blocks[block, k.COUNT]:
-            for branch in range(ROOTS):
-                weights[slot_of(i * ROOTS + branch, ROOTS)] = 0.0
+            {beyond}
             continue
         sample = first + thread * k.EACH + i
         cells, h, m2 = three(shared, CELLS), three(shared, CELLS + 3), four(shared, M2)
@@ -124,6 +126,8 @@ def draw(
 {body}
     if gathered != 0:
         add(change, row, last_p, gathered)
+    if gained != 0:
+        add(change, row + 1, last_p, gained)
     cuda.syncthreads()
     block_sums(shared, sums[cuda.blockIdx.y * blocks.shape[0] + block])
 
@@ -167,7 +171,7 @@ WEIGH = """        q2, qu2 = physics.transfers(k1, k3, p3, s, four(shared, M2))
             value = value if flaw < LARGEST_ELEMENT else 0.0
         weight *= shared[WEIGHED] * value * inverse_q
         low, high, r = -1.0, -1.0, 0.0
-        if weight > 0.0 and land != 0:
+        if weight > 0.0{if_landing}:
 {land}
         found = low >= 0.0 and high >= 0.0
         if weight > 0.0:
@@ -183,11 +187,8 @@ WEIGH = """        q2, qu2 = physics.transfers(k1, k3, p3, s, four(shared, M2))
             weight = float64(np.float32(weight))
         l0 = np.uint32(kind_1 * n + int64(max(low, 0.0)))
         l1 = {other}
-        if land != 0:
-            nodes[0, slot], nodes[1, slot] = cell_p, cell_3
-            nodes[2, slot], nodes[3, slot] = l0, l1
-            weights[slot], ratios[slot] = weight, r
-        if use != 0 and weight > 0.0:
+{keep}
+        if weight > 0.0{if_used}:
             {cells}
             six = (cell_p, cell_3, {pairs})
             flow, ahead = event_flow(table, six, r, single)
@@ -195,7 +196,7 @@ WEIGH = """        q2, qu2 = physics.transfers(k1, k3, p3, s, four(shared, M2))
             shared[k.NET * k.THREADS + thread] += flow
             shared[k.MOVES * k.THREADS + thread] += abs(flow)
             shared[k.FORWARD * k.THREADS + thread] += ahead * weight
-            whole = move(change, row, six, r, shared[SCALED] * flow, only_p)
+{move}
             last_p, gathered = gather(change, row, cell_p, whole, last_p, gathered)"""
 
 THROUGH_ROOTS = """        area = 4.0 * (0.5 * cells[0] * h[0]) * (0.5 * cells[1] * h[1])
@@ -234,15 +235,45 @@ ONE_PAIR = {
 """The second node that is kept is that of k2."""
 
 
+STEPS = {
+    "arguments": "nodes, weights, ratios, change, sums, numbers, first_block, first_site, shift, "
+    "land, use,",
+    "words": "Draw the samples of a block at a site; land, keep and use them if asked to.",
+    "place": "block, place = cuda.blockIdx.x + first_block, cuda.blockIdx.y",
+    "site": "numbers[first_site + place]", "step": "control[k.STEP]", "row": "which",
+    "beyond": "for branch in range(ROOTS):\n"
+    "                weights[slot_of(i * ROOTS + branch, ROOTS)] = 0.0",
+    "if_landing": " and land != 0", "if_used": " and use != 0",
+    "keep": """        if land != 0:
+            nodes[0, slot], nodes[1, slot] = cell_p, cell_3
+            nodes[2, slot], nodes[3, slot] = l0, l1
+            weights[slot], ratios[slot] = weight, r""",
+    "move": "            whole = move(change, row, six, r, shared[SCALED] * flow, only_p)",
+}  # fmt: skip
+"""For the steps of a run: events are kept for the last stage; cells, tables and masses of a site
+lie behind those of the sites before."""
+APART = {
+    "arguments": "change, sums, first_draw, shift,",
+    "words": "Draw the samples of a block in one of many draws from the same state, and use them.",
+    "place": "block, place = cuda.blockIdx.x, 0",
+    "site": "0", "step": "first_draw + cuda.blockIdx.y", "row": "2 * cuda.blockIdx.y",
+    "beyond": "pass", "if_landing": "", "if_used": "", "keep": "        pass",
+    "move": """            amount, ahead = shared[SCALED] * flow, shared[SCALED] * ahead * weight
+            whole, gain = move_apart(change, row, six, r, amount, ahead, only_p)
+            same_p, gained = gather(change, row + 1, cell_p, gain, last_p, gained)""",
+}  # fmt: skip
+"""For C[f]: nothing is kept, and every draw has a row for net changes and one for gains."""
+
+
 def _deeper(text: str) -> str:
     return "\n".join("    " + line if line else line for line in text.splitlines())
 
 
-def body(projection: str, sampling: str) -> str:
+def body(projection: str, sampling: str, variant: dict[str, str]) -> str:
     """What happens to a sample once p is drawn."""
     conserving = projection == "conserving"
     land = CONSERVING if conserving else NEAREST
-    weigh = WEIGH.format(land=land, **(TWO_PAIRS if conserving else ONE_PAIR))
+    weigh = WEIGH.format(land=land, **(TWO_PAIRS if conserving else ONE_PAIR), **variant)
     if sampling == "cm":
         return THROUGH_CM.format(weigh=weigh)
     return THROUGH_ROOTS.format(through_k3=sampling == "k3", weigh=_deeper(weigh))
@@ -275,17 +306,34 @@ def for_gpu(function: Function) -> Function:
     return copy
 
 
-def draw_kernel(
-    processes: Sequence[Process], projection: str, sampling: str
-) -> tuple[Any, list[int], list[list[float]]]:
-    """The kernel, which of its matrix elements each process uses, and their parameters."""
-    kinds: dict[tuple[Function, str], int] = {}
+def kinds_of(processes: Sequence[Process]) -> tuple[Kinds, list[int], list[list[float]]]:
+    """Different matrix elements, which of them each process uses, and their parameters."""
+    kinds: Kinds = {}
     numbers, parameters = [], []
     for process in processes:
         arguments, own = arguments_of(process)
         numbers.append(kinds.setdefault((process.matrix_element, arguments), len(kinds)))
         parameters.append(own)
-    ours = all(process.built_in for process in processes)
+    return kinds, numbers, parameters
+
+
+_package: dict[Any, Any] = {}
+"""Kernels with nothing but this package's own matrix elements, which do not change."""
+
+
+def draw_kernel(model: Model, projection: str, sampling: str, apart: bool) -> Any:
+    """The kernel that draws the events of a model: for steps, or for C[f] (apart)."""
+    kinds, _, _ = kinds_of(model.processes)
+    if not all(process.built_in for process in model.processes):
+        return _generated(kinds, projection, sampling, apart, False)
+    key = (tuple(kinds), projection, sampling, apart)
+    if key not in _package:
+        _package[key] = _generated(kinds, projection, sampling, apart, True)
+    return _package[key]
+
+
+def _generated(kinds: Kinds, projection: str, sampling: str, apart: bool, ours: bool) -> Any:
+    """The kernel with these matrix elements inside; ours : all are of this package."""
     imports, elements, choice = [], [], []
     functions: dict[str, Any] = {}
     for (function, arguments), i in kinds.items():
@@ -297,13 +345,14 @@ def draw_kernel(
         count = arguments.count("own_")
         lines += [f"        own_{j} = own[channel, k.OWN + {j}]" for j in range(count)]
         choice.append("\n".join([*lines, f"        return float64(element_{i}({arguments}))"]))
+    variant = APART if apart else STEPS
     text = TEMPLATE.format(
         imports="\n".join(imports), elements="\n".join(elements),
-        choice="\n".join(choice) or "    pass", body=body(projection, sampling), cached=ours,
-        registers=REGISTERS, roots=1 if sampling == "cm" else 2,
+        choice="\n".join(choice) or "    pass", body=body(projection, sampling, variant),
+        cached=ours, registers=REGISTERS, roots=1 if sampling == "cm" else 2, **variant,
     )  # fmt: skip
     if ours:
-        return load(text, "draw").draw, numbers, parameters
+        return load(text, "draw").draw
     space: dict[str, Any] = dict(functions)
     exec(text, space)
-    return space["draw"], numbers, parameters
+    return space["draw"]

@@ -210,6 +210,31 @@ def kernel(function: Function, cached: bool = True, **flags: Any) -> Any:
         return Kernel(cuda.jit(fastmath=True, cache=cached, **flags)(function), cached)
 
 
+def roomy(launch: Any) -> Any:
+    """A launch of a kernel that may use all shared memory of a block: 48 KiB unless asked for."""
+    if not SIMULATED and _ask_for_room not in launch.pre_launch_callbacks:
+        launch.pre_launch_callbacks.append(_ask_for_room)
+    return launch
+
+
+def _ask_for_room(kernel: Any, launch: Any) -> None:
+    """Before the first launch, so that recorded ones need not."""
+    from cuda.bindings import driver
+
+    function = kernel._codelibrary.get_cufunc()
+    if function in _roomy:
+        return
+    _roomy.add(function)
+    which = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+    most = shared_memory()[0] - function.attrs.shared
+    (code,) = driver.cuKernelSetAttribute(which, most, function.handle, function.device.id)
+    if code != driver.CUresult.CUDA_SUCCESS:
+        raise RuntimeError(f"CUDA: {code} for {most} bytes of shared memory")
+
+
+_roomy: set[Any] = set()
+
+
 def recorded(stream: Any, work: Callable[[], None]) -> Callable[[], None]:
     """A sequence of launches as one graph: launching it again costs next to nothing."""
     from cuda.bindings import driver
@@ -254,6 +279,18 @@ def multiprocessors() -> int:
     if SIMULATED:
         return 1
     return int(toolkit().get_current_device().MULTIPROCESSOR_COUNT)
+
+
+@cache
+def shared_memory() -> tuple[int, int]:
+    """Bytes that a block can have, and that a multiprocessor has, of the GPU in use."""
+    if SIMULATED:
+        return 2**15, 2**15
+    unit = toolkit().get_current_device()
+    return (
+        int(unit.MAX_SHARED_MEMORY_PER_BLOCK_OPTIN),
+        int(unit.MAX_SHARED_MEMORY_PER_MULTIPROCESSOR),
+    )
 
 
 def free_memory() -> int:

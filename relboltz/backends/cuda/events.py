@@ -73,23 +73,59 @@ def both_occupied(table, p, k3):
 
 
 @piece
+def deposit(change, row, cells, whole, low, high):
+    """Whole amounts: in at k3, out at the low and the high pair; p is for the caller."""
+    _, k3, l0, m0, l1, m1 = cells
+    if whole != 0:
+        add(change, row, k3, whole)
+    if low != 0:
+        add(change, row, l0, -low)
+        add(change, row, m0, -low)
+    if high != 0:
+        add(change, row, l1, -high)
+        add(change, row, m1, -high)
+
+
+@piece
 def move(change, row, cells, r, amount, only_p):
-    """Whole amounts: in at k3, out at the low and the high pair; p is for the caller.
+    """An amount as a whole number, moved but for p, which is returned for the caller to move.
 
     only_p : 1 if there is nothing but p, without symmetrical sampling
     """
-    _, k3, l0, m0, l1, m1 = cells
     whole = int64(physics.nearest_integer(amount))
     if whole != 0 and only_p == 0:
-        add(change, row, k3, whole)
         low, high = physics.shares(whole, r)
-        if low != 0:
-            add(change, row, l0, -low)
-            add(change, row, m0, -low)
-        if high != 0:
-            add(change, row, l1, -high)
-            add(change, row, m1, -high)
+        deposit(change, row, cells, whole, low, high)
     return whole
+
+
+@piece
+def add_apart(change, row, cell, net, gain):
+    """Add to a cell of a row, and of the next."""
+    if net != 0:
+        add(change, row, cell, net)
+    if gain != 0:
+        add(change, row + 1, cell, gain)
+
+
+@piece
+def move_apart(change, row, cells, r, amount, ahead, only_p):
+    """As ``move``, of both directions: net changes into a row, gains into the next.
+
+    Returns the net amount and the gain, which are for the caller to give to p.
+    """
+    _, k3, l0, m0, l1, m1 = cells
+    whole = int64(physics.nearest_integer(amount))
+    gain = int64(physics.nearest_integer(ahead))
+    if only_p == 0 and (whole != 0 or gain != 0):
+        low_out, high_out = physics.shares(gain, r)
+        low_in, high_in = physics.shares(gain - whole, r)
+        add_apart(change, row, k3, whole, gain)
+        add_apart(change, row, l0, low_in - low_out, low_in)
+        add_apart(change, row, m0, low_in - low_out, low_in)
+        add_apart(change, row, l1, high_in - high_out, high_in)
+        add_apart(change, row, m1, high_in - high_out, high_in)
+    return whole, gain
 
 
 @piece
@@ -158,14 +194,6 @@ def seen(which, stage):
 
 
 @piece
-def event_limit(low, high, cells, r, flow):
-    """Part of an event that the limits of its cells leave."""
-    into, out = (high, low) if flow > 0.0 else (low, high)
-    p, k3, l0, m0, l1, m1 = cells
-    return physics.tightest(into[p], into[k3], out[l0], out[m0], out[l1], out[m1], r)
-
-
-@piece
 def first_half(change, cell):
     """What the first stage of both sets changes: half an Euler step."""
     return change[0, cell] + change[1, cell]
@@ -174,21 +202,18 @@ def first_half(change, cell):
 @kernel
 def apply(
     control, scalars, channels, blocks, nodes, weights, ratios, tables, first_block, roots,
-    conserving, change, low, high, sums, stage,
+    conserving, change, trouble, sums, stage, redone,
 ):  # fmt: skip
-    """Apply kept events to the cells; low and high: limits of losses and gains, or no entries.
-
-    Every event is scaled as a whole by the tightest limit of its cells.
-    """
+    """Apply kept events to the cells; redone : 1 for sites whose first stage has changed alone."""
     shared = cuda.shared.array(THREADS, float64)
-    if control[k.STATUS] != k.GO:
+    if control[k.STATUS] != k.GO or (redone != 0 and trouble[cuda.blockIdx.y, k.REDONE] == 0):
         return
     block = cuda.blockIdx.x + first_block
     channel, which = blocks[block, k.CHANNEL], blocks[block, k.SET]
     table, row = tables[seen(which, stage)], SETS if stage == k.LAST_STAGE else which
     shift = partner_shift(control, channels, channel)
     only_p = channels[channel, k.ONLY_P]
-    forward, net, moves, refused = 0.0, 0.0, 0.0, 0.0
+    forward, net, moves = 0.0, 0.0, 0.0
     last_p, gathered = np.uint32(0), int64(0)
     for i in range(k.EACH * roots):
         j = slot_of(i, roots)
@@ -200,122 +225,12 @@ def apply(
             net += flow
             moves += abs(flow)
             forward += ahead * weight
-            if low.size > 0 and flow != 0.0:
-                s = event_limit(low, high, cells, r, flow)
-                refused += abs(flow) * (1.0 - s)
-                flow *= s
             whole = move(change, row, cells, r, scalars[k.SCALE] * flow, only_p)
             last_p, gathered = gather(change, row, cells[0], whole, last_p, gathered)
     if gathered != 0:
         add(change, row, last_p, gathered)
     block += cuda.blockIdx.y * blocks.shape[0]
-    keep_sums(shared, (forward, net, moves, refused), sums[block, k.FORWARD :])
-
-
-@kernel
-def demands(
-    control, scalars, channels, blocks, nodes, weights, ratios, tables, first_block, roots,
-    conserving, loss, gain, stage, coarser,
-):  # fmt: skip
-    """What all events together want to take from, and to put into, every cell (rounded up).
-
-    coarser : by how much the quanta of a site are enlarged for it
-    """
-    block = cuda.blockIdx.x + first_block
-    table = tables[seen(blocks[block, k.SET], stage)]
-    shift = partner_shift(control, channels, blocks[block, k.CHANNEL])
-    scale = scalars[k.SCALE] / coarser[cuda.blockIdx.y]
-    for i in range(k.EACH * roots):
-        j = slot_of(i, roots)
-        weight = float64(weights[j])
-        if weight > 0.0:
-            cells, r = cells_of(nodes, j, shift, conserving), ratios[j]
-            flow, _ = event_flow(table, cells, r, control[k.SINGLE])
-            amount = scale * (flow * weight)
-            into, out = (gain, loss) if amount > 0.0 else (loss, gain)
-            whole, less, more = physics.demand(amount, r)
-            cuda.atomic.add(into, cells[0], whole)
-            cuda.atomic.add(into, cells[1], whole)
-            add_to_pairs(out, cells, less, more)
-
-
-@kernel
-def limits(control, first_site, number, change, species, capacity, loss, gain, low, high,
-           allowances, stage):  # fmt: skip
-    """Bounds of what cells lose and, for fermions, of what they gain.
-
-    allowances : part of it that a site may use; 0: the site needs no limits. Also clears the
-    change that is to be found again.
-    """
-    i, row = cuda.grid(1), cuda.blockIdx.y
-    kinds = species.shape[0]
-    a, allowance = row % kinds, allowances[row // kinds]
-    n = control[k.NODES]
-    if i >= n:
-        return
-    cell = row * n + i
-    held = number[control[k.SOURCE], first_site * kinds * n + cell]
-    if stage == k.LAST_STAGE:
-        held += first_half(change, cell)
-        change[SETS, cell] = 0
-    else:
-        for which in range(SETS):
-            change[which, cell] = 0
-    low[cell] = 1.0
-    high[cell] = 1.0
-    if allowance > 0.0:
-        low[cell] = physics.bound(held, loss[cell], allowance)
-        if species[a, 1] < 0.0:
-            high[cell] = physics.bound(capacity[a] - held, gain[cell], allowance)
-
-
-@kernel
-def check(control, first_site, number, capacity, change, illegal, stage):
-    """Whether a stage leaves every cell of every site within its bounds."""
-    i, row = cuda.grid(1), cuda.blockIdx.y
-    kinds = capacity.size
-    n = control[k.NODES]
-    if i < n:
-        cell = row * n + i
-        held = number[control[k.SOURCE], first_site * kinds * n + cell]
-        first = first_half(change, cell)
-        new = held + first + (change[SETS, cell] if stage == k.LAST_STAGE else first)
-        if new < 0 or new > capacity[row % kinds]:
-            illegal[row // kinds] = 1
-
-
-@kernel
-def gross(
-    control, scalars, channels, blocks, nodes, weights, ratios, tables, first_block, roots,
-    conserving, gain, loss,
-):  # fmt: skip
-    """What comes in and what goes out, apart: e^x into the nodes, e^y out of them."""
-    channel = blocks[cuda.blockIdx.x + first_block, k.CHANNEL]
-    shift = partner_shift(control, channels, channel)
-    for i in range(k.EACH * roots):
-        j = slot_of(i, roots)
-        weight = float64(weights[j])
-        if weight > 0.0:
-            cells, r = cells_of(nodes, j, shift, conserving), ratios[j]
-            net, ahead = event_flow(tables[0], cells, r, control[k.SINGLE])
-            ahead *= weight
-            back = max(ahead - net * weight, 0.0)
-            for into, out, flow in ((gain, loss, ahead), (loss, gain, back)):
-                whole = int64(physics.nearest_integer(scalars[k.SCALE] * flow))
-                cuda.atomic.add(into, cells[0], whole)
-                if channels[channel, k.ONLY_P] == 0:
-                    cuda.atomic.add(into, cells[1], whole)
-                    less, more = physics.shares(whole, r)
-                    add_to_pairs(out, cells, less, more)
-
-
-@kernel
-def merge(sums, sums_2):
-    """Flows of events that were drawn first and applied later."""
-    block = cuda.grid(1)
-    if block < sums.shape[0]:
-        for column in (k.FORWARD, k.NET, k.MOVES):
-            sums[block, column] = sums_2[block, column]
+    keep_sums(shared, (forward, net, moves), sums[block, k.FORWARD :])
 
 
 @kernel

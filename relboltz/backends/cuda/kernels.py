@@ -6,18 +6,20 @@
     predict    the same logarithms of what each set of events predicts
     apply      the kept events for the last stage, each set on what the other one predicts
     update     the new state beside the old one, and how far they are apart
-    conclude   masses of the new state; it replaces the old one, or the step is done again
+    tell_sites what the collisions of every site showed
+    judge      whether the step stands
+    conclude   the new state replaces the old one, or another attempt is planned
 
 ``control`` (whole numbers) and ``scalars`` hold everything that is decided on the way, so the
 host launches steps without looking. A status other than GO turns all kernels into no-ops.
 Sums of floating-point numbers are taken in a fixed order; cells are added up in whole numbers.
 """
 
-from .cells import cumulate, peaks, predict, prepare, site_noise, update
-from .conclude import conclude, set_course
-from .events import apply, check, demands, gross, hammer, limits, merge
+from .cells import cumulate, peaks, predict, prepare, update
+from .conclude import conclude, judge, next_part, set_course, tell_sites
+from .events import apply, hammer
 
 __all__ = [
-    "apply", "check", "conclude", "cumulate", "demands", "gross", "hammer", "limits", "merge",
-    "peaks", "predict", "prepare", "set_course", "site_noise", "update",
+    "apply", "conclude", "cumulate", "hammer", "judge", "next_part", "peaks", "predict", "prepare",
+    "set_course", "tell_sites", "update",
 ]  # fmt: skip

@@ -8,42 +8,65 @@ as ``k.NAME``; only sizes of shared arrays must be imported by name.
 from ...stepping.quanta import SUM_BITS
 from .driver import SIMULATED
 
+WARP = 1 if SIMULATED else 32
+"""Threads that exchange numbers without memory."""
 THREADS = 8 if SIMULATED else 256
-"""Threads of a block, and cells of a tile."""
+"""Threads of a block."""
+FEW = 2 if SIMULATED else 4
+"""Cells of a thread in kernels that add up cells."""
+TILE = FEW * THREADS
+"""Cells of a block there."""
 WIDE = 2 if SIMULATED else 1024
 """Threads of the one block that concludes a step."""
 EACH = 8
 """Consecutive samples of a thread: they mostly share p, which is added up before it is moved."""
-LANES = 2 if SIMULATED else 32
-"""Threads that share a sum over tiles at the end of a step."""
 SPAN = EACH * THREADS
 """Samples of a block."""
 
 # --- control: whole numbers ---------------------------------------------------------------------
 
-(STATUS, STEP, CURRENT, PHASE, PAST, ACCEPTED, WANT_RATES, ILLEGAL, MOVED,
- DIFFERENCE, TOTAL, FAULT, MANUAL, SYMMETRICAL, THERMAL, AUTOMATIC, SINGLE,
- SEED, IMPORTANCE, NODES, CELLS_X, CELLS_Y, SPECIES, SOURCE, TARGET) = range(25)  # fmt: skip
+(STATUS, STEP, CURRENT, SOURCE, TARGET, PHASE, PAST, ACCEPTED, WANT_RATES, FAULT, TROUBLED,
+ NEEDED, SYMMETRICAL, THERMAL, AUTOMATIC, SINGLE, SEED, IMPORTANCE, NODES, SPECIES,
+ ) = range(20)  # fmt: skip
 """CURRENT is the row of numbers that holds the state; a part of a step reads the row SOURCE and
-writes the row TARGET, so that the state itself stays until the whole step stands."""
-COUNTS = 3
-"""MOVED, DIFFERENCE and TOTAL: so many for every site, one after the other."""
+writes the row TARGET, so that the state itself stays until the whole step stands. TROUBLED: some
+site at work needs limits; NEEDED: one did."""
 CONTROLS = 32
-GO, ARRIVED, LIMIT, FAULTY, NOT_FINITE, NO_MASSES = range(6)
+(GO, REJECTED, ARRIVED, LIMIT, FAULTY, NOT_FINITE, NO_MASSES, TOO_LONG, NO_LIMITS) = range(9)
 TRIAL, REAL = 0, 1
-AGAIN, STANDS, TRIED = 0, 1, 2
 
-# --- scalars: floating-point numbers, then rows of squared masses and screening masses ----------
+# --- scalars: floating-point numbers ------------------------------------------------------------
 
-(TIME, STOP, NEAR, LENGTH, WANTED, TOLERANCE, UNIT, LAST_LENGTH, NULL, LIMITED, ERROR, RATIO,
+(TIME, STOP, NEAR, LENGTH, LASTS, WANTED, TOLERANCE, UNIT, LAST_LENGTH, NULL,
  NOISE, SCATTER, SIZE, NULL_MAX, LIMITED_SUM, LIMITED_MAX, P2_MIN, AT_REST, SCALE,
- PAST_1, PAST_2, CELL, EKT, RATES_NULL,
- P2_NEXT, CHANGED, ELAPSED, LASTS) = range(30)  # fmt: skip
-"""LENGTH is that of the step, LASTS that of one of its parts."""
-ROWS = 32
-"""Where the rows begin: used in this step, of the state; rates of the last step and before."""
-USED, NOW, RATE, EARLIER = range(4)
-MASS_ROWS = 4
+ PAST_1, PAST_2, CELL, EKT, RATES_NULL, P2_NEXT, CHANGED, ELAPSED, LIMITED, ERROR, RATIO,
+ APART, SIZED) = range(32)  # fmt: skip
+"""LENGTH is that of the step, LASTS that of one of its parts; PAST_1 and PAST_2 of the last two
+steps. APART and SIZED: what one step adds to SCATTER and SIZE."""
+SCALARS = 32
+
+# --- squared masses and screening masses of all sites: rows of one array ------------------------
+
+NOW, AT, USED, EXPECTED, PAST_RATE, EARLIER_RATE, PARTS = range(7)
+"""Of the state, within the step, in the part at hand, after it; rates in the last two steps."""
+RATE, EARLIER, NEW = range(3)
+"""From PARTS on, for every part of a step: rates in the last two steps, and in this one."""
+
+# --- what is known of a site --------------------------------------------------------------------
+
+MOVED, DIFFERENCE, TOTAL = range(3)
+"""Counts of a step in quanta: see ``stepping.report``."""
+COUNTS = 3
+(TOLD_ALL, TOLD_LOST, TOLD_QUANTA, TOLD_APART, TOLD_SIZE, TOLD_LIMITED, TOLD_ILLEGAL) = range(7)
+"""Weight drawn and lost, quanta to move, noise, part that limits refused, whether f is illegal."""
+TOLD = 8
+NEEDY, LIMITED_NOW, ILLEGAL, REDONE = range(4)
+"""Trouble of a site: the step needs limits; the stage at hand does; a cell is illegal; limits
+changed the first stage."""
+TROUBLES = 4
+COARSER, ALLOWANCE, REFUSED = range(3)
+"""Limits of a site: how much larger quanta of demands are, part that may be used, part refused."""
+BOUNDS = 3
 
 # --- channels -----------------------------------------------------------------------------------
 
@@ -63,7 +86,7 @@ POSITIVE and NEGATIVE are legal |M|^2 and flaws (``collisions.illegal``), BELOW 
 physical collisions with |M|^2 < 0."""
 SUMS = 8
 SHARED_SUMS = SUMS * THREADS
-NEAR_BY = 512
+NEAR_BY = 576
 """Numbers of the mass equations that fit into shared memory: up to 19 species."""
 LARGEST_SUM = 2.0**SUM_BITS
 """Quanta that all events together may move: sums over cells then fit 64 bits."""

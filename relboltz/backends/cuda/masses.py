@@ -1,50 +1,223 @@
-"""The gap equation on a GPU: sums over the nodes, and Newton's iteration by a block of threads."""
+"""The gap equation on a GPU.
+
+At many sites at once: sums over the nodes at the masses that are expected of a state tell Y as a
+power series in m^2 (``mass_sums``), which is solved by one thread (``expanded_masses``); where the
+expected masses were too far off, once more from what was found. Newton's iteration over all nodes
+by a block of threads (``site_masses``) is left for the sites that even that did not settle.
+"""
+
+from __future__ import annotations
 
 import math
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from numba import float64
 
 from ...compiling import build
 from ...masses import FUNCTIONS
+from . import driver
 from . import layout as k
-from .driver import device_function, kernel
-from .layout import NEAR_BY, THREADS
-from .physics import block_sum, cuda, inverse_energy, piece
+from .driver import SIMULATED, device_function, kernel
+from .layout import FEW, NEAR_BY, THREADS
+from .physics import block_sum, cuda, inverse_energy, keep_sums, piece, quick_inverse
+
+if TYPE_CHECKING:
+    from .machine import Desk, Machine
 
 gap = build(FUNCTIONS, device_function)
+SERIES = 4
+"""Sums over the nodes: N f/E, N f/E^3, N f/E^5, N f/E^7."""
+EACH = 2 if SIMULATED else 16
+"""Nodes of a thread in such a sum."""
+BLOCKS = 8
+"""Blocks of threads for each multiprocessor: they share out all sums."""
+
+
+# --- near to the masses that are expected -------------------------------------------------------
 
 
 @piece
-def node_sums(shared, number, row, group, g, n, unit, p2, m2, at_rest):
+def expand(scalars, group, work, width):
+    """Y and its slope at the masses in work, by their Taylor series about the expected ones."""
+    sums, about = 4 * width + 1, 8 * width + 1
+    measure = scalars[k.CELL] * scalars[k.UNIT]
+    for a in range(group.size):
+        y, slope = 0.0, 0.0
+        if group[a] >= 0:
+            d = work[a] - work[about + a]
+            one, three = work[sums + a], work[sums + width + a]
+            five, seven = work[sums + 2 * width + a], work[sums + 3 * width + a]
+            y = one + d * (-0.5 * three + d * (0.375 * five - d * 0.3125 * seven))
+            slope = -0.5 * three + d * (0.75 * five - d * 0.9375 * seven)
+        work[width + a] = measure * y
+        work[2 * width + a] = measure * slope
+
+
+@piece
+def within_reach(scalars, group, work, width):
+    """Whether the series converges quickly at the masses in work, for every node."""
+    reaches = True
+    for a in range(group.size):
+        about = work[8 * width + 1 + a]
+        lowest = scalars[k.P2_MIN] + about
+        reaches = reaches and (group[a] < 0 or abs(work[a] - about) <= 0.25 * lowest)
+    return reaches
+
+
+@piece
+def left_out(scalars, group, work, width):
+    """The largest part of Y that the series leaves out.
+
+    The next term is 35/128 d^4 Sum N f/E^9, and 1/E^9 <= 1/E^7 / E_min^2; all that follow within
+    reach add a third of it at most.
+    """
+    largest = 0.0
+    for a in range(group.size):
+        d = abs(work[a] - work[8 * width + 1 + a])
+        if group[a] >= 0 and d > 0.0:
+            lowest = scalars[k.P2_MIN] + work[8 * width + 1 + a]
+            seven, one = work[7 * width + 1 + a], work[4 * width + 1 + a]
+            if one > 0.0:
+                largest = max(largest, 0.37 * d * d * d * seven * (d / lowest) / one)
+    return largest
+
+
+@piece
+def near_masses(scalars, group, model, work, width):
+    """The masses from sums at masses that are near; one thread.
+
+    work[4 width + 1:] holds ``SERIES`` sums of every species, and the m^2 they are of. Returns
+    whether what is left out is below rounding; if not, the masses found are at least better.
+    """
+    s = group.size
+    for a in range(s):
+        work[a] = work[8 * width + 1 + a]
+    settled = False
+    for _ in range(8):
+        expand(scalars, group, work, width)
+        settled = gap.improve(model, work, s, width)
+        if settled or not within_reach(scalars, group, work, width):
+            break
+    expand(scalars, group, work, width)
+    gap.screening_of(model, work, s, width)
+    for a in range(width):
+        settled = settled and math.isfinite(work[a])
+    return (
+        settled
+        and within_reach(scalars, group, work, width)
+        and left_out(scalars, group, work, width) <= 1e-16
+    )
+
+
+@piece
+def likely(start, expected):
+    """A squared mass to begin with: the expected one, unless it makes no sense."""
+    return expected if expected > 0.5 * start else 0.5 * start
+
+
+@partial(kernel, max_registers=48)
+def mass_sums(control, scalars, number, group, p2, start, expected, solved, again, sums):
+    """Sums over parts of the nodes of every species at every site; any number of blocks.
+
+    sums : (sites x species, parts, SERIES); again : only at sites that are not solved
+    """
+    shared = cuda.shared.array(THREADS, float64)
+    if control[k.STATUS] != k.GO:
+        return
+    kinds, n, parts = group.size, p2.size, sums.shape[1]
+    at_rest = scalars[k.AT_REST]
+    for item in range(cuda.blockIdx.x, sums.shape[0] * parts, cuda.gridDim.x):
+        row, part = item // parts, item % parts
+        site, a = row // kinds, row % kinds
+        if group[a] < 0 or (again != 0 and solved[site] != 0):
+            continue
+        m2 = likely(start[site, a], expected[site, a])
+        state = number[control[k.TARGET], row * n : row * n + n]
+        one, three, five, seven = 0.0, 0.0, 0.0, 0.0
+        first, last = part * EACH * THREADS, min((part + 1) * EACH * THREADS, n)
+        for begin in range(first + cuda.threadIdx.x, last, k.TILE):
+            for j in range(FEW):  # no branches: all of them are read at once
+                i = begin + j * THREADS
+                at = np.uint32(i if i < last else first)
+                held, inverse = state[at], quick_inverse(p2[at], m2, at_rest)
+                inverse = inverse if i < last else 0.0
+                square, own = inverse * inverse, held * inverse
+                one += own
+                three += own * square
+                five += own * (square * square)
+                seven += own * (square * square * square)
+        keep_sums(shared, (one, three, five, seven), sums[row, part])
+
+
+@kernel
+def expanded_masses(control, scalars, group, model, start, expected, sums, work, solved, again,
+                    guess, squares):  # fmt: skip
+    """Masses of every site from the sums of its parts; a warp for each.
+
+    guess : the masses found; squares : the same, where they are right to rounding, which solved
+    tells; work : one row for each site if it does not fit the block
+    """
+    near_by = cuda.shared.array(NEAR_BY, float64)
+    site, t = cuda.blockIdx.x, cuda.threadIdx.x
+    if control[k.STATUS] != k.GO or (again != 0 and solved[site] != 0):
+        return
+    s, width = group.size, squares.shape[1]
+    mine = work[site] if work.shape[0] > 1 else near_by
+    for which in range(t, SERIES * s, k.WARP):
+        a, column = which // SERIES, which % SERIES
+        total = 0.0
+        if group[a] >= 0:
+            for part in range(sums.shape[1]):
+                total += sums[site * s + a, part, column]
+        mine[4 * width + 1 + column * width + a] = total
+    for a in range(t, s, k.WARP):
+        mine[8 * width + 1 + a] = likely(start[site, a], expected[site, a])
+    cuda.syncthreads()
+    if t == 0:
+        near = near_masses(scalars, group, model, mine, width)
+        for a in range(width):
+            guess[site, a] = mine[a]
+            if near:
+                squares[site, a] = mine[a]
+        solved[site] = 1 if near else 0
+
+
+# --- from anywhere: Newton's iteration over all nodes -------------------------------------------
+
+
+@piece
+def node_sums(shared, control, number, first, group, g, unit, p2, m2, at_rest):
     """Sum N f/E and Sum N f/E^3 over the nodes of the species of a group, in a fixed order."""
-    first = 0.0
-    third = 0.0
+    n = control[k.NODES]
+    one, three = 0.0, 0.0
     for i in range(cuda.threadIdx.x, n, cuda.blockDim.x):
         held = 0
         for a in range(group.size):
             if group[a] == g:
-                held += number[row, a * n + i]
+                held += number[control[k.TARGET], first + a * n + i]
         r = inverse_energy(p2[i], m2, at_rest)
-        first += held * r
-        third += held * r * r * r
-    return block_sum(shared, first) * unit, block_sum(shared, third) * unit
+        one += held * r
+        three += held * r * r * r
+    return block_sum(shared, one) * unit, block_sum(shared, three) * unit
 
 
 @piece
 def solve_masses(
-    shared, control, scalars, number, row, group, p2, model, start, first, work, width
+    shared, control, scalars, number, first, group, p2, model, start, begin, work, width
 ):  # fmt: skip
-    """The masses by Newton's iteration over all nodes of a row of the state.
+    """The masses by Newton's iteration over all nodes of a site of the new state.
 
-    start, first : where squared masses of a similar state are found; model, work : as ``masses``
-    has them
+    first : cell of the site; start, begin : where squared masses of a similar state are found;
+    model, work : as ``masses`` has them
     """
     t = cuda.threadIdx.x
     s = group.size
-    n = control[k.NODES]
     if t == 0:
         for a in range(width):
-            work[a] = start[first + a]
+            work[a] = start[begin + a]
         work[4 * width] = 0.0  # passes that changed next to nothing
     cuda.syncthreads()
     for _ in range(100):
@@ -52,7 +225,7 @@ def solve_masses(
             leads = gap.leader(group, a) == a
             if leads:
                 y, third = node_sums(
-                    shared, number, row, group, group[a], n, scalars[k.UNIT], p2, work[a],
+                    shared, control, number, first, group, group[a], scalars[k.UNIT], p2, work[a],
                     scalars[k.AT_REST],
                 )  # fmt: skip
             if t == 0:
@@ -78,21 +251,77 @@ def solve_masses(
 
 
 @kernel
-def site_masses(control, scalars, number, group, p2, model, work, squares):
-    """Solve the gap equation at every site, from the squares given there; NaN if it fails.
+def site_masses(control, scalars, number, group, p2, model, work, start, guess, solved, squares):
+    """Solve the gap equation where that is not done yet; NaN if it fails. A block for each site.
 
-    number : (sites, species x nodes); work : one row for each site if it does not fit the block
+    start : squared masses of a similar state; guess : better ones, where they are numbers
     """
     shared = cuda.shared.array(THREADS, float64)
     near_by = cuda.shared.array(NEAR_BY, float64)
-    width = squares.shape[1]
     site = cuda.blockIdx.x
-    mine = near_by
-    if work.shape[0] > 1:
-        mine = work[site]
+    if control[k.STATUS] != k.GO or solved[site] != 0:
+        return
+    width = squares.shape[1]
+    mine = work[site] if work.shape[0] > 1 else near_by
+    known = True
+    for a in range(group.size):
+        known = known and math.isfinite(guess[site, a])
+    begin = guess[site] if known else start[site]
+    first = site * group.size * control[k.NODES]
     solve_masses(
-        shared, control, scalars, number, site, group, p2, model, squares[site], 0, mine, width,
+        shared, control, scalars, number, first, group, p2, model, begin, 0, mine, width
     )  # fmt: skip
     cuda.syncthreads()
     for a in range(cuda.threadIdx.x, width, THREADS):
         squares[site, a] = mine[a] if mine[4 * width] == 2.0 else math.nan  # 2: converged
+
+
+# --- all of it ----------------------------------------------------------------------------------
+
+
+@dataclass
+class MassRoom:
+    """Memory in which the masses of all sites are solved."""
+
+    sums: Any
+    guess: Any
+    solved: Any
+    work: Any
+
+    @classmethod
+    def of(cls, machine: Machine) -> MassRoom:
+        """For the sites of a machine."""
+        sites, parts = machine.sites, -(-machine.nodes // (EACH * THREADS))
+        size = 9 * machine.width + 1 + machine.species**2
+        rows = sites if size > NEAR_BY else 1
+        return cls(
+            machine.new((sites * machine.species, parts, SERIES), np.float64),
+            machine.new((sites, machine.width), np.float64), machine.new(sites, np.int64),
+            machine.new((rows, size if rows > 1 else 1), np.float64),
+        )  # fmt: skip
+
+
+def launch_masses(
+    machine: Machine, room: MassRoom, desk: Desk, start: Any, expected: Any, squares: Any
+) -> None:
+    """Squared masses of all sites, of the row of numbers that the desk has as target.
+
+    start : squares (sites, width) of a similar state; expected : better ones, or the same array;
+    squares : where they go, NaN where there are none; may be the same array, too. Launches are
+    always the same: nothing is read back.
+    """
+    control, scalars, stream = desk.control, desk.scalars, machine.stream
+    number, group, p2, model = machine.number, machine.groups, machine.p2, machine.mass_model
+    blocks = min(room.sums.shape[0] * room.sums.shape[1], BLOCKS * driver.multiprocessors())
+    for again, (since, about) in enumerate(((start, expected), (room.guess, room.guess))):
+        mass_sums[blocks, THREADS, stream](
+            control, scalars, number, group, p2, since, about, room.solved, again, room.sums
+        )
+        expanded_masses[machine.sites, k.WARP, stream](
+            control, scalars, group, model, since, about, room.sums, room.work, room.solved, again,
+            room.guess, squares,
+        )  # fmt: skip
+    site_masses[machine.sites, THREADS, stream](
+        control, scalars, number, group, p2, model, room.work, start, room.guess, room.solved,
+        squares,
+    )  # fmt: skip

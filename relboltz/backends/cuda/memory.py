@@ -7,17 +7,16 @@ from ...model import Model
 from ...settings import Sampling
 from . import layout as k
 
-BATCH_BYTES = 3 * 8 + 4 * 8 + 4 + 8 + 2 * 4 + 4 * 8
+BATCH_BYTES = 3 * 8 + 4 * 8 + 4 + 8 + 2 * 4 + 4 * 8 + 1
 """Of every cell that collides: changes, logarithms, sampling tables, limits."""
-ESTIMATE_BYTES = 4 * 8
-"""Of every cell of a site: final state; while C[f] is taken apart f, gain, loss."""
 NODE_BYTES = 8 + 4 + 4
 LEAST_EVENTS = 2**26
 """Bytes for events below which no run starts."""
-COPIES = 3.9
-"""Memory that large arrays may take, in copies of the state: small ones come on top."""
-LEAST_MEMORY = 2**29
-"""Bytes that a run may take in any case."""
+USED_PART = 0.9
+"""Of the memory that is free: the rest is for others."""
+FULL_BLOCKS = 2**16
+"""Blocks of threads that keep any GPU busy: hundreds for each of its multiprocessors. More sites
+at once than that gain nothing."""
 SCRATCH_SHARE = 0.2
 """Part of a copy of the state that streaming may use as scratch memory."""
 LEAST_SCRATCH = 2**26
@@ -36,31 +35,33 @@ class Plan:
         species, self.sites = len(model.species), grid.sites
         cells = species * grid.size
         self.state = 8 * cells * grid.sites
-        blocks = SETS * sum(
+        self.blocks = SETS * sum(
             -(-sampling.samples_of(channel, grid.size) // k.SPAN)
             for channel in channels(model, sampling.symmetrical)
         )
-        slots = max(1, blocks * k.SPAN * (1 if sampling.sampling == "cm" else 2))
+        slots = max(1, self.blocks * k.SPAN * (1 if sampling.sampling == "cm" else 2))
         self.events = slots * event_bytes(precision)
         buckets = 1 << max(0, (grid.size - 1).bit_length())
-        self.site = cells * BATCH_BYTES + 4 * species * buckets + 2 * 8 * k.SUMS * blocks
+        self.site = cells * BATCH_BYTES + 4 * species * buckets + 3 * 8 * k.SUMS * self.blocks
         self.scratch = max(LEAST_SCRATCH, SCRATCH_SHARE * self.state) if grid.moving_axes else 0.0
         self.most = min(65535 // species, (2**32 - 1) // slots, (2**31 - 1) // cells)
-        self.fixed = cells * ESTIMATE_BYTES + grid.size * NODE_BYTES + 2 * self.state + self.scratch
+        self.fixed = cells * 8 + grid.size * NODE_BYTES + 2 * self.state + self.scratch
         self.least = self.fixed + self.site + min(self.events, LEAST_EVENTS)
 
     def batch(self, free: int) -> tuple[int, float]:
         """Sites that collide at once, and bytes for their events."""
-        room = min(max(COPIES * self.state, LEAST_MEMORY), 0.9 * free) - self.fixed
+        room = USED_PART * free - self.fixed
+        full = -(-FULL_BLOCKS // max(1, self.blocks))
         many = int(room / (self.site + self.events))
-        batch = max(1, min(many, self.sites, self.most))
-        of_one = min(self.events, 0.9 * free - self.fixed - self.site)
-        return batch, max(room - batch * self.site, of_one, LEAST_EVENTS)
+        batch = max(1, min(many, self.sites, self.most, full))
+        rounds = -(-self.sites // batch)
+        batch = -(-self.sites // rounds)  # as many sites in every round
+        return batch, max(min(room - batch * self.site, batch * self.events), LEAST_EVENTS)
 
 
 def check_memory(plan: Plan, free: int) -> None:
     """Refuse states that do not fit the GPU, and say which would."""
-    if plan.least <= 0.9 * free:
+    if plan.least <= USED_PART * free:
         return
     grid, model, *_ = plan.given
     cells = f"momentum_cells = {list(grid.momentum_cells)}"
@@ -80,8 +81,8 @@ def _fitting_space(plan: Plan, free: int) -> str:
     """Space cells that would fit."""
     grid = plan.given[0]
     fixed = plan.least - (2 + SCRATCH_SHARE) * plan.state
-    part = max(0.9 * free - max(fixed, 0) - LEAST_SCRATCH, 0) / ((2 + SCRATCH_SHARE) * plan.state)
-    shrink = part ** (1 / len(grid.moving_axes))
+    room = max(USED_PART * free - max(fixed, 0) - LEAST_SCRATCH, 0)
+    shrink = (room / ((2 + SCRATCH_SHARE) * plan.state)) ** (1 / len(grid.moving_axes))
     cells = [int(n * shrink) if n > 1 else 1 for n in grid.space_cells]
     return f"space_cells = {cells} would fit" if min(cells) > 0 else "use fewer momentum_cells"
 
@@ -90,6 +91,6 @@ def _fitting_momenta(plan: Plan, free: int) -> str:
     """Momentum cells that would fit."""
     _, model, sampling, precision = plan.given
     fits = 1
-    while Plan(PhaseSpace(fits + 1, 1.0), model, sampling, precision).least <= 0.9 * free:
+    while Plan(PhaseSpace(fits + 1, 1.0), model, sampling, precision).least <= USED_PART * free:
         fits += 1
     return f"[{fits}, {fits}, {fits}] would fit" if fits > 2 else "free some of it"

@@ -1,12 +1,13 @@
 """The physics functions compiled for the GPU, and what all its kernels share.
 
-The functions are those of the CPU; roots, reciprocals, floor and Philox words are the GPU's own.
+The functions are those of the CPU; roots, reciprocals, floor, powers
+of two and Philox words are the GPU's own.
 """
 
 import math
 
 import numpy as np
-from numba import float64, int64
+from numba import float64, int32, int64
 
 from ...compiling import build, functions_of
 from ...events import collisions, elementary
@@ -37,6 +38,8 @@ else:
         """e^x - 1 in single precision, for any x <= 0."""
         return float64(libdevice.expm1f(np.float32(x)))
 
+    SLACK = int(np.float64(1.0 + 1e-9).view(np.int64)) - (1023 << 52) + 1
+    """A number above a power of two by less counts as one, as for the CPU."""
     _rcp, _rsqrt = instruction("rcp.approx.ftz.f64"), instruction("rsqrt.approx.ftz.f64")
 
     def reciprocal(x):
@@ -57,6 +60,11 @@ else:
         e = 1.0 - (x * y) * y
         return x * (y + (y * e) * (0.5 + 0.375 * e))
 
+    def level(ratio):
+        """The power of two at or above a number from 0 to 1, from its bits; not below 2^-10."""
+        above = ((libdevice.double_as_longlong(ratio) - SLACK) >> 52) + 1
+        return libdevice.longlong_as_double(min(max(above, 1013), 1023) << 52)
+
     def philox_round(c0, c1, c2, c3, k0, k1):
         """One round in words of 32 bits."""
         p0 = M0 * np.uint64(np.uint32(c0))
@@ -67,7 +75,7 @@ else:
             np.uint32(high_0 ^ np.uint32(c3) ^ np.uint32(k1)), np.uint32(p0),
         )  # fmt: skip
 
-    _functions = (floor, reciprocal, inverse_root, root, philox_round)
+    _functions = (floor, reciprocal, inverse_root, root, level, philox_round)
     _own = {f.__name__: device_function(f) for f in _functions}
     _host_only = (elementary.split, elementary.expm1_reduced, elementary.exp, elementary.expm1)
     _device = [f for f in FUNCTIONS if f not in _host_only]
@@ -80,6 +88,8 @@ else:
 
 WORD = np.uint64 if SIMULATED else np.uint32
 """Type of the words that Philox takes."""
+ALL = 0xFFFFFFFF
+"""The threads of a warp that take part in a shuffle."""
 
 
 # --- sums over a block, and additions to cells --------------------------------------------------
@@ -102,24 +112,61 @@ else:
 
 
 @piece
+def warp_sum(value):
+    """Sum over the threads of a warp, in a fixed order; valid in the first of them."""
+    if not SIMULATED:
+        for reach in (16, 8, 4, 2, 1):
+            value += cuda.shfl_down_sync(ALL, value, reach)
+    return value
+
+
+@piece
+def warp_max(value):
+    """The largest number of the threads of a warp; valid in the first of them."""
+    if not SIMULATED:
+        for reach in (16, 8, 4, 2, 1):
+            value = max(value, cuda.shfl_down_sync(ALL, value, reach))
+    return value
+
+
+@piece
+def warp_scan(value):
+    """Sum of the int32 of all threads of a warp up to this one."""
+    if not SIMULATED:
+        lane = cuda.threadIdx.x % k.WARP
+        for reach in (1, 2, 4, 8, 16):
+            before = cuda.shfl_up_sync(ALL, value, reach)
+            if lane >= reach:
+                value = int32(value + before)
+    return value
+
+
+@piece
 def block_sum(shared, value):
-    """Sum of one number of every thread, in a fixed order; valid in thread 0."""
+    """Sum of one number of every thread, in a fixed order."""
     t = cuda.threadIdx.x
-    shared[t] = value
+    value = warp_sum(value)
+    if t % k.WARP == 0:
+        shared[t // k.WARP] = value
     cuda.syncthreads()
-    if SIMULATED:  # few threads, and waiting for them is what costs most
-        result = shared[0]
-        for i in range(1, cuda.blockDim.x):
-            result += shared[i]
-        cuda.syncthreads()
-        return result
-    half = cuda.blockDim.x // 2
-    while half > 0:
-        if t < half:
-            shared[t] += shared[t + half]
-        cuda.syncthreads()
-        half //= 2
     result = shared[0]
+    for warp in range(1, cuda.blockDim.x // k.WARP):
+        result += shared[warp]
+    cuda.syncthreads()
+    return result
+
+
+@piece
+def block_max(shared, value):
+    """The largest number of all threads."""
+    t = cuda.threadIdx.x
+    value = warp_max(value)
+    if t % k.WARP == 0:
+        shared[t // k.WARP] = value
+    cuda.syncthreads()
+    result = shared[0]
+    for warp in range(1, cuda.blockDim.x // k.WARP):
+        result = max(result, shared[warp])
     cuda.syncthreads()
     return result
 
@@ -127,66 +174,74 @@ def block_sum(shared, value):
 @piece
 def keep_sums(shared, values, row):
     """Write sums over the threads of the numbers that each one holds, a tuple; fixed order."""
-    for i in range(len(values)):
-        total = block_sum(shared, values[i])
-        if cuda.threadIdx.x == 0:
-            row[i] = total
+    t = cuda.threadIdx.x
+    many = len(values)
+    if SIMULATED:  # warps of one thread: all numbers at once do not fit the shared memory
+        for i in range(many):
+            total = block_sum(shared, values[i])
+            if t == 0:
+                row[i] = total
+        return
+    for i in range(many):
+        part = warp_sum(values[i])
+        if t % k.WARP == 0:
+            shared[t // k.WARP * many + i] = part
+    cuda.syncthreads()
+    if t < many:
+        total = shared[t]
+        for warp in range(1, cuda.blockDim.x // k.WARP):
+            total += shared[warp * many + t]
+        row[t] = total
+    cuda.syncthreads()
 
 
 @piece
-def block_max(shared, value):
-    """The largest number of all threads."""
+def column_totals(shared, count, sums):
+    """Sums over the threads of what each left in shared memory; every warp takes some columns."""
     t = cuda.threadIdx.x
-    shared[t] = value
-    cuda.syncthreads()
-    half = cuda.blockDim.x // 2
-    while half > 0:
-        if t < half:
-            shared[t] = max(shared[t], shared[t + half])
-        cuda.syncthreads()
-        half //= 2
-    result = shared[0]
-    cuda.syncthreads()
-    return result
+    for j in range(t // k.WARP, count, k.THREADS // k.WARP):
+        part = 0.0
+        for i in range(t % k.WARP, k.THREADS, k.WARP):
+            part += shared[j * k.THREADS + i]
+        total = warp_sum(part)
+        if t % k.WARP == 0:
+            sums[j] = total
 
 
 @piece
 def block_sums(shared, row):
     """Write sums over the threads of the SUMS numbers each left in shared memory; fixed order."""
-    t = cuda.threadIdx.x
-    lanes = k.THREADS // k.SUMS
-    which, lane = t // lanes, t % lanes
-    part = 0.0
-    for i in range(lane, k.THREADS, lanes):
-        part += shared[which * k.THREADS + i]
-    cuda.syncthreads()
-    shared[t] = part
-    cuda.syncthreads()
-    if t < k.SUMS:
-        part = 0.0
-        for i in range(lanes):
-            part += shared[t * lanes + i]
-        row[t] = part
+    column_totals(shared, k.SUMS, row)
 
 
 @piece
 def column_sums(shared, own, count, sums):
     """Sums over the threads of the ``count`` numbers that each one holds, in a fixed order."""
-    t = cuda.threadIdx.x
     for j in range(count):
-        shared[j * k.THREADS + t] = own[j]
+        shared[j * k.THREADS + cuda.threadIdx.x] = own[j]
     cuda.syncthreads()
-    for j in range(t, count, k.THREADS):
-        total = 0.0
-        for i in range(k.THREADS):
-            total += shared[j * k.THREADS + i]
-        sums[j] = total
+    column_totals(shared, count, sums)
+
+
+@piece
+def place(row, kinds):
+    """Site and species of a row of nodes, divided in words of 32 bits."""
+    row, kinds = np.uint32(row), np.uint32(kinds)
+    return int64(row // kinds), int64(row % kinds)
 
 
 @piece
 def inverse_energy(p2, m2, at_rest):
     """1/E at a node; a massless one at rest takes its cell average."""
     return physics.inverse_energy(math.sqrt(p2 + m2), at_rest)
+
+
+@piece
+def quick_inverse(p2, m2, at_rest):
+    """1/E at a node without divisions and branches, to one or two units in the last place."""
+    e2 = p2 + m2
+    inverse = physics.inverse_root(e2 if e2 > 0.0 else 1.0)
+    return inverse if e2 > 0.0 else at_rest
 
 
 @piece
@@ -198,11 +253,3 @@ def momentum_at(packed, momentum, geometry):
         momentum[nx + physics.packed_index(packed, 1)],
         momentum[nx + ny + physics.packed_index(packed, 2)],
     )
-
-
-@piece
-def expected(scalars, a):
-    """Squared mass that the end of a step should have: a step takes the mean of now and then."""
-    width = (scalars.size - k.ROWS) // k.MASS_ROWS
-    now = scalars[k.ROWS + k.NOW * width + a]
-    return max(2.0 * scalars[k.ROWS + k.USED * width + a] - now, 0.5 * now)

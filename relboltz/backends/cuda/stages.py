@@ -1,118 +1,136 @@
-"""The stages of a step of collisions on a GPU, at the sites at work, with the host looking on.
+"""The stages of a step of collisions on a GPU: the order of launches, nothing is waited for.
 
 As ``cpu/stages``: both stages without limits first; where a cell would become illegal, again with
 limits that keep every cell legal.
 """
 
-from typing import Any
+from __future__ import annotations
 
-import numpy as np
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
 
-from ...arrays import Array, Flags
-from ...errors import RunError
 from . import kernels
 from . import layout as k
-from .machine import Machine
+from . import legal as rules
+
+if TYPE_CHECKING:
+    from .machine import Machine
 
 
 class Stages:
-    """The stages of a step of collisions."""
+    """Collisions at the sites of a machine, as many at once as fit."""
 
     def __init__(self, machine: Machine):
         self.machine = machine
 
-    def all(self, scale: float) -> Array:
-        """Both stages; the part that limits refused at each site. scale: quanta per unit of N f."""
-        machine = self.machine
-        machine.clear_illegal()
-        machine.stages()
-        machine.wait()
-        moves = self._site_sums(machine.sums, k.MOVES) + self._site_sums(machine.sums_2, k.MOVES)
-        fine = ~(scale * moves >= k.LARGEST_SUM)
-        if not machine.sampling.symmetrical:
-            self._check_size(fine)
-            return np.zeros(machine.count)
-        fine &= self._legal(k.LAST_STAGE)
-        return np.zeros(machine.count) if fine.all() else self.limited(scale, fine)
+    def everywhere(self, squares: Any, peaks: bool, limited: Callable[[], None]) -> None:
+        """Collisions at all sites.
 
-    def limited(self, scale: float, spared: Flags) -> Array:
-        """Both stages, each limited where a cell asks for it; the part refused at every site.
-
-        spared : sites that are known to need no limits
+        squares : squared masses of all sites; peaks : whether to look for the largest numbers;
+        limited : what finds limits, once both stages are done without them
         """
+        for first, count in self._batches(squares):
+            self._begin(first, count, peaks)
+            self.plain()
+            limited()
+            self.machine.update()
+            self._tell(first, count)
+
+    def _batches(self, squares: Any) -> Iterator[tuple[int, int]]:
+        """Sites that collide at once; the machine is set to them."""
+        machine = self.machine
+        for first in range(0, machine.sites, machine.batch):
+            count = min(machine.batch, machine.sites - first)
+            machine.first_site, machine.count = first, count
+            machine.desk.squares = squares[first : first + count]
+            yield first, count
+        machine.first_site, machine.count = 0, machine.batch
+
+    def _begin(self, first: int, count: int, peaks: bool) -> None:
+        machine, control = self.machine, self.machine.desk.control
+        machine.launch(
+            rules.clear_sites, -(-machine.batch // k.THREADS), control, machine.trouble,
+            machine.bounds, machine.counts, machine.highest, first,
+        )  # fmt: skip
+        if peaks:
+            machine.find_peaks()
+
+    def _tell(self, first: int, count: int) -> None:
+        machine, desk = self.machine, self.machine.desk
+        machine.launch(
+            kernels.tell_sites, count, desk.control, desk.scalars, machine.sums, machine.sums_2,
+            machine.spread, machine.channel_integers, machine.trouble, machine.bounds,
+            machine.told, machine.site_flows, first,
+        )  # fmt: skip
+
+    def plain(self) -> None:
+        """Both stages without limits."""
         machine = self.machine
         machine.prepare()
-        machine.draw_all(False)
-        limited = self._stage(k.FIRST_STAGE, scale, spared)
-        rows = machine.blocks * machine.batch
-        machine.launch(kernels.merge, -(-rows // k.THREADS), machine.sums, machine.sums_2)
+        machine.draw_all(True)
         machine.predict()
-        return np.maximum(limited, self._stage(k.LAST_STAGE, scale, spared))
+        machine.apply(k.LAST_STAGE)
 
-    def _site_sums(self, sums: Any, column: int) -> Array:
-        """Sums of a column over the blocks of every site at work."""
+    def careful(self) -> None:
+        """Find out whether limits are needed, and find them where they are."""
+        self.question()
+        self.limited()
+
+    def question(self) -> None:
+        """Which sites would become illegal."""
+        self._check(k.LAST_STAGE, -1)
+        self._ask(rules.BOTH, k.LAST_STAGE)
+
+    def limited(self) -> None:
+        """Both stages at the sites that need limits."""
         machine = self.machine
-        values = sums.copy_to_host()[: machine.blocks * machine.count, column]
-        return np.asarray(values.reshape(machine.count, -1).sum(axis=1))
+        self._begin_stage(k.FIRST_STAGE)
+        self._stage(k.FIRST_STAGE, rules.FIRST)
+        self._ask(rules.BETWEEN, k.FIRST_STAGE)
+        self._begin_stage(k.LAST_STAGE)
+        machine.apply(k.LAST_STAGE, redone=True)
+        self._stage(k.LAST_STAGE, rules.LAST)
+        self._ask(rules.END, k.LAST_STAGE)
 
-    @staticmethod
-    def _check_size(fits: Flags) -> None:
-        if not fits.all():
-            raise RunError("the step is far too long: what it moves does not fit 64-bit numbers")
-
-    def _stage(self, stage: int, scale: float, spared: Flags) -> Array:
-        """A stage, limited only at sites that ask for it; the part that limits refused there."""
+    def _stage(self, stage: int, when: int) -> None:
+        """A stage, limited where a site asks for it."""
         machine = self.machine
-        machine.apply(stage)
-        wanted = scale * self._site_sums(machine.sums_2, k.MOVES)
-        fits = ~(wanted >= k.LARGEST_SUM)
-        nothing = np.zeros(machine.count)
-        if not machine.sampling.symmetrical:
-            self._check_size(fits)
-            return nothing
-        legal = spared | (fits & self._legal(stage))
-        if legal.all():
-            return nothing
-        excess = np.maximum(wanted / k.LARGEST_SUM, 1.0)
-        coarser = np.where(fits, 1.0, 2.0 ** np.ceil(np.log2(excess)))
-        self._find_demands(stage, coarser)
-        allowance = np.where(legal, 0.0, 0.5)
-        for _ in range(20):
-            self._limit(stage, allowance / coarser)
-            legal = spared | self._legal(stage)
-            if legal.all():
-                moves = self._site_sums(machine.sums_2, k.MOVES)
-                refused = self._site_sums(machine.sums_2, k.NEGATIVE)
-                return np.divide(refused, moves, out=nothing, where=moves > 0)
-            allowance = np.where(legal, allowance, np.maximum(0.25 * allowance, 1e-12))
-        raise RunError("the limiter found no legal step; shorten time.step")
+        loss, gain, low, high, tight = machine.limits
+        self._check(stage, k.NEEDY)
+        self._ask(when, stage)
+        machine.over_events(rules.demands, loss, gain, machine.trouble, machine.bounds, stage)
+        for attempt in range(len(rules.ATTEMPTS)):
+            machine.over_cells(
+                rules.limits, machine.number, machine.change, machine.species_numbers,
+                machine.capacity, loss, gain, low, high, tight, machine.trouble, machine.bounds,
+                stage, attempt,
+            )  # fmt: skip
+            machine.over_events(
+                rules.apply_limited, machine.change, low, high, tight, machine.trouble,
+                machine.bounds, machine.sums_3, stage, attempt,
+            )  # fmt: skip
+            self._check(stage, k.LIMITED_NOW)
+            self._ask(rules.TRIED, stage, attempt)
 
-    def _find_demands(self, stage: int, coarser: Array) -> None:
-        """What all events together want of every cell; coarser: how much larger quanta are."""
+    def _begin_stage(self, stage: int) -> None:
         machine = self.machine
-        loss, gain, _, _ = machine.limits
-        there = machine.upload(coarser, np.float64)
-        for demand in (loss, gain):
-            demand.copy_to_device(np.zeros(demand.shape, np.int64))
-        machine.over_events(kernels.demands, loss, gain, stage, there)
-
-    def _limit(self, stage: int, allowance: Array) -> None:
-        """The stage again, with limits from the demands."""
-        machine = self.machine
-        loss, gain, low, high = machine.limits
         machine.over_cells(
-            kernels.limits, machine.number, machine.change, machine.species_numbers,
-            machine.capacity, loss, gain, low, high, machine.upload(allowance, np.float64), stage,
+            rules.begin_stage, machine.desk.scalars, machine.number, machine.species_numbers,
+            machine.capacity, machine.change, machine.tables, *machine.limits[:2],
+            machine.trouble, stage,
         )  # fmt: skip
-        machine.apply(stage, (low, high))
 
-    def _legal(self, stage: int) -> Flags:
-        """Whether the stage leaves every cell within its bounds, by site."""
-        machine, illegal = self.machine, self.machine.desk.illegal
-        machine.clear_illegal()
+    def _check(self, stage: int, column: int) -> None:
+        machine = self.machine
         machine.over_cells(
-            kernels.check, machine.number, machine.capacity, machine.change, illegal, stage
-        )
-        found: Flags = illegal.copy_to_host()[: machine.count] == 0
-        machine.clear_illegal()
-        return found
+            rules.check, machine.number, machine.capacity, machine.change, machine.trouble, stage,
+            column,
+        )  # fmt: skip
+
+    def _ask(self, when: int, stage: int, attempt: int = 0) -> None:
+        machine, desk = self.machine, self.machine.desk
+        machine.launch(
+            rules.ask, machine.count, desk.control, desk.scalars, machine.sums, machine.sums_2,
+            machine.sums_3, machine.trouble, machine.bounds, machine.first_site, when, stage,
+            attempt,
+        )  # fmt: skip

@@ -1,7 +1,6 @@
 """One substep of transport on a GPU: a block of threads advances a group of pencils.
 
-The threads of a block share out the cells and lanes of a group, and wait for one another after
-every phase.
+A group lies in shared memory; if it does not fit there, in the memory of the GPU.
 """
 
 import math
@@ -10,233 +9,191 @@ from functools import partial
 import numpy as np
 from numba import float64, int64
 
-from ...arrays import Integers
-from ...compiling import build, functions_of
-from ...grid import MAX_CELLS
-from ...transport import phases, plane
-from ...transport.pencils import Pencils
-from ...transport.plane import ALONG, FORCE, LANES, NUMBER, OPEN, STAGE, SUM_ALONG, SUM_UP, UP
-from .driver import SIMULATED, device_function, kernel
-from .physics import cuda, keep_sums, physics, piece
-
-SWEEPERS = 2 if SIMULATED else 256
-"""Threads of a block."""
-REGISTERS = 128
-"""Most registers of a thread: two blocks share a multiprocessor."""
-WIDEST = 64 if SIMULATED else MAX_CELLS + 2
-
-compiled = build(
-    functions_of(plane, phases),
-    (lambda function: function) if SIMULATED else device_function,
-    {"floor": physics.floor, "nearest_integer": physics.nearest_integer},
+from ...transport.plane import CLOSED, OPEN
+from . import layout as k
+from .driver import kernel
+from .limits import find_limits, limited_fluxes, mend, none_illegal
+from .physics import cuda, keep_sums, physics
+from .planes import (
+    ENERGY,
+    NUMBER,
+    ROWS,
+    STAGE,
+    SUM_ALONG,
+    SUM_UP,
+    cell_at,
+    compiled,
+    divided,
+    force,
+    get,
+    piece,
+    put,
+    runge_kutta,
+    shape_of,
 )
 
-(CELLS, SITE_STEP, MOMENTA, NODE_STEP, WALL, EDGE, SPECIES, NODES, GROUPS) = range(9)
-"""Whole numbers of a sweep: see ``Pencils``."""
-DT, DX, DP = range(3)
+REGISTERS = 96
+"""Most registers of a thread: 640 of them share a multiprocessor."""
+(CELLS, SITE_STEP, MOMENTA, NODE_STEP, WALL, EDGE, SPECIES, NODES, LANES, LINES) = range(10)
+"""Whole numbers of a sweep: see ``Pencils``; lanes of a group, transverse sites."""
+DX, DP = range(2)
+
+
+# --- from a state to a state ---------------------------------------------------------------------
 
 
 @piece
-def cell_of(k, width, lanes):
-    """Indices along x and p, and the lane, of the k-th entry of a table with this many rows."""
-    rest = np.uint32(k) // np.uint32(lanes)  # divisions of 32 bits are several times faster
-    lane = np.uint32(k) - rest * np.uint32(lanes)
-    i = rest // np.uint32(width)
-    return int64(i), int64(rest - i * np.uint32(width)), int64(lane)
+def node_at(number, j, whole):
+    """Node of a momentum j of the pencil with this number among the transverse ones."""
+    inner = np.uint32(whole[NODE_STEP])
+    outer = np.uint32(number) // inner  # divisions of 32 bits are several times faster
+    rest = np.uint32(number) - outer * inner
+    return int64(outer) * (whole[NODE_STEP] * whole[MOMENTA]) + int64(rest) + j * whole[NODE_STEP]
 
 
 @piece
-def place_of(k, shape):
-    """Where the k-th cell, or its lane, lies in a row."""
-    i, j, lane = cell_of(k, shape[1], shape[2])
-    return compiled.spot(i, j, shape) + lane
+def site_at(start, i, whole):
+    """Site of a cell i along the axis, at most one beyond the edges."""
+    return start + compiled.next_site(i, whole[CELLS], whole[WALL]) * whole[SITE_STEP]
 
 
 @piece
-def flow_field(w, q2, m2, push, p, dp, dx, shape):
-    """Velocity on x faces and force on p faces; push : the external force of every x cell."""
-    n, m, lanes, _, _ = shape
-    for k in range(cuda.threadIdx.x, (n + 1) * m * lanes, SWEEPERS):
-        i, j, lane = cell_of(k, m, lanes)
-        compiled.set_speed(w, i, j, lane, p[j], q2[lane], m2, dp, shape)
-    for k in range(cuda.threadIdx.x, n * (m + 1) * lanes, SWEEPERS):
-        i, j, lane = cell_of(k, m + 1, lanes)
-        compiled.set_force(w, i, j, lane, q2[lane], m2, push, dp, dx, shape)
+def take_up(w, old, squares, forces, p, q2, origin, count, steps, whole, shape):
+    """Fill the rows of a group; origin : first site, species, first pencil among the transverse."""
+    start, a, first = origin
+    n, m = shape[0], shape[1]
+    edges = ROWS * shape[5]
+    for i in range(cuda.threadIdx.x, n + 1, cuda.blockDim.x):
+        site = site_at(start, i, whole)
+        m2 = squares[site, a]
+        edge = 0.5 * (squares[site_at(start, i - 1, whole), a] + m2)
+        w[edges + i] = edge
+        if i < n:
+            after = 0.5 * (m2 + squares[site_at(start, i + 1, whole), a])
+            w[edges + n + 1 + i] = edge - after
+            w[edges + 2 * n + 1 + i] = forces[site, a, 0]
+            w[edges + 3 * n + 1 + i] = forces[site, a, 1]
+    for here in range(cuda.threadIdx.x, count, cuda.blockDim.x):
+        i, j, lane = cell_at(here, shape)
+        if i < n and j < m:
+            site = start + i * whole[SITE_STEP]
+            node = node_at(first + lane, j, whole)
+            value = float64(old[(site * whole[SPECIES] + a) * whole[NODES] + node])
+            put(w, NUMBER, here, shape, value)
+            put(w, STAGE, here, shape, value)
+    cuda.syncthreads()
+    for here in range(cuda.threadIdx.x, count, cuda.blockDim.x):
+        i, j, lane = cell_at(here, shape)
+        low = (j - 0.5 * m) * steps[3]
+        put(w, ENERGY, here, shape, physics.root(low * low + q2[first + lane] + w[edges + i]))
     cuda.syncthreads()
 
 
 @piece
-def fluxes(w, along, up, upwind, shape):
-    """Fluxes of a stage, or the upwind ones of the whole substep: then sums are what goes beyond.
-
-    along and up : substep over dx and dp
-    """
-    n, m, lanes, _, _ = shape
-    for k in range(cuda.threadIdx.x, (n + 1) * m * lanes, SWEEPERS):
-        i, j, lane = cell_of(k, m, lanes)
-        face = compiled.x_face(i, j, shape)
-        if upwind:
-            compiled.upwind_along(w, lane, along, face)
-        else:
-            compiled.flux_along(w, lane, along, face)
-    for k in range(cuda.threadIdx.x, n * (m + 1) * lanes, SWEEPERS):
-        i, j, lane = cell_of(k, m + 1, lanes)
-        face = compiled.p_face(i, j, shape)
-        if upwind:
-            compiled.upwind_up(w, lane, up, face)
-        elif w[FORCE, k] != 0.0:  # else the flux stays 0
-            compiled.flux_up(w, lane, up, face)
-    cuda.syncthreads()
-
-
-@piece
-def make_stage(w, along, up, part, shape):
-    """STAGE = NUMBER and a part of what the fluxes in two rows bring."""
-    for k in range(cuda.threadIdx.x, shape[0] * shape[1] * shape[2], SWEEPERS):
-        compiled.advance(w, place_of(k, shape), along, up, part, shape)
-    cuda.syncthreads()
-
-
-@piece
-def runge_kutta(w, along, up, shape):
-    """Fluxes of the three stages, weighted, in SUM_ALONG and SUM_UP."""
-    for keep, share, part in plane.STAGES:
-        fluxes(w, along, up, False, shape)
-        for k in range(cuda.threadIdx.x, compiled.length(shape), SWEEPERS):
-            compiled.add_up(w, k, keep, share)
-        cuda.syncthreads()
-        if part > 0.0:
-            make_stage(w, SUM_ALONG, SUM_UP, part, shape)
-
-
-@piece
-def find_limits(w, held, capacity, only, shape):
-    """What every cell can give and take."""
-    for k in range(cuda.threadIdx.x, shape[0] * shape[1] * shape[2], SWEEPERS):
-        compiled.set_limits(w, place_of(k, shape), held, capacity, only, shape)
-    cuda.syncthreads()
-
-
-@piece
-def limited_fluxes(w, strict, shape):
-    """Whole fluxes that the limits allow."""
-    n, m, lanes, _, _ = shape
-    for k in range(cuda.threadIdx.x, (n + 1) * m * lanes, SWEEPERS):
-        i, j, lane = cell_of(k, m, lanes)
-        compiled.limited_along(w, lane, strict, compiled.neighbours_along(i, j, shape))
-    for k in range(cuda.threadIdx.x, n * (m + 1) * lanes, SWEEPERS):
-        i, j, lane = cell_of(k, m + 1, lanes)
-        compiled.limited_up(w, lane, strict, compiled.neighbours_up(i, j, shape))
-    cuda.syncthreads()
-
-
-@piece
-def mark_illegal(w, capacity, everything, flag, shape):
-    """Mark the cells that the fluxes would take beyond their bounds; whether there are any."""
-    if cuda.threadIdx.x == 0:
-        flag[0] = 0
-    cuda.syncthreads()
-    for k in range(cuda.threadIdx.x, shape[0] * shape[1] * shape[2], SWEEPERS):
-        if compiled.marks(w, place_of(k, shape), capacity, everything, shape):
-            flag[0] = 1
-    cuda.syncthreads()
-    bad = flag[0]
-    cuda.syncthreads()
-    return bad != 0
-
-
-@piece
-def limit_fluxes(w, capacity, flag, shape):
-    """Whole fluxes that leave every cell within its bounds; see the CPU's."""
-    make_stage(w, ALONG, UP, 1.0, shape)
-    find_limits(w, STAGE, capacity, False, shape)
-    limited_fluxes(w, False, shape)
-    for k in range(cuda.threadIdx.x, compiled.length(shape), SWEEPERS):
-        compiled.settle(w, k)
-    cuda.syncthreads()
-    if not mark_illegal(w, capacity, False, flag, shape):
-        return
-    for k in range(cuda.threadIdx.x, compiled.length(shape), SWEEPERS):
-        compiled.begin_mending(w, k)
-    cuda.syncthreads()
-    for turn in range(plane.MOST_PASSES):
-        find_limits(w, NUMBER, capacity, True, shape)
-        limited_fluxes(w, True, shape)
-        if not mark_illegal(w, capacity, turn == plane.MOST_PASSES - 2, flag, shape):
-            return
-
-
-@piece
-def refusal(w, up, shape):
+def refusal(w, steps, shape):
     """Quanta that the force would have pushed through closed momentum faces; of this thread."""
-    low, high = 0.0, 0.0
-    for k in range(cuda.threadIdx.x, shape[0] * shape[2], SWEEPERS):
-        i, lane = k // shape[2], k % shape[2]
-        low += compiled.refused_below(w, i, lane, up, shape)
-        high += compiled.refused_above(w, i, lane, up, shape)
+    low, high, top = 0.0, 0.0, shape[1] * shape[2]
+    if shape[4] == CLOSED:
+        for entry in range(cuda.threadIdx.x, shape[0] * shape[2], cuda.blockDim.x):
+            i = divided(entry, shape[7])
+            here = i * shape[8] + entry - i * shape[2]
+            last = get(w, NUMBER, here + top - shape[2], shape)
+            low += max(-force(w, i, 0, here, steps, shape) * get(w, NUMBER, here, shape), 0.0)
+            high += max(force(w, i, shape[1], here + top, steps, shape) * last, 0.0)
     return low, high
 
 
-@partial(kernel, max_registers=REGISTERS)
-def sweep(number, squares, push, whole, real, p, transverse_p2, capacity, scratch, ledger, energies,
-          refused):  # fmt: skip
-    """Advance all pencils along one axis, in place; arguments as on the CPU."""
-    shared = cuda.shared.array(SWEEPERS, float64)
-    m2 = cuda.shared.array(WIDEST, float64)
-    flag = cuda.shared.array(1, int64)
-    t = cuda.threadIdx.x
-    n, site_step, m, node_step = whole[CELLS], whole[SITE_STEP], whole[MOMENTA], whole[NODE_STEP]
+@piece
+def hand_over(w, rows, squares, p, q2, origin, count, ledger, whole, shape):
+    """Write the new state, and what leaves through open walls; returns its energy, of this thread.
+
+    rows : of numbers, before and after
+    """
+    old, new = rows
+    start, a, first = origin
+    n, m, wall = shape[0], shape[1], shape[3] == OPEN
     kinds, nodes = whole[SPECIES], whole[NODES]
-    across = nodes // m
-    blocks = (across + LANES - 1) // LANES
-    w = scratch[cuda.blockIdx.x]
-    along, up = real[DT] / real[DX], real[DT] / real[DP]
-    for group in range(cuda.blockIdx.x, whole[GROUPS], cuda.gridDim.x):
-        block, rest = group % blocks, group // blocks
-        a, line = rest % kinds, rest // kinds
-        lanes = min(LANES, across - block * LANES)
-        shape = (n, m, lanes, whole[WALL], whole[EDGE])
-        start = compiled.transverse(line, site_step, n)
-        q2 = transverse_p2[block * LANES : block * LANES + lanes]
-        for i in range(t, n + 2, SWEEPERS):
-            m2[i] = squares[start + compiled.next_site(i - 1, n, whole[WALL]) * site_step, a]
-        for k in range(t, compiled.length(shape), SWEEPERS):
-            i, j, lane = cell_of(k, m + 1, lanes)
-            value = 0.0
-            if i < n and j < m:
-                node = compiled.transverse(block * LANES + lane, node_step, m) + j * node_step
-                value = float64(number[((start + i * site_step) * kinds + a) * nodes + node])
-            for row in range(plane.ROWS):
-                w[row, k] = 0.0
-            w[NUMBER, k] = value
-            w[STAGE, k] = value
-        cuda.syncthreads()
-        flow_field(w, q2, m2, push[start::site_step, a], p, real[DP], real[DX], shape)
-        runge_kutta(w, along, up, shape)
-        keep_sums(shared, refusal(w, up, shape), refused[group])
-        fluxes(w, along, up, True, shape)
-        limit_fluxes(w, capacity[a], flag, shape)
-        out_low, out_high = 0.0, 0.0
-        for k in range(t, n * m * lanes, SWEEPERS):
-            i, j, lane = cell_of(k, m, lanes)
-            here = compiled.spot(i, j, shape) + lane
-            node = compiled.transverse(block * LANES + lane, node_step, m) + j * node_step
-            number[((start + i * site_step) * kinds + a) * nodes + node] += compiled.gained(
-                w, here, shape
-            )
-            if whole[WALL] == OPEN and (i == 0 or i == n - 1):
-                energy = math.sqrt(p[j] * p[j] + q2[lane] + m2[i + 1])
-                low = compiled.leaves(w, i, here, 0, shape)
-                high = compiled.leaves(w, i, here, 1, shape)
-                cuda.atomic.add(ledger, a * nodes + node, int64(low))
-                cuda.atomic.add(ledger, (kinds + a) * nodes + node, int64(high))
-                out_low += low * energy
-                out_high += high * energy
-        keep_sums(shared, (out_low, out_high), energies[group])
-        cuda.syncthreads()
+    out_low, out_high = 0.0, 0.0
+    for here in range(cuda.threadIdx.x, count, cuda.blockDim.x):
+        i, j, lane = cell_at(here, shape)
+        if i < n and j < m:
+            site = start + i * whole[SITE_STEP]
+            node = node_at(first + lane, j, whole)
+            cell = (site * kinds + a) * nodes + node
+            left = get(w, SUM_ALONG, here, shape)
+            right = get(w, SUM_ALONG, here + shape[8], shape)
+            below, above = get(w, SUM_UP, here, shape), get(w, SUM_UP, here + shape[2], shape)
+            new[cell] = old[cell] + (int64(left) - int64(right) + int64(below) - int64(above))
+            if wall and (i == 0 or i == n - 1):
+                energy = math.sqrt(p[j] * p[j] + q2[first + lane] + squares[site, a])
+                if i == 0:
+                    cuda.atomic.add(ledger, a * nodes + node, int64(-left))
+                    out_low -= left * energy
+                if i == n - 1:
+                    cuda.atomic.add(ledger, (kinds + a) * nodes + node, int64(right))
+                    out_high += right * energy
+    return out_low, out_high
 
 
-def whole_numbers(pencils: Pencils, nodes: int) -> Integers:
-    """The whole numbers of a sweep."""
-    values = (*pencils.lines, *pencils.walls, pencils.species, nodes, pencils.groups)
-    return np.array(values, np.int64)
+@piece
+def sweep_groups(w, control, scalars, number, squares, forces, whole, widths, p, q2, capacity,
+                 ledger, energies, refused):  # fmt: skip
+    """Groups in turn, those of a species after one another, so that sums wait for the last one."""
+    n, m, most, across = whole[CELLS], whole[MOMENTA], whole[LANES], whole[NODES] // whole[MOMENTA]
+    many = (across + most - 1) // most
+    lasts = scalars[k.LASTS]
+    steps = (lasts / widths[DX], lasts / widths[DP], widths[DX], widths[DP])
+    rows = (number[control[k.SOURCE]], number[control[k.TARGET]])
+    out_low, out_high = 0.0, 0.0
+    group = cuda.blockIdx.x
+    for a in range(whole[SPECIES]):
+        low, high = 0.0, 0.0
+        while group < (a + 1) * many * whole[LINES]:
+            inside = group - a * many * whole[LINES]
+            first = (inside % many) * most
+            lanes = min(most, across - first)
+            shape = shape_of(n, m, lanes, most, whole[WALL], whole[EDGE])
+            count = (n + 1) * (m + 1) * lanes
+            start = compiled.transverse(inside // many, whole[SITE_STEP], whole[CELLS])
+            origin = (start, a, first)
+            take_up(w, rows[0], squares, forces, p, q2, origin, count, steps, whole, shape)
+            more_low, more_high = refusal(w, steps, shape)
+            low, high = low + more_low, high + more_high
+            runge_kutta(w, count, p, steps, shape)
+            find_limits(w, count, capacity[a], shape)
+            limited_fluxes(w, count, shape)
+            if not none_illegal(w, count, capacity[a], shape):
+                mend(w, count, capacity[a], shape)
+            left = hand_over(w, rows, squares, p, q2, origin, count, ledger, whole, shape)
+            out_low, out_high = out_low + left[0], out_high + left[1]
+            group += cuda.gridDim.x
+        if whole[EDGE] == CLOSED:
+            cuda.syncthreads()
+            keep_sums(w, (low, high), refused[cuda.blockIdx.x * whole[SPECIES] + a])
+            cuda.syncthreads()
+    if whole[WALL] == OPEN:
+        cuda.syncthreads()
+        keep_sums(w, (out_low, out_high), energies[cuda.blockIdx.x])
+
+
+@partial(kernel, max_registers=REGISTERS, shared_memory_carveout=100)
+def sweep(control, scalars, number, squares, push, whole, widths, p, transverse_p2, capacity,
+          ledger, energies, refused):  # fmt: skip
+    """Advance all pencils along one axis, from one row of numbers to another; as on the CPU.
+
+    energies : (blocks, 2) that left through open walls, low and high side
+    refused : (blocks * species, 2), quanta refused by closed momentum faces
+    """
+    w = cuda.shared.array(0, float64)
+    if control[k.STATUS] == k.GO:
+        sweep_groups(w, control, scalars, number, squares, push, whole, widths, p, transverse_p2,
+                     capacity, ledger, energies, refused)  # fmt: skip
+
+
+@partial(kernel, max_registers=REGISTERS)
+def far_sweep(control, scalars, number, squares, push, whole, widths, p, transverse_p2, capacity,
+              scratch, ledger, energies, refused):  # fmt: skip
+    """The same for pencils that do not fit into shared memory; scratch : a row for each block."""
+    if control[k.STATUS] == k.GO:
+        sweep_groups(scratch[cuda.blockIdx.x], control, scalars, number, squares, push, whole,
+                     widths, p, transverse_p2, capacity, ledger, energies, refused)  # fmt: skip

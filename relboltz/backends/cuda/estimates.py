@@ -1,0 +1,297 @@
+"""C[f] of a given f on a GPU: independent draws of events side by side, added up where they are.
+
+No event is kept: drawing moves net changes and gains at once, in quanta that a few blocks of the
+first draw have chosen. A draw that turns out to need others is done again with them.
+"""
+
+import math
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numba import float64
+
+from ...arrays import Array
+from ...events.collisions import GROSS_BITS, Draw, Flows, finest_scale
+from ...events.estimates import Estimates
+from ...grid import PhaseSpace
+from ...model import Model
+from ...settings import Sampling
+from ..elements import Elements
+from . import driver, kernels
+from . import layout as k
+from .driver import kernel
+from .flows import flows_of, rates_of, report_fault
+from .layout import THREADS
+from .memory import Plan, check_memory
+from .physics import cuda, keep_sums, physics
+from .problem import Problem
+
+SIDE_BY_SIDE = 2**26
+"""Bytes for draws that are done at once: far less than a GPU has, far more than fill it."""
+KEPT = 2**27
+"""Bytes of work space that may stay on the GPU for the next estimates."""
+PILOT = 256
+"""Blocks of the first draw that choose the quanta."""
+GOLDEN = (math.sqrt(5) - 1) / 2
+COARSEST, FINEST = GROSS_BITS - 6, GROSS_BITS + 2
+"""Binary digits of the sum of all gross rates with which a draw stands."""
+NET, GAIN, LOSS, ERROR = range(4)
+"""What is found of every cell: means, and the standard error of the first."""
+
+
+@kernel
+def add_up_channels(channels, sums, blocks, found):
+    """Sums over the blocks of a channel in a draw, and how many of these are illegal."""
+    shared = cuda.shared.array(THREADS, float64)
+    channel, row = cuda.blockIdx.x, cuda.blockIdx.y
+    everything, lost, faults, below, forward, net = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+    begin = row * blocks + channels[channel, k.FIRST_BLOCK] + cuda.threadIdx.x
+    for block in range(begin, row * blocks + channels[channel, k.LAST_BLOCK], THREADS):
+        everything += sums[block, k.EVERYTHING]
+        lost += sums[block, k.LOST]
+        below += sums[block, k.BELOW]
+        forward += sums[block, k.FORWARD]
+        net += sums[block, k.NET]
+        if physics.illegal(sums[block, k.NEGATIVE], sums[block, k.POSITIVE]):
+            faults += 1.0
+    keep_sums(
+        shared, (everything, lost, 0.0, below, forward, net, 0.0, faults), found[row, channel]
+    )
+
+
+@kernel
+def average(change, units, draws, species, nodes, before, found, squared):
+    """Means over draws and the scatter of the net change, draw after draw (Welford).
+
+    change : net changes and gains of each draw, in units of its own; before : draws so far;
+    squared : sum of the squared deviations
+    """
+    cell = cuda.grid(1)
+    if cell >= found.shape[1]:
+        return
+    per_state = 1.0 / species[cell // nodes, 0]
+    net, gain, loss, spread = 0.0, 0.0, 0.0, 0.0
+    if before > 0:
+        net, gain, loss = found[NET, cell], found[GAIN, cell], found[LOSS, cell]
+        spread = squared[cell]
+    count = before
+    for draw in range(draws):
+        count += 1
+        unit, part = units[draw] * per_state, 1.0 / count
+        apart = change[2 * draw, cell] * unit - net
+        net += apart * part
+        spread += apart * (change[2 * draw, cell] * unit - net)
+        gain += (change[2 * draw + 1, cell] * unit - gain) * part
+        lost = change[2 * draw + 1, cell] - change[2 * draw, cell]
+        loss += (lost * unit - loss) * part
+    found[NET, cell], found[GAIN, cell], found[LOSS, cell] = net, gain, loss
+    squared[cell] = spread
+    found[ERROR, cell] = math.sqrt(spread / ((count - 1.0) * count)) if count > 1 else math.nan
+
+
+class Estimator:
+    """What ``collision_term`` needs of a GPU: no state, and nothing for steps."""
+
+    def __init__(self, problem: Problem):
+        self.elements, self._problem = problem.elements, problem
+        self._draw_kernel = problem.drawing(apart=True)
+        self._spare: list[Room] = []
+
+    def estimates(self, f: Array, squares: Array, batches: range) -> Callable[[], Estimates]:
+        """See ``contract.Estimator``."""
+        rows = Room.rows_of(self._problem, len(batches))
+        room = self._spare.pop() if self._spare else None
+        if room is None or room.rows < rows:
+            room = Room(self._problem, rows)
+        draws = Draws(self._draw_kernel, room, f, squares, batches)
+
+        def found() -> Estimates:
+            result = draws.result()
+            if room.allocated <= KEPT:
+                self._spare[:] = [room]
+            return result
+
+        return found
+
+
+def estimator(grid: PhaseSpace, model: Model, sampling: Sampling, precision: str) -> Estimator:
+    """Of a model on the momenta of a grid; the last one is kept, work space included."""
+    ours = all(process.built_in for process in model.processes)
+    find = _known if ours else _known.__wrapped__  # a user's function may have changed
+    plan, found = find(grid, model, sampling, precision)
+    check_memory(plan, driver.free_memory())
+    return found
+
+
+@lru_cache(maxsize=1)
+def _known(
+    grid: PhaseSpace, model: Model, sampling: Sampling, precision: str
+) -> tuple[Plan, Estimator]:
+    plan = Plan(grid, model, sampling, precision)
+    check_memory(plan, driver.free_memory())
+    return plan, Estimator(Problem(grid, model, sampling, precision, Elements(model)))
+
+
+class Room:
+    """Work space for some draws at once."""
+
+    def __init__(self, problem: Problem, rows: int):
+        self.problem, self.rows = problem, rows
+        cells, kinds, blocks = problem.cells, problem.species, problem.blocks
+        self.allocated = 0
+        room, there = self._new, problem.upload
+        self.change = room((2 * rows, cells), np.int64)
+        self.tables = room((1, cells, 2), np.float64)
+        self.table = self.tables[0]
+        self.prefix = room((kinds, problem.nodes), np.int32)
+        self.tiles = room((kinds, problem.tiles), np.int64)
+        self.cumulative = room((kinds, problem.nodes + 1), np.int64)
+        self.guide = room((kinds, problem.buckets), np.int32)
+        self.sums = room((max(1, rows * blocks), k.SUMS), np.float64)
+        self.flows = room((rows, max(1, len(problem.channels)), k.SUMS), np.float64)
+        self.units = room(rows, np.float64)
+        self.given = room(cells + kinds, np.float64)
+        self.squares = room((1, problem.width), np.float64)
+        self.found, self.squared = room((4, cells), np.float64), room(cells, np.float64)
+        control, self.fresh = problem.fresh_control(1.0)
+        self.control = there(control, np.int64)
+        self.scalars = there(self.fresh, np.float64)
+        chosen = np.arange(blocks)
+        if blocks > PILOT:
+            chosen = np.unique((np.arange(PILOT) * GOLDEN % 1.0 * blocks).astype(int))
+        self.chosen = problem.block_rows[chosen]
+        self.pilot = there(self.chosen, np.int64)
+        self.pilot_sums = room((max(1, len(chosen)), k.SUMS), np.float64)
+
+    def _new(self, shape: Any, kind: Any) -> Any:
+        """Memory on the GPU, whatever is in it."""
+        array = cuda.device_array(shape, kind)
+        self.allocated += int(array.nbytes)
+        return array
+
+    @staticmethod
+    def rows_of(problem: Problem, batches: int) -> int:
+        """Draws that are done at once, of so many."""
+        of_one = 2 * 8 * problem.cells + 8 * k.SUMS * problem.blocks
+        return max(1, min(batches, SIDE_BY_SIDE // of_one, 65535))
+
+
+class Draws:
+    """Independent draws of events from one state, on their way once this is made."""
+
+    def __init__(self, drawing: Any, room: Room, f: Array, squares: Array, batches: range):
+        """drawing : the kernel that draws"""
+        self._draw_kernel = drawing
+        self.room, self.problem, self.f, self.squares = room, room.problem, f, squares
+        self.batches, self.rows = batches, Room.rows_of(room.problem, len(batches))
+        self._scalars = room.fresh.copy()
+        room.scalars.copy_to_device(self._scalars)
+        room.squares.copy_to_device(np.ascontiguousarray(squares[None]))
+        room.given.copy_to_device(np.append(f.ravel(), f.max(axis=1)))
+        self._prepare()
+        self._scale = self._choose_scale() if self.problem.blocks else 1.0
+        self._begin(0)
+        self._found = np.full(room.found.shape, np.nan)  # memory of the host, while the GPU draws
+
+    def result(self) -> Estimates:
+        """Once all draws are done."""
+        problem, parts = self.problem, []
+        for first in range(0, len(self.batches), self.rows):
+            if first > 0:
+                self._prepare()
+                self._begin(first)
+            parts.append(self._add_up(first))
+        self.room.found.copy_to_host(self._found)
+        sums = np.concatenate(parts)
+        total, lost = sums[..., k.EVERYTHING].sum(axis=1), sums[..., k.LOST].sum(axis=1)
+        null = np.divide(lost, total, out=np.zeros(len(sums)), where=total > 0)
+        net, gain, loss, error = self._found
+        return Estimates(net, gain, loss, error, flows_of(problem, rates_of(sums)), null)
+
+    # -- launches --------------------------------------------------------------------------------
+
+    def _prepare(self) -> None:
+        """Logarithms and sampling tables of f; no draw has changed anything yet."""
+        problem, room = self.problem, self.room
+        blocks = (problem.tiles, problem.species)
+        kernels.prepare[blocks, THREADS](
+            room.control, 0, room.scalars, room.squares, room.given, room.change,
+            problem.species_numbers, room.change, problem.p2, room.tables, room.change,
+            room.prefix, room.tiles,
+        )  # fmt: skip
+        kernels.cumulate[blocks, THREADS](
+            room.control, 0, room.prefix, room.tiles, problem.shift, room.cumulative, room.guide
+        )
+
+    def _draw(self, blocks: Any, draws: int, first: int, change: Any, sums: Any) -> None:
+        """Draw the events of some blocks, in so many draws from the first one on."""
+        problem, room = self.problem, self.room
+        self._draw_kernel[(blocks.shape[0], draws), THREADS](
+            room.control, room.scalars, room.squares, problem.geometry, problem.channel_integers,
+            problem.channel_floats, blocks, room.cumulative, room.guide, room.table, change, sums,
+            self.batches[first], problem.shift,
+        )  # fmt: skip
+
+    def _choose_scale(self) -> float:
+        """Quanta per unit of N f, from blocks that lie all over the first draw."""
+        room = self.room
+        with self.problem.compiling():
+            self._draw(room.pilot, 1, 0, room.change, room.pilot_sums)
+        sums = room.pilot_sums.copy_to_host().sum(axis=0)
+        part = room.chosen[:, k.COUNT].sum() / self.problem.block_rows[:, k.COUNT].sum()
+        forward, net = sums[k.FORWARD] / part, sums[k.NET] / part
+        return 0.5 * finest_scale(Flows(forward, np.maximum(forward - net, 0.0), 0.0, 0.0))
+
+    def _set_scale(self, scale: float) -> None:
+        self._scalars[k.SCALE] = scale
+        self.room.scalars.copy_to_device(self._scalars)
+
+    def _begin(self, first: int) -> None:
+        """Launch as many draws as are done at once."""
+        problem, room = self.problem, self.room
+        count = min(self.rows, len(self.batches) - first)
+        if problem.blocks:
+            self._set_scale(self._scale)
+            self._draw(problem.block_table, count, first, room.change, room.sums)
+            add_up_channels[(len(problem.channels), count), THREADS](
+                problem.channel_integers, room.sums, problem.blocks, room.flows
+            )
+
+    def _add_up(self, first: int) -> Array:
+        """Sums of the channels in the draws that are under way; their changes are averaged."""
+        problem, room = self.problem, self.room
+        count = min(self.rows, len(self.batches) - first)
+        scales, sums = np.full(room.rows, self._scale), np.zeros((count, 0, k.SUMS))
+        if problem.blocks:
+            sums = room.flows.copy_to_host()[:count]
+            self._look_for_faults(first, sums)
+            self._redraw(first, sums, scales)
+        room.units.copy_to_device(1.0 / scales)
+        average[-(-problem.cells // THREADS), THREADS](
+            room.change, room.units, count, problem.species_numbers, problem.nodes, first,
+            room.found, room.squared,
+        )  # fmt: skip
+        return sums
+
+    def _look_for_faults(self, first: int, sums: Array) -> None:
+        """Report the first illegal matrix element."""
+        problem = self.problem
+        for row, channel in np.argwhere(sums[..., k.NEGATIVE] > 0)[:1]:
+            draw = Draw.of(self.batches[first + int(row)], self.squares, problem.species)
+            report_fault(problem, int(problem.first_blocks[channel]), draw, self.f)
+
+    def _redraw(self, first: int, sums: Array, scales: Array) -> None:
+        """Draw again, with quanta of its own, what does not fit its quanta."""
+        flows = flows_of(self.problem, rates_of(sums))
+        for row in range(len(sums)):
+            own = finest_scale(Flows(flows.forward[row], flows.backward[row], 0.0, 0.0))
+            finer = math.log2(scales[row] / own)
+            if COARSEST - GROSS_BITS <= finer <= FINEST - GROSS_BITS:
+                continue
+            scales[row] = own
+            change = self.room.change[2 * row : 2 * row + 2]
+            change.copy_to_device(np.zeros(change.shape, np.int64))
+            self._set_scale(own)
+            self._draw(self.problem.block_table, 1, first + row, change, self.room.sums)

@@ -1,0 +1,155 @@
+"""What a GPU has to know of a model on a grid to draw its events: channels, blocks, constants."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from ...arrays import Array, Integers
+from ...errors import InputError
+from ...events.collisions import SETS, channels
+from ...grid import PhaseSpace
+from ...model import Model
+from ...settings import Sampling
+from ..elements import Elements
+from . import driver as engine
+from . import layout as k
+from .draw import draw_kernel, kinds_of
+
+cuda = engine.toolkit()
+
+
+class Problem:
+    """A model on the momenta of a grid."""
+
+    def __init__(
+        self,
+        grid: PhaseSpace,
+        model: Model,
+        sampling: Sampling,
+        precision: str,
+        elements: Elements,
+    ):
+        self.allocated = 0
+        self.grid, self.model, self.sampling = grid.at_a_site, model, sampling
+        self.precision, self.elements = precision, elements
+        self.channels = channels(model, sampling.symmetrical)
+        self.species, self.nodes = len(model.species), grid.size
+        self.width = self.species + len(model.screenings)
+        self.cells = self.species * self.nodes
+        self.tiles = -(-self.nodes // k.TILE)
+        _, kinds, parameters = kinds_of(model.processes)
+        integers, floats, self.block_rows = self._channel_tables(kinds, parameters)
+        self.blocks, self.first_blocks = len(self.block_rows), integers[:, k.FIRST_BLOCK]
+        self.p2 = self.to(self.grid.momentum_squared, np.float64)
+        self.geometry = self.to([*grid.momentum_cells, *grid.spacing], np.float64)
+        rows = np.stack([model.degeneracy, model.statistics.astype(float)], axis=1)
+        self.species_numbers = self.to(rows, np.float64)
+        self.channel_integers = self.to(integers, np.int64)
+        self.channel_floats = self.to(floats, np.float64)
+        self.block_table = self.to(self.block_rows, np.int64)
+        bits = max(0, (self.nodes - 1).bit_length())
+        self.shift, self.buckets = 32 - bits, 1 << bits
+
+    # -- memory ----------------------------------------------------------------------------------
+
+    def to(self, values: Any, kind: Any) -> Any:
+        """A copy on the GPU, for as long as this machine."""
+        array = self.upload(values, kind)
+        self.allocated += int(array.nbytes)
+        return array
+
+    @staticmethod
+    def upload(values: Any, kind: Any) -> Any:
+        """A copy on the GPU, for a while."""
+        return cuda.to_device(np.ascontiguousarray(values, dtype=kind))
+
+    def new(self, shape: Any, kind: Any) -> Any:
+        """Zeros on the GPU."""
+        return self.to(np.zeros(shape), kind)
+
+    def room(self, shape: Any, kind: Any) -> Any:
+        """Memory on the GPU, whatever is in it."""
+        array = cuda.device_array(shape, kind)
+        self.allocated += int(array.nbytes)
+        return array
+
+    # -- settings --------------------------------------------------------------------------------
+
+    def _channel_tables(
+        self, kinds: list[int], parameters: list[list[float]]
+    ) -> tuple[Integers, Array, Integers]:
+        """Whole and other numbers of every channel, and what each block of threads works on."""
+        model, grid = self.model, self.grid
+        most = max((len(own) for own in parameters), default=0)
+        integers = np.zeros((len(self.channels), k.LAST_BLOCK + 1), np.int64)
+        floats = np.zeros((len(self.channels), k.OWN + most))
+        blocks, first_block = [np.empty((0, 4), np.int64)], 0
+        for c, channel in enumerate(self.channels):
+            process = model.processes[channel.process]
+            samples = self.sampling.samples_of(channel, grid.size)
+            first = np.arange(0, samples, k.SPAN)
+            for which in range(SETS):
+                rows = np.empty((len(first), 4), np.int64)
+                rows[:, k.CHANNEL], rows[:, k.SET] = c, which
+                rows[:, k.SAMPLE], rows[:, k.COUNT] = first, np.minimum(k.SPAN, samples - first)
+                blocks.append(rows)
+            legs = [model.index(leg) for leg in process.legs]
+            last_block = first_block + SETS * len(first)
+            integers[c] = (
+                *channel.pair, *channel.nodes, channel.only_p, kinds[channel.process],
+                process.built_in, model.exchange_row(process.legs[0]), samples, *legs,
+                first_block, last_block,
+            )  # fmt: skip
+            first_block = last_block
+            own = parameters[channel.process]
+            floats[c, : k.OWN + len(own)] = (
+                float(process.peak == "t"), 1.0 if self.elements.folds[channel.process] else 2.0,
+                channel.weight(grid.cell_volume, SETS * samples), *own,
+            )  # fmt: skip
+        return integers, floats, np.concatenate(blocks)
+
+    def fresh_control(self, unit: float) -> tuple[Integers, Array]:
+        """Control and scalars of a state that has not moved yet."""
+        control = np.zeros(k.CONTROLS, np.int64)
+        scalars = np.zeros(k.SCALARS)
+        sampling, model, grid = self.sampling, self.model, self.grid
+        control[k.FAULT] = -1
+        control[k.SYMMETRICAL] = sampling.symmetrical
+        control[k.THERMAL] = model.thermal
+        control[k.SINGLE] = self.precision == "float32"
+        control[k.SEED] = sampling.seed
+        control[k.IMPORTANCE] = sampling.pairs == "importance"
+        control[k.NODES] = grid.size
+        control[k.SPECIES] = self.species
+        scalars[k.UNIT] = unit
+        scalars[k.NOISE] = np.nan
+        scalars[k.P2_MIN] = grid.momentum_squared.min()
+        moving = grid.momentum_squared[grid.momentum_squared > 0]
+        scalars[k.P2_NEXT] = moving.min() if len(moving) else 1.0
+        scalars[k.AT_REST] = grid.rest_inverse_energy
+        scalars[k.CELL] = grid.cell_volume / (2 * np.pi) ** 3
+        scalars[k.EKT] = self.elements.ekt
+        return control, scalars
+
+    def drawing(self, apart: bool) -> Any:
+        """The kernel that draws events: for steps, or for C[f] (apart)."""
+        how = self.sampling.projection, self.sampling.sampling
+        return draw_kernel(self.model, *how, apart)
+
+    @contextmanager
+    def compiling(self) -> Iterator[None]:
+        """Within it matrix elements are compiled: what is wrong with them is said in words."""
+        names = {getattr(p.matrix_element, "__name__", "?") for p in self.model.processes}
+        try:
+            yield
+        except InputError:
+            raise
+        except Exception as error:  # compilers complain in many ways
+            lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+            raise InputError(
+                f"the matrix elements ({', '.join(sorted(names))}) do not compile for the GPU: "
+                f"{lines[0] if lines else type(error).__name__}. Use plain arithmetic and "
+                "functions of the math module, or run.backend = 'cpu'"
+            ) from error
