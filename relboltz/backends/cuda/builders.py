@@ -26,6 +26,8 @@ MOST_BUILDERS = 6
 """Processes at a time: each needs a quarter of a gigabyte."""
 OFTEN = 0.05
 """Seconds between looks into the cache."""
+LONGEST = 100.0
+"""Seconds to wait for a kernel before it is compiled here."""
 PROGRAM = "from relboltz.backends.cuda.builders import serve; serve()"
 Job = tuple[str, str, tuple[Any, ...]]
 """Module and name of a kernel, and the types of its arguments."""
@@ -57,7 +59,8 @@ class Kernel:
 
     def _wait(self, builder: "subprocess.Popen[bytes]") -> None:
         """Until the kernel is in the cache, or never will be."""
-        while builder.poll() is None:
+        patience = time.monotonic() + LONGEST
+        while builder.poll() is None and time.monotonic() < patience:
             if self.kept:
                 time.sleep(OFTEN)  # the code follows its entry
                 return
