@@ -8,7 +8,7 @@ import xarray as xr
 from . import initial
 from .arrays import Array
 from .backends import estimator
-from .backends.cpu.masses import coupling_integrals, masses
+from .backends.cpu.masses import coupling_integrals
 from .checks import poles
 from .errors import InputError
 from .events.estimates import Estimates, standard_error
@@ -57,11 +57,14 @@ def collision_term(
     settings = Settings.from_options(end=1.0, **options)
     refuse(short_axes(grid.momentum_cells, settings.collisions.projection))
     values = initial.evaluate(initial.starting_states(f, model), grid, model)
-    m2 = masses(grid, model, values) if mass_squared is None else mass_squared
-    m2 = np.asarray(m2, dtype=float)
-    screening2 = model.screening_squared(coupling_integrals(grid, model, values, m2))
     worker = estimator(grid, model, settings.collisions, settings.run)
-    found = worker.estimates(values, np.append(m2, screening2), range(batches))
+    if mass_squared is None:
+        squares = worker.squares(values)
+    else:
+        y = coupling_integrals(grid, model, values, np.asarray(mass_squared, dtype=float))
+        squares = np.append(mass_squared, model.screening_squared(y))
+    found = worker.estimates(values, squares, range(batches))
+    m2, screening2 = np.split(squares, [len(model.species)])
     poles.check_state(worker.elements, grid, values, (m2, screening2), [])  # while a GPU draws
     return _dataset(model, grid, found())
 

@@ -86,7 +86,8 @@ def record_launches(model, sampling, precision):
     generate = draw.draw_kernel
 
     def recorded(*arguments):
-        return Recorder("draw", generate(*arguments), seen)
+        name = "draw apart" if arguments[-1] else "draw"
+        return Recorder(name, generate(*arguments), seen)
 
     problem.draw_kernel = recorded
     try:
@@ -158,7 +159,7 @@ def compile_all(capabilities):
         launches = record_launches(*settings)
         for (name, kinds), function in launches.items():
             for capability in capabilities:
-                key = (name if name != "draw" else case + name, kinds, capability)
+                key = (case + name if name.startswith("draw") else name, kinds, capability)
                 if key in done:
                     continue
                 done.add(key)

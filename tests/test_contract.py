@@ -320,6 +320,7 @@ def test_masses_solve_the_gap_equation_of_every_site_from_any_start(where):
                 equilibrium.coupling_integrals(one, model, f[site], m2)
             )
             assert squares[site] == pytest.approx([*m2, *screening], rel=1e-9)
+            assert backend.squares(f[site]) == pytest.approx([*m2, *screening], rel=1e-12)
     assert np.ptp(squares[:, 0]) > 0
 
 

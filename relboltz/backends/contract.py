@@ -26,6 +26,9 @@ class Estimator(Protocol):
 
     elements: Elements
 
+    def squares(self, f: Array) -> Array:
+        """Squared masses of all species, then screenings, that f (species, nodes) causes."""
+
     def estimates(self, f: Array, squares: Array, batches: range) -> Callable[[], Estimates]:
         """C[f] of f (species, nodes) with these squares, from independent draws of events.
 

@@ -26,7 +26,7 @@ from ...transport.ledger import Passage
 from ...transport.pencils import Pencils
 from ..elements import Elements
 from .collider import ALONE, Collider
-from .masses import site_masses
+from .masses import coupling_integrals, masses, site_masses
 from .moments import fit_sums, marginal, measure_sites, tables
 from .stages import Stages
 from .threads import Threads
@@ -199,6 +199,12 @@ class CpuBackend(Threads):
 
         self.each(work, len(which))
         return sums
+
+    def squares(self, f: Array) -> Array:
+        """Squared masses of all species, then screenings, that f (species, nodes) causes."""
+        m2 = masses(self.grid, self.model, f)
+        y = coupling_integrals(self.grid, self.model, f, m2)
+        return np.append(m2, self.model.screening_squared(y))
 
     def estimates(self, f: Array, squares: Array, batches: range) -> Callable[[], Estimates]:
         """C[f] of f (species, nodes) from independent draws of events."""

@@ -108,6 +108,13 @@ class Ahead:
             machine.site_flows, machine.flows, self.ledger.passed, self.ledger.all,
         )  # fmt: skip
 
+    def launches(self) -> None:
+        """All that a run launches again and again."""
+        machine, before = self.machine, self.machine.desk
+        machine.desk = self.desk
+        self.step(careful=False)
+        machine.desk = before
+
     def _next_part(self, i: int) -> None:
         share = self.parts[i].share if i < len(self.parts) else 0.0
         last = self.parts[i - 1].share if i > 0 else 0.0

@@ -29,6 +29,7 @@ from ..elements import Elements
 from . import driver
 from . import layout as k
 from .ahead import Ahead
+from .builders import build_ahead
 from .estimates import Estimator
 from .flows import flows_of, report_fault
 from .machine import Machine
@@ -77,8 +78,8 @@ class CudaBackend:
         self._squares = machine.new((grid.sites, machine.width), np.float64)
         self.desk = machine.desk
         self._uploaded: Array | None = None
-        self._push, self._calm = (machine.new((*self.shape[:2], 2), np.float64) for _ in range(2))
-        """External forces, and none."""
+        self._push = machine.new((*self.shape[:2], 2), np.float64)
+        self._capacity = machine.new(self.shape[1], np.float64)
         self.mass_room = MassRoom.of(machine)
         self._meter = Meter(machine, grid)
         self._axes: dict[int, tuple[Any, ...]] = {}
@@ -89,6 +90,8 @@ class CudaBackend:
             machine.new((sites * kinds, FIT_SUMS), np.float64),
         )  # fmt: skip
         self._stages, self.ahead = Stages(machine), Ahead(self)
+        if not driver.SIMULATED:
+            build_ahead(self.ahead.launches, driver.device)
 
     @property
     def words(self) -> str:
@@ -109,7 +112,7 @@ class CudaBackend:
         machine.number[0].copy_to_device(np.ascontiguousarray(number, np.int64).reshape(-1))
         full = capacities(self.model, bits)
         machine.capacity.copy_to_device(full)
-        self._capacity = machine.upload(full, np.float64)
+        self._capacity.copy_to_device(full.astype(float))
         self._control, self._scalars = machine.fresh_control(2.0**-bits)
         self._control[k.STATUS], self._control[k.THERMAL] = k.GO, 0
         self.ahead.forget()
@@ -219,7 +222,7 @@ class CudaBackend:
         _, shared, *constants, ledger, energies, refused = self._axis(axis)
         given = (
             machine.desk.control, machine.desk.scalars, machine.number, squares,
-            self._push if pushed else self._calm, *constants, self._capacity,
+            self._push if pushed else self._push[:0], *constants, self._capacity,
         )  # fmt: skip
         found, launch = (ledger, energies, refused), (shared.blocks, shared.threads)
         if shared.near:
@@ -316,6 +319,10 @@ class CudaBackend:
             machine.momentum, machine.geometry, sums,
         )  # fmt: skip
         return machine.fetch(sums[:rows]).reshape(count, machine.species, FIT_SUMS)
+
+    def squares(self, f: Array) -> Array:
+        """Squared masses of all species, then screenings, that f (species, nodes) causes."""
+        return self._estimator.squares(f)
 
     def estimates(self, f: Array, squares: Array, batches: range) -> Callable[[], Estimates]:
         """C[f] of f (species, nodes) from independent draws of events."""

@@ -3,6 +3,8 @@
 Cells are added up in whole numbers; sums of floating-point numbers are taken in a fixed order.
 """
 
+from functools import partial
+
 import numpy as np
 from numba import float64, int32, int64
 
@@ -43,7 +45,7 @@ def importance(scalars, top, m2):
     return physics.node_weight(top, top, largest_inverse(scalars, m2))
 
 
-@kernel
+@partial(kernel, max_registers=48)
 def prepare(control, first_site, scalars, squares, given, number, species, highest, p2, tables,
             change, prefix, tiles):  # fmt: skip
     """Logarithms and importance of every cell; clears what the step will add up.

@@ -32,8 +32,8 @@ from numba import float64, int64
 from relboltz.backends.cuda import layout as k
 from relboltz.backends.cuda.driver import device_function, kernel
 from relboltz.backends.cuda.events import (
-    both_occupied, event_flow, four, gather, independent, move, move_apart, partner_shift, slot_of,
-    stratified, three,
+    both_occupied, deposit_apart, event_flow, four, gather, independent, move, partner_shift,
+    slot_of, stratified, three,
 )
 from relboltz.backends.cuda.physics import WORD, add, block_sums, cuda, physics
 from relboltz.events.collisions import LARGEST_ELEMENT, MORE_WORDS
@@ -107,12 +107,10 @@ def draw(
         shared[EFFECTIVE] = scalars[k.EKT]
         shared[CLAMPED] = float(channels[channel, k.CLAMPS])
     cuda.syncthreads()
-    last_p, gathered, gained = np.uint32(0), int64(0), int64(0)
+    last_p, gathered = np.uint32(0), int64(0)
+    {gained}
     for i in range(k.EACH):
-        if thread * k.EACH + i >= blocks[block, k.COUNT]:
-            {beyond}
-            continue
-        sample = first + thread * k.EACH + i
+{sample}
         cells, h, m2 = three(shared, CELLS), three(shared, CELLS + 3), four(shared, M2)
         w0, w1, w2, w3 = physics.philox(
             WORD(others + sample), WORD(channel), step, site, key_0, key_1
@@ -126,8 +124,7 @@ def draw(
 {body}
     if gathered != 0:
         add(change, row, last_p, gathered)
-    if gained != 0:
-        add(change, row + 1, last_p, gained)
+    {rest}
     cuda.syncthreads()
     block_sums(shared, sums[cuda.blockIdx.y * blocks.shape[0] + block])
 
@@ -158,7 +155,7 @@ NEAREST = """            low = physics.nearest_node(k1, cells, h)
             k2 = physics.minus(physics.plus(p3, k3), k1)
             high = physics.nearest_node(k2, cells, h)"""
 
-WEIGH = """        q2, qu2 = physics.transfers(k1, k3, p3, s, four(shared, M2))
+WEIGH = """{only}        q2, qu2 = physics.transfers(k1, k3, p3, s, four(shared, M2))
         value = matrix_element(
             element, s, t, four(shared, LEGS), shared[SCREENED], shared[EXCHANGED], q2, qu2,
             shared[EFFECTIVE], channel_scalars, channel,
@@ -187,17 +184,7 @@ WEIGH = """        q2, qu2 = physics.transfers(k1, k3, p3, s, four(shared, M2))
             weight = float64(np.float32(weight))
         l0 = np.uint32(kind_1 * n + int64(max(low, 0.0)))
         l1 = {other}
-{keep}
-        if weight > 0.0{if_used}:
-            {cells}
-            six = (cell_p, cell_3, {pairs})
-            flow, ahead = event_flow(table, six, r, single)
-            flow *= weight
-            shared[k.NET * k.THREADS + thread] += flow
-            shared[k.MOVES * k.THREADS + thread] += abs(flow)
-            shared[k.FORWARD * k.THREADS + thread] += ahead * weight
-{move}
-            last_p, gathered = gather(change, row, cell_p, whole, last_p, gathered)"""
+{use}"""
 
 THROUGH_ROOTS = """        area = 4.0 * (0.5 * cells[0] * h[0]) * (0.5 * cells[1] * h[1])
         size = cells[0] * cells[1] * cells[2]
@@ -240,40 +227,85 @@ STEPS = {
     "land, use,",
     "words": "Draw the samples of a block at a site; land, keep and use them if asked to.",
     "place": "block, place = cuda.blockIdx.x + first_block, cuda.blockIdx.y",
-    "site": "numbers[first_site + place]", "step": "control[k.STEP]", "row": "which",
-    "beyond": "for branch in range(ROOTS):\n"
-    "                weights[slot_of(i * ROOTS + branch, ROOTS)] = 0.0",
-    "if_landing": " and land != 0", "if_used": " and use != 0",
-    "keep": """        if land != 0:
-            nodes[0, slot], nodes[1, slot] = cell_p, cell_3
-            nodes[2, slot], nodes[3, slot] = l0, l1
-            weights[slot], ratios[slot] = weight, r""",
-    "move": "            whole = move(change, row, six, r, shared[SCALED] * flow, only_p)",
-}  # fmt: skip
+    "site": "numbers[first_site + place]",
+    "step": "control[k.STEP]",
+    "row": "which",
+    "gained": "",
+    "sample": """        if thread * k.EACH + i >= blocks[block, k.COUNT]:
+            for branch in range(ROOTS):
+                weights[slot_of(i * ROOTS + branch, ROOTS)] = 0.0
+            continue
+        sample = first + thread * k.EACH + i""",
+    "rest": "",
+}
 """For the steps of a run: events are kept for the last stage; cells, tables and masses of a site
 lie behind those of the sites before."""
+STEPS_OF_EVENTS = {
+    "only": "",
+    "if_landing": " and land != 0",
+    "use": """        if land != 0:
+            nodes[0, slot], nodes[1, slot] = cell_p, cell_3
+            nodes[2, slot], nodes[3, slot] = l0, l1
+            weights[slot], ratios[slot] = weight, r
+        if use != 0 and weight > 0.0:
+            {cells}
+            six = (cell_p, cell_3, {pairs})
+            flow, ahead = event_flow(table, six, r, single)
+            flow *= weight
+            shared[k.NET * k.THREADS + thread] += flow
+            shared[k.MOVES * k.THREADS + thread] += abs(flow)
+            shared[k.FORWARD * k.THREADS + thread] += ahead * weight
+            whole = move(change, row, six, r, shared[SCALED] * flow, only_p)
+            last_p, gathered = gather(change, row, cell_p, whole, last_p, gathered)""",
+}
 APART = {
     "arguments": "change, sums, first_draw, shift,",
     "words": "Draw the samples of a block in one of many draws from the same state, and use them.",
     "place": "block, place = cuda.blockIdx.x, 0",
-    "site": "0", "step": "first_draw + cuda.blockIdx.y", "row": "2 * cuda.blockIdx.y",
-    "beyond": "pass", "if_landing": "", "if_used": "", "keep": "        pass",
-    "move": """            amount, ahead = shared[SCALED] * flow, shared[SCALED] * ahead * weight
-            whole, gain = move_apart(change, row, six, r, amount, ahead, only_p)
-            same_p, gained = gather(change, row + 1, cell_p, gain, last_p, gained)""",
-}  # fmt: skip
-"""For C[f]: nothing is kept, and every draw has a row for net changes and one for gains."""
+    "site": "0",
+    "step": "first_draw + cuda.blockIdx.y",
+    "row": "cuda.blockIdx.y",
+    "gained": "gained = int64(0)",
+    "sample": """        alive = thread * k.EACH + i < blocks[block, k.COUNT]
+        sample = first + (thread * k.EACH + i if alive else 0)""",
+    "rest": "if gained != 0:\n        add(change, row, last_p + 1, gained)",
+}
+"""For C[f]: nothing is kept, and every draw has a row of its own, with two places for each cell:
+its net change and its gain. All threads do the same, since they share what they add."""
+APART_OF_EVENTS = {
+    "only": "        weight = weight if alive else 0.0\n",
+    "if_landing": "",
+    "use": """        {cells}
+        six = (cell_p, cell_3, {pairs})
+        whole, gain = int64(0), int64(0)
+        if weight > 0.0:
+            flow, ahead = event_flow(table, six, r, single)
+            flow *= weight
+            ahead *= weight
+            shared[k.NET * k.THREADS + thread] += flow
+            shared[k.FORWARD * k.THREADS + thread] += ahead
+            whole = int64(physics.nearest_integer(shared[SCALED] * flow))
+            gain = int64(physics.nearest_integer(shared[SCALED] * ahead))
+            at = np.uint32(2 * cell_p)
+            same_p, gained = gather(change, row, at + 1, gain, last_p + 1, gained)
+            last_p, gathered = gather(change, row, at, whole, last_p, gathered)
+        if only_p == 0:
+            deposit_apart(change, row, six, r, whole, gain)""",
+}
 
 
 def _deeper(text: str) -> str:
     return "\n".join("    " + line if line else line for line in text.splitlines())
 
 
-def body(projection: str, sampling: str, variant: dict[str, str]) -> str:
+def body(projection: str, sampling: str, apart: bool) -> str:
     """What happens to a sample once p is drawn."""
     conserving = projection == "conserving"
+    variant = dict(APART_OF_EVENTS if apart else STEPS_OF_EVENTS)
+    pairs = TWO_PAIRS if conserving else ONE_PAIR
+    use = variant.pop("use").format(**pairs)
     land = CONSERVING if conserving else NEAREST
-    weigh = WEIGH.format(land=land, **(TWO_PAIRS if conserving else ONE_PAIR), **variant)
+    weigh = WEIGH.format(land=land, other=pairs["other"], use=use, **variant)
     if sampling == "cm":
         return THROUGH_CM.format(weigh=weigh)
     return THROUGH_ROOTS.format(through_k3=sampling == "k3", weigh=_deeper(weigh))
@@ -345,11 +377,11 @@ def _generated(kinds: Kinds, projection: str, sampling: str, apart: bool, ours: 
         count = arguments.count("own_")
         lines += [f"        own_{j} = own[channel, k.OWN + {j}]" for j in range(count)]
         choice.append("\n".join([*lines, f"        return float64(element_{i}({arguments}))"]))
-    variant = APART if apart else STEPS
     text = TEMPLATE.format(
         imports="\n".join(imports), elements="\n".join(elements),
-        choice="\n".join(choice) or "    pass", body=body(projection, sampling, variant),
-        cached=ours, registers=REGISTERS, roots=1 if sampling == "cm" else 2, **variant,
+        choice="\n".join(choice) or "    pass", body=body(projection, sampling, apart),
+        cached=ours, registers=REGISTERS, roots=1 if sampling == "cm" else 2,
+        **(APART if apart else STEPS),
     )  # fmt: skip
     if ours:
         return load(text, "draw").draw

@@ -219,8 +219,9 @@ def kernel(function: Function, cached: bool = True, **flags: Any) -> Any:
 
 def roomy(launch: Any) -> Any:
     """A launch of a kernel that may use all shared memory of a block: 48 KiB unless asked for."""
-    if not SIMULATED and _ask_for_room not in launch.pre_launch_callbacks:
-        launch.pre_launch_callbacks.append(_ask_for_room)
+    callbacks = getattr(launch, "pre_launch_callbacks", None)  # none where it is only noted
+    if not SIMULATED and callbacks is not None and _ask_for_room not in callbacks:
+        callbacks.append(_ask_for_room)
     return launch
 
 

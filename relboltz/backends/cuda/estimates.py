@@ -4,20 +4,23 @@ No event is kept: drawing moves net changes and gains at once, in quanta that a 
 first draw have chosen. A draw that turns out to need others is done again with them.
 """
 
+import dataclasses
 import math
 from collections.abc import Callable
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
 from numba import float64
 
-from ...arrays import Array
+from ...arrays import Array, Integers
 from ...events.collisions import GROSS_BITS, Draw, Flows, finest_scale
 from ...events.estimates import Estimates
 from ...grid import PhaseSpace
+from ...masses import MassModel, unsolved
 from ...model import Model
 from ...settings import Sampling
+from ..cpu.masses import site_masses
 from ..elements import Elements
 from . import driver, kernels
 from . import layout as k
@@ -80,12 +83,12 @@ def average(change, units, draws, species, nodes, before, found, squared):
     for draw in range(draws):
         count += 1
         unit, part = units[draw] * per_state, 1.0 / count
-        apart = change[2 * draw, cell] * unit - net
+        moved, gained = change[draw, 2 * cell], change[draw, 2 * cell + 1]
+        apart = moved * unit - net
         net += apart * part
-        spread += apart * (change[2 * draw, cell] * unit - net)
-        gain += (change[2 * draw + 1, cell] * unit - gain) * part
-        lost = change[2 * draw + 1, cell] - change[2 * draw, cell]
-        loss += (lost * unit - loss) * part
+        spread += apart * (moved * unit - net)
+        gain += (gained * unit - gain) * part
+        loss += ((gained - moved) * unit - loss) * part
     found[NET, cell], found[GAIN, cell], found[LOSS, cell] = net, gain, loss
     squared[cell] = spread
     found[ERROR, cell] = math.sqrt(spread / ((count - 1.0) * count)) if count > 1 else math.nan
@@ -97,12 +100,31 @@ class Estimator:
     def __init__(self, problem: Problem):
         self.elements, self._problem = problem.elements, problem
         self._draw_kernel = problem.drawing(apart=True)
-        self._spare: list[Room] = []
+        self.spare: list[Room] = []
+        """Work space that is not in use."""
+
+    def squares(self, f: Array) -> Array:
+        """See ``contract.Estimator``; nodes with the same momentum count as one."""
+        problem, model = self._problem, self._problem.model
+        gap, which = self._gap
+        held = [n * np.bincount(which, row) for n, row in zip(model.degeneracy, f, strict=True)]
+        squares = np.zeros((1, problem.width))
+        squares[0, : problem.species] = model.constant_mass_squared
+        if site_masses(np.stack(held)[None], 1.0, 0, 1, gap.numbers, squares) >= 0:
+            raise unsolved()
+        return squares[0]
+
+    @cached_property
+    def _gap(self) -> tuple[MassModel, Integers]:
+        """The gap equation with one node for each momentum, and which of them a node is."""
+        p2, which = np.unique(self._problem.grid.momentum_squared, return_inverse=True)
+        gap = MassModel.of(self._problem.grid, self._problem.model)
+        return dataclasses.replace(gap, p2=p2), which
 
     def estimates(self, f: Array, squares: Array, batches: range) -> Callable[[], Estimates]:
         """See ``contract.Estimator``."""
         rows = Room.rows_of(self._problem, len(batches))
-        room = self._spare.pop() if self._spare else None
+        room = self.spare.pop() if self.spare else None
         if room is None or room.rows < rows:
             room = Room(self._problem, rows)
         draws = Draws(self._draw_kernel, room, f, squares, batches)
@@ -110,7 +132,7 @@ class Estimator:
         def found() -> Estimates:
             result = draws.result()
             if room.allocated <= KEPT:
-                self._spare[:] = [room]
+                self.spare[:] = [room]
             return result
 
         return found
@@ -121,7 +143,8 @@ def estimator(grid: PhaseSpace, model: Model, sampling: Sampling, precision: str
     ours = all(process.built_in for process in model.processes)
     find = _known if ours else _known.__wrapped__  # a user's function may have changed
     plan, found = find(grid, model, sampling, precision)
-    check_memory(plan, driver.free_memory())
+    if not found.spare:
+        check_memory(plan, driver.free_memory())
     return found
 
 
@@ -130,7 +153,6 @@ def _known(
     grid: PhaseSpace, model: Model, sampling: Sampling, precision: str
 ) -> tuple[Plan, Estimator]:
     plan = Plan(grid, model, sampling, precision)
-    check_memory(plan, driver.free_memory())
     return plan, Estimator(Problem(grid, model, sampling, precision, Elements(model)))
 
 
@@ -142,7 +164,8 @@ class Room:
         cells, kinds, blocks = problem.cells, problem.species, problem.blocks
         self.allocated = 0
         room, there = self._new, problem.upload
-        self.change = room((2 * rows, cells), np.int64)
+        self.change = room((rows, 2 * cells), np.int64)
+        self.halves = self.change.reshape(2 * rows, cells)
         self.tables = room((1, cells, 2), np.float64)
         self.table = self.tables[0]
         self.prefix = room((kinds, problem.nodes), np.int32)
@@ -217,8 +240,8 @@ class Draws:
         problem, room = self.problem, self.room
         blocks = (problem.tiles, problem.species)
         kernels.prepare[blocks, THREADS](
-            room.control, 0, room.scalars, room.squares, room.given, room.change,
-            problem.species_numbers, room.change, problem.p2, room.tables, room.change,
+            room.control, 0, room.scalars, room.squares, room.given, room.halves,
+            problem.species_numbers, room.halves, problem.p2, room.tables, room.halves,
             room.prefix, room.tiles,
         )  # fmt: skip
         kernels.cumulate[blocks, THREADS](
@@ -284,14 +307,15 @@ class Draws:
 
     def _redraw(self, first: int, sums: Array, scales: Array) -> None:
         """Draw again, with quanta of its own, what does not fit its quanta."""
-        flows = flows_of(self.problem, rates_of(sums))
-        for row in range(len(sums)):
-            own = finest_scale(Flows(flows.forward[row], flows.backward[row], 0.0, 0.0))
+        rates = rates_of(sums).sum(axis=1)
+        share = 1.0 if self.problem.sampling.symmetrical else 0.25
+        for row, (ahead, back, *_) in enumerate(share * rates):
+            own = finest_scale(Flows(ahead, back, 0.0, 0.0))
             finer = math.log2(scales[row] / own)
             if COARSEST - GROSS_BITS <= finer <= FINEST - GROSS_BITS:
                 continue
             scales[row] = own
-            change = self.room.change[2 * row : 2 * row + 2]
+            change = self.room.change[row : row + 1]
             change.copy_to_device(np.zeros(change.shape, np.int64))
             self._set_scale(own)
             self._draw(self.problem.block_table, 1, first + row, change, self.room.sums)

@@ -3,13 +3,13 @@
 import math
 
 import numpy as np
-from numba import float64, int64
+from numba import float64, int32, int64
 
 from ...events.collisions import SETS
 from . import layout as k
-from .driver import kernel
+from .driver import SIMULATED, kernel
 from .layout import THREADS
-from .physics import add, cuda, flow_single, keep_sums, physics, piece
+from .physics import ALL, add, cuda, flow_single, keep_sums, physics, piece
 
 
 @piece
@@ -99,33 +99,56 @@ def move(change, row, cells, r, amount, only_p):
     return whole
 
 
-@piece
-def add_apart(change, row, cell, net, gain):
-    """Add to a cell of a row, and of the next."""
-    if net != 0:
-        add(change, row, cell, net)
-    if gain != 0:
-        add(change, row + 1, cell, gain)
+PAIRED = not SIMULATED
+"""Whether two neighbouring threads share what they add: a shuffle."""
 
 
 @piece
-def move_apart(change, row, cells, r, amount, ahead, only_p):
-    """As ``move``, of both directions: net changes into a row, gains into the next.
+def shared_out(net, gain, odd):
+    """What this thread adds for the event of the even, and of the odd thread of its pair."""
+    own, other = (gain, net) if odd != 0 else (net, gain)
+    if not PAIRED:
+        return net, gain
+    other = cuda.shfl_xor_sync(ALL, other, 1)
+    return (other, own) if odd != 0 else (own, other)
 
-    Returns the net amount and the gain, which are for the caller to give to p.
+
+@piece
+def add_apart(change, row, cell, amounts, odd):
+    """Add to the two places of a cell: even threads net changes, odd ones gains, of both."""
+    first, second = amounts
+    if not PAIRED:
+        if first != 0:
+            add(change, row, 2 * int64(cell), first)
+        if second != 0:
+            add(change, row, 2 * int64(cell) + 1, second)
+        return
+    other = cuda.shfl_xor_sync(ALL, int32(cell), 1)
+    even_cell, odd_cell = (other, int32(cell)) if odd != 0 else (int32(cell), other)
+    if first != 0:
+        add(change, row, 2 * int64(even_cell) + odd, first)
+    if second != 0:
+        add(change, row, 2 * int64(odd_cell) + odd, second)
+
+
+@piece
+def deposit_apart(change, row, cells, r, whole, gain):
+    """Net changes and gains of an event, but for p, in the two places of each cell.
+
+    What comes in at the pairs is what does not stay of the gain at the nodes. Two threads add to
+    neighbouring places at once, which the memory takes as one addition.
     """
     _, k3, l0, m0, l1, m1 = cells
-    whole = int64(physics.nearest_integer(amount))
-    gain = int64(physics.nearest_integer(ahead))
-    if only_p == 0 and (whole != 0 or gain != 0):
-        low_out, high_out = physics.shares(gain, r)
-        low_in, high_in = physics.shares(gain - whole, r)
-        add_apart(change, row, k3, whole, gain)
-        add_apart(change, row, l0, low_in - low_out, low_in)
-        add_apart(change, row, m0, low_in - low_out, low_in)
-        add_apart(change, row, l1, high_in - high_out, high_in)
-        add_apart(change, row, m1, high_in - high_out, high_in)
-    return whole, gain
+    odd = cuda.threadIdx.x & 1
+    low_out, high_out = physics.shares(gain, r)
+    low_in, high_in = physics.shares(gain - whole, r)
+    add_apart(change, row, k3, shared_out(whole, gain, odd), odd)
+    low = shared_out(low_in - low_out, low_in, odd)
+    add_apart(change, row, l0, low, odd)
+    add_apart(change, row, m0, low, odd)
+    high = shared_out(high_in - high_out, high_in, odd)
+    add_apart(change, row, l1, high, odd)
+    add_apart(change, row, m1, high, odd)
 
 
 @piece

@@ -1,13 +1,11 @@
 """A group of pencils in the memory of a block of threads: places, velocity and force, fluxes.
 
-A group lies in seven rows of one number for each lower corner of a cell. Threads share out these
-places and wait for one another after every phase. Fluxes are added up as they are found; velocities
-and forces are found again from the energies on the corners at every stage, because shared memory is
-scarcer than arithmetic.
+Of each lower corner of a cell a group holds seven numbers, side by side: an odd number, so that the
+threads of a warp never meet in a bank of shared memory. Threads share out these places and wait for
+one another after every phase. Fluxes are added up as they are found.
 """
 
 import numpy as np
-from numba import int64
 
 from ...compiling import build, functions_of
 from ...transport import phases, plane
@@ -18,10 +16,14 @@ from .physics import cuda, physics
 ROWS = 7
 NUMBER, STAGE, ENERGY, SUM_ALONG, SUM_UP, ALONG, UP = range(ROWS)
 """N f at the start and at a stage; E on the lower corner of a cell; through its lower faces along x
-and up p, sums of fluxes and the upwind ones."""
+and up p, sums of fluxes, and velocity and force: upwind fluxes once the stages are done."""
 LOSS, GAIN, MARK = STAGE, ENERGY, ALONG
 """When these are done with: what a cell can lose and gain, and which ones are mended."""
 UNLIMITED = 2.0
+N, M, LANES, WALL, EDGE, UPWARD, ONWARD, BEHIND, BY_LANES, BY_LINE = range(10)
+"""Shape of a group: cells along x and p, lanes, kinds of boundary in x and p; distances of
+neighbours along p and x; what lies behind all places; factors that divide by the numbers of lanes,
+and of places of one x. Whole numbers are in 32 bits."""
 
 
 def weights(variation, s0, s1, s2):
@@ -50,8 +52,6 @@ else:
 
 
 # --- places --------------------------------------------------------------------------------------
-# shape: as in ``plane``, then the length of a row, factors that divide by the numbers of a line of
-# constant x and of lanes, and ``stride``; all in 32 bits
 
 
 @piece
@@ -61,9 +61,20 @@ def whole(x):
 
 
 @piece
-def divisor(n):
+def thread():
+    """The first place of a thread."""
+    return whole(cuda.threadIdx.x)
+
+
+@piece
+def following(place):
+    """The next one: loops over a range would divide to find their length."""
+    return whole(place + cuda.blockDim.x)
+
+
+def divisor(n: int) -> int:
     """Factor that divides whole numbers x by n, as long as n x < 2^31."""
-    return np.uint32((2**31 + int64(n) - 1) // int64(n))
+    return (2**31 + n - 1) // n
 
 
 @piece
@@ -73,114 +84,78 @@ def divided(x, factor):
 
 
 @piece
-def shape_of(n, m, lanes, most, wall, edge):
-    """The shape of a group; most : lanes of the largest one."""
-    n, m, lanes, most = whole(n), whole(m), whole(lanes), whole(most)
-    return (
-        n, m, lanes, whole(wall), whole(edge), whole((n + 1) * (m + 1) * most),
-        divisor((m + 1) * lanes), divisor(lanes), whole((m + 1) * lanes),
-    )  # fmt: skip
-
-
-@piece
 def cell_at(place, shape):
-    """Indices along x and p, and the lane, of a place."""
-    i = divided(place, shape[6])
-    rest = whole(place - i * shape[8])
-    j = divided(rest, shape[7])
-    return i, j, whole(rest - j * shape[2])
+    """Indices along x and p, and the lane, of a place; and where its numbers begin."""
+    i = divided(place, shape[BY_LINE])
+    rest = whole(place - i * ((shape[M] + 1) * shape[LANES]))
+    j = divided(rest, shape[BY_LANES])
+    return i, j, whole(rest - j * shape[LANES]), whole(place * ROWS)
 
 
 @piece
-def get(w, row, place, shape):
-    """A number of a row."""
-    return w[np.uint32(row * shape[5] + place)]
+def get(w, row, here):
+    """A number of a place."""
+    return w[np.uint64(here) + np.uint64(row)]
 
 
 @piece
-def put(w, row, place, shape, value):
-    """Set a number of a row."""
-    w[np.uint32(row * shape[5] + place)] = value
+def put(w, row, here, value):
+    """Set a number of a place."""
+    w[np.uint64(here) + np.uint64(row)] = value
 
 
 @piece
 def across(i, j, x, here, shape):
-    """Place of cell (x, j), if (i, j) is at ``here``; beyond the edges as in ``plane``."""
-    n, x, mirror = shape[0], whole(x), whole(0)
+    """Where cell (x, j) is, if (i, j) is here; beyond the edges as in ``plane``."""
+    n, x, mirror = shape[N], whole(x), whole(0)
     if x < 0 or x >= n:
-        if shape[3] == PERIODIC:
+        if shape[WALL] == PERIODIC:
             x = whole(compiled.wrapped(x, n))
-        elif shape[3] == REFLECTING:
+        elif shape[WALL] == REFLECTING:
             x = whole(compiled.wrapped(x, whole(2 * n)))
             if x >= n:
                 x = whole(2 * n - 1 - x)
-                mirror = whole(shape[1] - 1 - 2 * j)
+                mirror = whole(shape[M] - 1 - 2 * j)
         else:
             x = min(max(x, whole(0)), whole(n - 1))
-    return whole(here + (x - i) * shape[8] + mirror * shape[2])
+    return whole(here + (x - i) * shape[ONWARD] + mirror * shape[UPWARD])
 
 
 @piece
-def beside(j, y, here, shape):
-    """Place of momentum y of the same x, if j is at ``here``; beyond the edges as in ``plane``."""
-    m, y = shape[1], whole(y)
-    if shape[4] == PERIODIC:
-        y = whole(compiled.wrapped(y, m))
-    else:
-        y = min(max(y, whole(0)), whole(m - 1))
-    return whole(here + (y - j) * shape[2])
+def around(place, low, high, length):
+    """A place beyond the first or last one of a periodic axis, at most three cells away."""
+    while place < low:
+        place = whole(place + length)
+    while place > high:
+        place = whole(place - length)
+    return place
 
 
 @piece
 def rightward(j, shape):
-    """``plane.rightward``, as a sign."""
-    return whole(1) if whole(2 * j) >= shape[1] else whole(-1)
-
-
-# --- velocity and force --------------------------------------------------------------------------
-# steps: substep over dx and dp, dx, dp
-# behind the rows: m^2 on the n + 1 edges; of the n cells its differences, and the two numbers of
-# the external force
-
-
-@piece
-def speed(w, i, j, here, p, steps, shape):
-    """Velocity on an x face, times the substep over dx; 0 if nothing may pass."""
-    energy, after = get(w, ENERGY, here, shape), get(w, ENERGY, here + shape[2], shape)
-    rate = steps[0] * compiled.drift(p[j], energy, after)
-    return rate * compiled.passes_along(i, j, shape) if shape[3] == OPEN else rate
-
-
-@piece
-def force(w, i, j, here, steps, shape):
-    """Force on a p face, times the substep over dp."""
-    n, first = shape[0], whole(ROWS * shape[5] + shape[0] + 1 + i)
-    change, constant = w[np.uint32(first)], w[np.uint32(first + n)]
-    external = constant + w[np.uint32(first + 2 * n)] * compiled.face_momentum(j, steps[3], shape)
-    energy, after = get(w, ENERGY, here, shape), get(w, ENERGY, here + shape[8], shape)
-    return steps[1] * (compiled.pull(change, energy, after, steps[2]) + external)
-
-
-@piece
-def push(w, i, j, here, steps, shape):
-    """The same, 0 if nothing may pass."""
-    if shape[4] == CLOSED and (j == 0 or j == shape[1]):
-        return 0.0
-    return force(w, i, j, here, steps, shape)
-
-
-# --- fluxes of Runge-Kutta -----------------------------------------------------------------------
+    """``plane.rightward``."""
+    return whole(2 * j) >= shape[M]
 
 
 @piece
 def stencil_along(i, j, here, shape):
-    """Five cells for what passes an x face; the third is where it comes from."""
-    sign = rightward(j, shape)
-    x = whole(i - 1) if sign > 0 else i
-    if 2 < i < shape[0] - 2:
-        step = whole(sign * shape[8])
-        third = whole(here - shape[8]) if sign > 0 else whole(here)
-        return third - 2 * step, third - step, third, third + step, third + 2 * step
+    """Five cells for what passes the lower x face of a cell; it comes from the third."""
+    n, stride, right = shape[N], shape[ONWARD], rightward(j, shape)
+    step = stride if right else whole(-stride)
+    third = whole(here - stride) if right else here
+    a, b = whole(third - 2 * step), whole(third - step)
+    d, e = whole(third + step), whole(third + 2 * step)
+    if 2 < i < n - 2:
+        return a, b, third, d, e
+    if shape[WALL] == PERIODIC:
+        low, length = whole(here - i * stride), whole(n * stride)
+        high = whole(low + length - stride)
+        return (
+            around(a, low, high, length), around(b, low, high, length),
+            around(third, low, high, length), around(d, low, high, length),
+            around(e, low, high, length),
+        )  # fmt: skip
+    x, sign = (i - 1, 1) if right else (i, -1)
     return (
         across(i, j, x - 2 * sign, here, shape), across(i, j, x - sign, here, shape),
         across(i, j, x, here, shape), across(i, j, x + sign, here, shape),
@@ -191,31 +166,84 @@ def stencil_along(i, j, here, shape):
 @piece
 def stencil_up(j, rate, here, shape):
     """The same for a p face; rate : as the force."""
-    sign = whole(1) if rate > 0.0 else whole(-1)
-    y = whole(j - 1) if rate > 0.0 else j
+    up, low = shape[UPWARD], whole(here - j * shape[UPWARD])
+    length = whole(shape[M] * up)
+    high = whole(low + length - up)
+    step = up if rate > 0.0 else whole(-up)
+    third = whole(here - up) if rate > 0.0 else here
+    a, b = whole(third - 2 * step), whole(third - step)
+    d, e = whole(third + step), whole(third + 2 * step)
+    if shape[EDGE] == PERIODIC:
+        return (
+            around(a, low, high, length), around(b, low, high, length),
+            around(third, low, high, length), around(d, low, high, length),
+            around(e, low, high, length),
+        )  # fmt: skip
     return (
-        beside(j, y - 2 * sign, here, shape), beside(j, y - sign, here, shape),
-        beside(j, y, here, shape), beside(j, y + sign, here, shape),
-        beside(j, y + 2 * sign, here, shape),
+        min(max(a, low), high), min(max(b, low), high), min(max(third, low), high),
+        min(max(d, low), high), min(max(e, low), high),
     )  # fmt: skip
 
 
+# --- velocity and force --------------------------------------------------------------------------
+# steps: substep over dx and dp, dx, dp, and whether forces push from outside
+# behind all places: momenta of the nodes; m^2 on the n + 1 edges of x, and of the n cells its
+# differences and the two numbers of the external force
+
+
 @piece
-def staged(w, cells, shape):
+def speed(w, i, j, here, steps, shape):
+    """Velocity on an x face, times the substep over dx; 0 if nothing may pass."""
+    energy, after = get(w, ENERGY, here), get(w, ENERGY, here + shape[UPWARD])
+    rate = steps[0] * compiled.drift(get(w, j, shape[BEHIND]), energy, after)
+    return rate * compiled.passes_along(i, j, shape) if shape[WALL] == OPEN else rate
+
+
+@piece
+def force(w, i, j, here, steps, shape):
+    """Force on a p face, times the substep over dp."""
+    n, first = shape[N], whole(shape[BEHIND] + shape[M] + shape[N] + 1)
+    change = get(w, i, first)
+    energy, after = get(w, ENERGY, here), get(w, ENERGY, here + shape[ONWARD])
+    value = compiled.pull(change, energy, after, steps[2])
+    if steps[4]:
+        linear = get(w, i, first + 2 * n)
+        value += get(w, i, first + n) + linear * compiled.face_momentum(j, steps[3], shape)
+    return steps[1] * value
+
+
+@piece
+def set_rates(w, count, steps, shape):
+    """Velocity and force on all faces, 0 where nothing may pass; each for its own thread alone."""
+    place, m = thread(), shape[M]
+    while place < count:
+        i, j, _, here = cell_at(place, shape)
+        if j < m:
+            put(w, ALONG, here, speed(w, i, j, here, steps, shape))
+        if i < shape[N]:
+            closed = shape[EDGE] == CLOSED and (j == 0 or j == m)
+            put(w, UP, here, 0.0 if closed else force(w, i, j, here, steps, shape))
+        place = following(place)
+
+
+# --- fluxes of Runge-Kutta -----------------------------------------------------------------------
+
+
+@piece
+def staged(w, cells):
     """N f of a stage in five cells."""
     a, b, c, d, e = cells
     return (
-        get(w, STAGE, a, shape), get(w, STAGE, b, shape), get(w, STAGE, c, shape),
-        get(w, STAGE, d, shape), get(w, STAGE, e, shape),
+        get(w, STAGE, a), get(w, STAGE, b), get(w, STAGE, c), get(w, STAGE, d), get(w, STAGE, e),
     )  # fmt: skip
 
 
 @piece
 def edge_along(w, i, j, cells, shape):
     """N f of a stage on an x face."""
-    a, b, c, d, e = staged(w, cells, shape)
+    a, b, c, d, e = staged(w, cells)
     outside = 0
-    if shape[3] == OPEN:
+    if shape[WALL] == OPEN:
         behind, ahead = compiled.outside_along(i, j, shape)
         outside = behind + ahead
         if outside > 0:
@@ -225,58 +253,65 @@ def edge_along(w, i, j, cells, shape):
 
 
 @piece
-def add_up(w, row, here, stage, edge, rate, source, shape):
+def add_up(w, row, here, stage, edge, rate, source):
     """Add the flux of a stage to a sum, of which the last one leaves what goes beyond upwind."""
     keep, share, part = stage
     total = share * (rate * edge)
     if keep > 0.0:
-        total += keep * get(w, row, here, shape)
+        total += keep * get(w, row, here)
     if part == 0.0:
-        upwind = rate * get(w, NUMBER, source, shape)
+        upwind = rate * get(w, NUMBER, source)
         total -= upwind
-        put(w, row + ALONG - SUM_ALONG, here, shape, upwind)
-    put(w, row, here, shape, total)
+        put(w, row + ALONG - SUM_ALONG, here, upwind)
+    put(w, row, here, total)
 
 
 @piece
-def fluxes(w, count, stage, p, steps, shape):
+def fluxes(w, count, stage, shape):
     """Fluxes of a stage through all faces."""
-    n, m = shape[0], shape[1]
-    for here in range(cuda.threadIdx.x, count, cuda.blockDim.x):
-        i, j, _ = cell_at(here, shape)
-        if j < m:
+    place = thread()
+    while place < count:
+        i, j, _, here = cell_at(place, shape)
+        if j < shape[M]:
             cells = stencil_along(i, j, here, shape)
             edge = edge_along(w, i, j, cells, shape)
-            rate = speed(w, i, j, here, p, steps, shape)
-            add_up(w, SUM_ALONG, here, stage, edge, rate, cells[2], shape)
-        if i < n:
-            rate = push(w, i, j, here, steps, shape)
+            add_up(w, SUM_ALONG, here, stage, edge, get(w, ALONG, here), cells[2])
+        if i < shape[N]:
+            rate = get(w, UP, here)
             if rate != 0.0:
                 cells = stencil_up(j, rate, here, shape)
-                edge = compiled.reconstruct(*staged(w, cells, shape))
-                add_up(w, SUM_UP, here, stage, edge, rate, cells[2], shape)
+                edge = compiled.reconstruct(*staged(w, cells))
+                add_up(w, SUM_UP, here, stage, edge, rate, cells[2])
             elif stage[0] == 0.0:
-                put(w, SUM_UP, here, shape, 0.0)
-                put(w, UP, here, shape, 0.0)
+                put(w, SUM_UP, here, 0.0)
+        place = following(place)
     cuda.syncthreads()
 
 
 @piece
 def brought(w, along, up, here, shape):
     """What the fluxes in two rows bring into a cell."""
-    x = get(w, along, here, shape) - get(w, along, here + shape[8], shape)
-    return x + (get(w, up, here, shape) - get(w, up, here + shape[2], shape))
+    x = get(w, along, here) - get(w, along, here + shape[ONWARD])
+    return x + (get(w, up, here) - get(w, up, here + shape[UPWARD]))
 
 
 @piece
-def runge_kutta(w, count, p, steps, shape):
+def is_cell(i, j, shape):
+    """Whether a place is the corner of a cell, and not of the last faces alone."""
+    return i < shape[N] and j < shape[M]
+
+
+@piece
+def runge_kutta(w, count, shape):
     """What the fluxes of the three stages, weighted, bring beyond the upwind ones."""
     for stage in plane.STAGES:
-        fluxes(w, count, stage, p, steps, shape)
+        fluxes(w, count, stage, shape)
         if stage[2] > 0.0:
-            for here in range(cuda.threadIdx.x, count, cuda.blockDim.x):
-                i, j, _ = cell_at(here, shape)
-                if i < shape[0] and j < shape[1]:
+            place = thread()
+            while place < count:
+                i, j, _, here = cell_at(place, shape)
+                if is_cell(i, j, shape):
                     change = stage[2] * brought(w, SUM_ALONG, SUM_UP, here, shape)
-                    put(w, STAGE, here, shape, get(w, NUMBER, here, shape) + change)
+                    put(w, STAGE, here, get(w, NUMBER, here) + change)
+                place = following(place)
             cuda.syncthreads()

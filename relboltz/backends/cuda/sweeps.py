@@ -7,7 +7,7 @@ import numpy as np
 from ...arrays import Integers
 from ...transport.pencils import Pencils
 from . import driver
-from .planes import ROWS
+from .planes import ROWS, divisor
 from .transport import REGISTERS
 
 THREADS = (2,) if driver.SIMULATED else (128, 256, 512)
@@ -16,8 +16,8 @@ FAR_THREADS = THREADS[-1]
 MOST_LANES = 32
 BUSY = 1 if driver.SIMULATED else 512
 """Threads that keep a multiprocessor busy: fewer ones take as long."""
-WAITING = 0.3
-"""What waiting for one another takes, in rounds of the threads over a group."""
+WAITING = 1.0
+"""What a group takes besides, in rounds of the threads over it."""
 FILE = 2**16
 """Registers of a multiprocessor."""
 RESERVED = 1024
@@ -39,7 +39,7 @@ class Sharing:
 def group_bytes(pencils: Pencils, lanes: int, threads: int) -> int:
     """Rows of a group, and what all of its lanes share; at least a number for each thread."""
     n, _, m, _ = pencils.lines
-    return 8 * max(ROWS * (n + 1) * (m + 1) * lanes + 4 * n + 1, threads)
+    return 8 * max(ROWS * (n + 1) * (m + 1) * lanes + m + 4 * n + 1, threads)
 
 
 def groups(pencils: Pencils, lanes: int) -> int:
@@ -75,5 +75,9 @@ def sharing(pencils: Pencils, scratch: float) -> Sharing:
 
 def whole_numbers(pencils: Pencils, nodes: int, lanes: int) -> Integers:
     """The whole numbers of a sweep."""
-    values = (*pencils.lines, *pencils.walls, pencils.species, nodes, lanes, pencils.across)
+    m, across = pencils.lines[2], len(pencils.transverse_p2)
+    blocks = -(-across // lanes)
+    values = [*pencils.lines, *pencils.walls, pencils.species, nodes, pencils.across, blocks]
+    for some in (lanes, across - (blocks - 1) * lanes):
+        values += [some, divisor(some), divisor((m + 1) * some)]
     return np.array(values, np.int64)

@@ -15,40 +15,71 @@ from .driver import kernel
 from .limits import find_limits, limited_fluxes, mend, none_illegal
 from .physics import cuda, keep_sums, physics
 from .planes import (
+    BEHIND,
+    BY_LANES,
     ENERGY,
     NUMBER,
+    ONWARD,
     ROWS,
     STAGE,
     SUM_ALONG,
     SUM_UP,
+    UPWARD,
+    M,
+    N,
     cell_at,
     compiled,
     divided,
+    following,
     force,
     get,
+    is_cell,
     piece,
     put,
     runge_kutta,
-    shape_of,
+    set_rates,
+    thread,
 )
 
 REGISTERS = 96
 """Most registers of a thread: 640 of them share a multiprocessor."""
-(CELLS, SITE_STEP, MOMENTA, NODE_STEP, WALL, EDGE, SPECIES, NODES, LANES, LINES) = range(10)
-"""Whole numbers of a sweep: see ``Pencils``; lanes of a group, transverse sites."""
+(CELLS, SITE_STEP, MOMENTA, NODE_STEP, WALL, EDGE, SPECIES, NODES, LINES, BLOCKS, LANES,
+ LANES_BY, LINE_BY, LAST, LAST_BY, LAST_LINE_BY) = range(16)  # fmt: skip
+"""Whole numbers of a sweep: see ``Pencils``; transverse sites, groups that the transverse momenta
+make; lanes of a group and what divides by them and by those of a line, and of the last group."""
 DX, DP = range(2)
+EXACT = 2.0**53
+"""Whole numbers below this are themselves in floating point: memory need not be asked again."""
 
 
 # --- from a state to a state ---------------------------------------------------------------------
 
 
 @piece
+def split(x, n):
+    """x/n, rounded down, and the rest: divisions of 32 bits are several times faster."""
+    part = np.uint32(x) // np.uint32(n)
+    return int64(part), int64(x - part * np.uint32(n))
+
+
+@piece
 def node_at(number, j, whole):
     """Node of a momentum j of the pencil with this number among the transverse ones."""
-    inner = np.uint32(whole[NODE_STEP])
-    outer = np.uint32(number) // inner  # divisions of 32 bits are several times faster
-    rest = np.uint32(number) - outer * inner
-    return int64(outer) * (whole[NODE_STEP] * whole[MOMENTA]) + int64(rest) + j * whole[NODE_STEP]
+    outer, rest = split(number, whole[NODE_STEP])
+    return outer * (whole[NODE_STEP] * whole[MOMENTA]) + rest + j * whole[NODE_STEP]
+
+
+@piece
+def shape_of(block, whole):
+    """The shape of one of the groups that the transverse momenta make."""
+    which = LANES if block < whole[BLOCKS] - 1 else LAST
+    n, m, lanes = np.int32(whole[CELLS]), np.int32(whole[MOMENTA]), np.int32(whole[which])
+    line = np.int32((m + 1) * ROWS)
+    return (
+        n, m, lanes, np.int32(whole[WALL]), np.int32(whole[EDGE]), np.int32(ROWS * lanes),
+        np.int32(line * lanes), np.int32((n + 1) * line * whole[LANES]),
+        np.uint32(whole[which + 1]), np.uint32(whole[which + 2]),
+    )  # fmt: skip
 
 
 @piece
@@ -58,48 +89,89 @@ def site_at(start, i, whole):
 
 
 @piece
+def cell_of(i, j, lane, origin, whole):
+    """Where a cell of a group lies in a state; origin : see ``take_up``."""
+    site, node = origin[0] + i * whole[SITE_STEP], node_at(origin[2] + lane, j, whole)
+    return (site * whole[SPECIES] + origin[1]) * whole[NODES] + node
+
+
+@piece
+def quanta(old, place, origin, count, whole, shape):
+    """What a cell holds; 0 if there is none."""
+    if place >= count:
+        return int64(0)
+    i, j, lane, _ = cell_at(place, shape)
+    if not is_cell(i, j, shape):
+        return int64(0)
+    return old[cell_of(i, j, lane, origin, whole)]
+
+
+@piece
+def begin(w, place, number, count):
+    """Set what a cell holds."""
+    if place < count:
+        put(w, NUMBER, place * ROWS, float64(number))
+        put(w, STAGE, place * ROWS, float64(number))
+
+
+@piece
 def take_up(w, old, squares, forces, p, q2, origin, count, steps, whole, shape):
-    """Fill the rows of a group; origin : first site, species, first pencil among the transverse."""
+    """Fill a group; origin : first site, species, first pencil among the transverse ones."""
     start, a, first = origin
-    n, m = shape[0], shape[1]
-    edges = ROWS * shape[5]
+    n, m = shape[N], shape[M]
+    edges = shape[BEHIND] + m
+    for j in range(cuda.threadIdx.x, m, cuda.blockDim.x):
+        put(w, j, shape[BEHIND], p[j])
     for i in range(cuda.threadIdx.x, n + 1, cuda.blockDim.x):
         site = site_at(start, i, whole)
         m2 = squares[site, a]
         edge = 0.5 * (squares[site_at(start, i - 1, whole), a] + m2)
-        w[edges + i] = edge
+        put(w, i, edges, edge)
         if i < n:
             after = 0.5 * (m2 + squares[site_at(start, i + 1, whole), a])
-            w[edges + n + 1 + i] = edge - after
-            w[edges + 2 * n + 1 + i] = forces[site, a, 0]
-            w[edges + 3 * n + 1 + i] = forces[site, a, 1]
-    for here in range(cuda.threadIdx.x, count, cuda.blockDim.x):
-        i, j, lane = cell_at(here, shape)
-        if i < n and j < m:
-            site = start + i * whole[SITE_STEP]
-            node = node_at(first + lane, j, whole)
-            value = float64(old[(site * whole[SPECIES] + a) * whole[NODES] + node])
-            put(w, NUMBER, here, shape, value)
-            put(w, STAGE, here, shape, value)
+            put(w, i, edges + n + 1, edge - after)
+            if steps[4]:
+                put(w, i, edges + 2 * n + 1, forces[site, a, 0])
+                put(w, i, edges + 3 * n + 1, forces[site, a, 1])
+    place = thread()
+    while place < count:  # four at once, because memory is far away
+        second = following(place)
+        third = following(second)
+        fourth = following(third)
+        one = quanta(old, place, origin, count, whole, shape)
+        two = quanta(old, second, origin, count, whole, shape)
+        three = quanta(old, third, origin, count, whole, shape)
+        four = quanta(old, fourth, origin, count, whole, shape)
+        begin(w, place, one, count)
+        begin(w, second, two, count)
+        begin(w, third, three, count)
+        begin(w, fourth, four, count)
+        place = following(fourth)
     cuda.syncthreads()
-    for here in range(cuda.threadIdx.x, count, cuda.blockDim.x):
-        i, j, lane = cell_at(here, shape)
+    place = thread()
+    while place < count:
+        i, j, lane, here = cell_at(place, shape)
         low = (j - 0.5 * m) * steps[3]
-        put(w, ENERGY, here, shape, physics.root(low * low + q2[first + lane] + w[edges + i]))
+        energy2 = low * low + q2[first + lane] + get(w, i, edges)
+        put(w, ENERGY, here, physics.root(energy2))
+        place = following(place)
     cuda.syncthreads()
 
 
 @piece
-def refusal(w, steps, shape):
+def refusal(w, steps, whole, shape):
     """Quanta that the force would have pushed through closed momentum faces; of this thread."""
-    low, high, top = 0.0, 0.0, shape[1] * shape[2]
-    if shape[4] == CLOSED:
-        for entry in range(cuda.threadIdx.x, shape[0] * shape[2], cuda.blockDim.x):
-            i = divided(entry, shape[7])
-            here = i * shape[8] + entry - i * shape[2]
-            last = get(w, NUMBER, here + top - shape[2], shape)
-            low += max(-force(w, i, 0, here, steps, shape) * get(w, NUMBER, here, shape), 0.0)
-            high += max(force(w, i, shape[1], here + top, steps, shape) * last, 0.0)
+    low, high, m, lanes = 0.0, 0.0, shape[M], shape[2]
+    if whole[EDGE] == CLOSED:
+        entry = thread()
+        while entry < shape[N] * lanes:
+            i = divided(entry, shape[BY_LANES])
+            here = i * shape[ONWARD] + (entry - i * lanes) * ROWS
+            top = here + m * shape[UPWARD]
+            last = get(w, NUMBER, top - shape[UPWARD])
+            low += max(-force(w, i, 0, here, steps, shape) * get(w, NUMBER, here), 0.0)
+            high += max(force(w, i, m, top, steps, shape) * last, 0.0)
+            entry = following(entry)
     return low, high
 
 
@@ -111,27 +183,28 @@ def hand_over(w, rows, squares, p, q2, origin, count, ledger, whole, shape):
     """
     old, new = rows
     start, a, first = origin
-    n, m, wall = shape[0], shape[1], shape[3] == OPEN
-    kinds, nodes = whole[SPECIES], whole[NODES]
+    n, nodes, wall = shape[N], whole[NODES], whole[WALL] == OPEN
     out_low, out_high = 0.0, 0.0
-    for here in range(cuda.threadIdx.x, count, cuda.blockDim.x):
-        i, j, lane = cell_at(here, shape)
-        if i < n and j < m:
-            site = start + i * whole[SITE_STEP]
-            node = node_at(first + lane, j, whole)
-            cell = (site * kinds + a) * nodes + node
-            left = get(w, SUM_ALONG, here, shape)
-            right = get(w, SUM_ALONG, here + shape[8], shape)
-            below, above = get(w, SUM_UP, here, shape), get(w, SUM_UP, here + shape[2], shape)
-            new[cell] = old[cell] + (int64(left) - int64(right) + int64(below) - int64(above))
+    place = thread()
+    while place < count:
+        i, j, lane, here = cell_at(place, shape)
+        if is_cell(i, j, shape):
+            cell, held = cell_of(i, j, lane, origin, whole), get(w, NUMBER, here)
+            number = int64(held) if held < EXACT else old[cell]
+            left, right = get(w, SUM_ALONG, here), get(w, SUM_ALONG, here + shape[ONWARD])
+            below, above = get(w, SUM_UP, here), get(w, SUM_UP, here + shape[UPWARD])
+            new[cell] = number + (int64(left) - int64(right) + int64(below) - int64(above))
             if wall and (i == 0 or i == n - 1):
-                energy = math.sqrt(p[j] * p[j] + q2[first + lane] + squares[site, a])
+                m2 = squares[start + i * whole[SITE_STEP], a]
+                energy = math.sqrt(p[j] * p[j] + q2[first + lane] + m2)
+                entry = a * nodes + node_at(first + lane, j, whole)
                 if i == 0:
-                    cuda.atomic.add(ledger, a * nodes + node, int64(-left))
+                    cuda.atomic.add(ledger, entry, int64(-left))
                     out_low -= left * energy
                 if i == n - 1:
-                    cuda.atomic.add(ledger, (kinds + a) * nodes + node, int64(right))
+                    cuda.atomic.add(ledger, entry + whole[SPECIES] * nodes, int64(right))
                     out_high += right * energy
+        place = following(place)
     return out_low, out_high
 
 
@@ -139,27 +212,25 @@ def hand_over(w, rows, squares, p, q2, origin, count, ledger, whole, shape):
 def sweep_groups(w, control, scalars, number, squares, forces, whole, widths, p, q2, capacity,
                  ledger, energies, refused):  # fmt: skip
     """Groups in turn, those of a species after one another, so that sums wait for the last one."""
-    n, m, most, across = whole[CELLS], whole[MOMENTA], whole[LANES], whole[NODES] // whole[MOMENTA]
-    many = (across + most - 1) // most
     lasts = scalars[k.LASTS]
-    steps = (lasts / widths[DX], lasts / widths[DP], widths[DX], widths[DP])
+    steps = (lasts / widths[DX], lasts / widths[DP], widths[DX], widths[DP], forces.shape[0] > 0)
     rows = (number[control[k.SOURCE]], number[control[k.TARGET]])
     out_low, out_high = 0.0, 0.0
     group = cuda.blockIdx.x
     for a in range(whole[SPECIES]):
         low, high = 0.0, 0.0
-        while group < (a + 1) * many * whole[LINES]:
-            inside = group - a * many * whole[LINES]
-            first = (inside % many) * most
-            lanes = min(most, across - first)
-            shape = shape_of(n, m, lanes, most, whole[WALL], whole[EDGE])
-            count = (n + 1) * (m + 1) * lanes
-            start = compiled.transverse(inside // many, whole[SITE_STEP], whole[CELLS])
-            origin = (start, a, first)
+        while group < (a + 1) * whole[BLOCKS] * whole[LINES]:
+            line, block = split(group - a * whole[BLOCKS] * whole[LINES], whole[BLOCKS])
+            shape = shape_of(block, whole)
+            count = np.int32((shape[N] + 1) * (shape[M] + 1) * shape[2])
+            outer, inner = split(line, whole[SITE_STEP])
+            start = outer * (whole[SITE_STEP] * whole[CELLS]) + inner
+            origin = (start, a, block * whole[LANES])
             take_up(w, rows[0], squares, forces, p, q2, origin, count, steps, whole, shape)
-            more_low, more_high = refusal(w, steps, shape)
+            more_low, more_high = refusal(w, steps, whole, shape)
             low, high = low + more_low, high + more_high
-            runge_kutta(w, count, p, steps, shape)
+            set_rates(w, count, steps, shape)
+            runge_kutta(w, count, shape)
             find_limits(w, count, capacity[a], shape)
             limited_fluxes(w, count, shape)
             if not none_illegal(w, count, capacity[a], shape):
