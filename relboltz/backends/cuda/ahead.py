@@ -25,7 +25,6 @@ from ...stepping.step import Course, Leg
 from ...transport.plane import PERIODIC
 from . import driver, kernels
 from . import layout as k
-from .builders import build_ahead
 from .flows import flows_of, report_fault
 from .ledger import Ledger
 from .machine import Desk
@@ -67,18 +66,6 @@ class Ahead:
         self._graphs: dict[bool, Callable[[], None] | None] = {}
         self._step_seconds, self._careful = 0.0, 0
         self.forget()
-        self._rehearse()
-
-    def _rehearse(self) -> None:
-        """Have the kernels of a step compiled side by side, where they are not yet."""
-        machine = self.machine
-        if driver.SIMULATED:
-            return
-        still = all(part.axis is None for part in self.parts)  # sweeps need to know a state
-        desk, machine.desk = machine.desk, self.desk
-        launches = self.step if still else self._collide
-        build_ahead(lambda: launches(True), driver.device)
-        machine.desk = desk
 
     def forget(self) -> None:
         """The state was changed by others: what is known of it here no longer holds."""
@@ -112,7 +99,9 @@ class Ahead:
         """All that a run launches again and again."""
         machine, before = self.machine, self.machine.desk
         machine.desk = self.desk
-        self.step(careful=False)
+        self.step(careful=True)
+        machine.find_peaks()
+        self._set_course(0.0)
         machine.desk = before
 
     def _next_part(self, i: int) -> None:
@@ -190,10 +179,13 @@ class Ahead:
         if not same or pace != (state.step, state.wanted):
             self._upload(state, course)
         self._course = course
+        self._set_course(stop)
+        return self.desk
+
+    def _set_course(self, stop: float) -> None:
         kernels.set_course[1, k.WIDE, self.machine.stream](
             self.desk.control, self.desk.scalars, self.rows, self._axes, self._widths, stop
         )
-        return self.desk
 
     def _upload(self, state: State, course: Course) -> None:
         """Tell the GPU of a state that it does not know."""
