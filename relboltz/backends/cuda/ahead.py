@@ -99,7 +99,9 @@ class Ahead:
         """All that a run launches again and again."""
         machine, before = self.machine, self.machine.desk
         machine.desk = self.desk
-        self.step(careful=False)
+        self.step(careful=True)
+        machine.find_peaks()
+        self._set_course(0.0)
         machine.desk = before
 
     def _next_part(self, i: int) -> None:
@@ -178,10 +180,13 @@ class Ahead:
         if not same or pace != (state.step, state.wanted):
             self._upload(state, course)
         self._course = course
+        self._set_course(stop)
+        return self.desk
+
+    def _set_course(self, stop: float) -> None:
         kernels.set_course[1, k.WIDE, self.machine.stream](
             self.desk.control, self.desk.scalars, self.rows, self._axes, self._widths, stop
         )
-        return self.desk
 
     def _upload(self, state: State, course: Course) -> None:
         """Tell the GPU of a state that it does not know."""

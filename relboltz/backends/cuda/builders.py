@@ -12,6 +12,7 @@ import pickle
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable
 from functools import partial
 from types import SimpleNamespace
@@ -21,6 +22,12 @@ from ...compiling import cache_folder, lasting
 
 FEWEST_CORES = 4
 """With fewer, processes would wait for one another."""
+MOST_BUILDERS = 6
+"""Processes at a time: each needs a quarter of a gigabyte."""
+OFTEN = 0.05
+"""Seconds between looks into the cache."""
+LONGEST = 100.0
+"""Seconds to wait for a kernel before it is compiled here."""
 PROGRAM = "from relboltz.backends.cuda.builders import serve; serve()"
 Job = tuple[str, str, tuple[Any, ...]]
 """Module and name of a kernel, and the types of its arguments."""
@@ -46,9 +53,18 @@ class Kernel:
         if Kernel.noted is not None:
             return partial(self._note, Kernel.noted)
         if self.builder is not None:
-            self.builder.wait()
+            self._wait(self.builder)
             self.builder = None
         return self.compiled[configuration]
+
+    def _wait(self, builder: "subprocess.Popen[bytes]") -> None:
+        """Until the kernel is in the cache, or never will be."""
+        patience = time.monotonic() + LONGEST
+        while builder.poll() is None and time.monotonic() < patience:
+            if self.kept:
+                time.sleep(OFTEN)  # the code follows its entry
+                return
+            time.sleep(OFTEN)
 
     def _note(self, noted: list[Any], *arguments: Any) -> None:
         noted.append((self, arguments))
@@ -78,15 +94,21 @@ def build_ahead(work: Callable[[], None], device: Callable[[], dict[str, Any]]) 
     finally:
         Kernel.noted = None
     wanted = {kernel: arguments for kernel, arguments in noted if not kernel.kept}
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    if not wanted or (cores or 1) < FEWEST_CORES or not lasting() or not sys.executable:
+    builders = min(MOST_BUILDERS, _cores() - 1, len(wanted))
+    if not wanted or _cores() < FEWEST_CORES or not lasting() or not sys.executable:
         return
-    kernels, capability = list(wanted), device()["capability"]
-    for i in range(min(len(kernels), (cores or 1) - 1)):
-        own = kernels[i :: (cores or 1) - 1]
+    capability = device()["capability"]
+    kernels = list(wanted)[::-1]  # masses come last in a step, and are needed first
+    for i in range(builders):
+        own = kernels[i::builders]
         builder = _started([kernel.job(wanted[kernel]) for kernel in own], capability)
         for kernel in own:
             kernel.builder = builder
+
+
+def _cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
 
 
 def _started(jobs: list[Job], capability: tuple[int, int]) -> "subprocess.Popen[bytes] | None":

@@ -3,12 +3,14 @@
 ``trouble()`` says why no GPU can be used and what to do; without a driver it imports nothing.
 """
 
+import contextlib
 import ctypes
 import importlib.metadata
 import importlib.util
 import os
 import weakref
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from typing import Any
 
@@ -57,7 +59,12 @@ def driver() -> tuple[int, int] | str:
             continue
     else:
         return "no NVIDIA driver is installed; install one if there is an NVIDIA GPU"
-    code = library.cuInit(0)
+    with ThreadPoolExecutor(1) as pool:  # it takes a while to start: what follows is imported
+        starting = pool.submit(library.cuInit, 0)
+        if importlib.util.find_spec("numba_cuda") is not None:
+            with contextlib.suppress(Exception):  # ``trouble`` says so
+                toolkit()
+        code = starting.result()
     if code != 0:
         return f"the NVIDIA driver does not start (cuInit: error {code}); {_no_device()}"
     count, version = ctypes.c_int(), ctypes.c_int()

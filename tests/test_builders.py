@@ -1,0 +1,53 @@
+"""Kernels that other processes compile."""
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+PARTS = importlib.util.find_spec("numba_cuda") is not None
+PROGRAM = """
+import json, os
+import numpy as np
+from relboltz.backends.cuda import builders, kernels
+from relboltz.backends.cuda.builders import build_ahead
+
+os.sched_getaffinity = lambda process: set(range({cores}))
+whole = np.zeros((2, 8), np.int64)
+launches = []
+
+def work():
+    kernels.peaks[1, 1](np.zeros(64, np.int64), whole, whole, 0)
+    launches.append(kernels.peaks.builder)
+
+before = kernels.peaks.kept
+build_ahead(work, lambda: {{"capability": (9, 0)}})
+builder = kernels.peaks.builder
+code = None if builder is None else builder.wait()
+builders._pretend((9, 0))
+kinds = kernels.peaks.job((np.zeros(64, np.int64), whole, whole, 0))[2]
+found = kernels.peaks._cache.load_overload(kinds, kernels.peaks.targetctx)
+print(json.dumps([before, launches, code, kernels.peaks.kept, found is not None]))
+"""
+
+
+def told(cores, folder):
+    """What a program tells that has a kernel compiled, with an empty cache and so many cores."""
+    environment = {**os.environ, "XDG_CACHE_HOME": str(folder)}
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", PROGRAM.format(cores=cores)], env=environment,
+        capture_output=True, text=True, timeout=300,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-3000:]
+    return json.loads(done.stdout)
+
+
+@pytest.mark.skipif(not PARTS, reason="numba-cuda is not installed (Linux only)")
+@pytest.mark.skipif(os.environ.get("NUMBA_ENABLE_CUDASIM", "0") != "0", reason="the simulator")
+def test_a_kernel_that_another_process_compiled_is_in_the_cache(tmp_path):
+    """The same key, and no GPU was needed; with few cores nothing is started."""
+    assert told(4, tmp_path / "many") == [False, [None], 0, True, True]
+    assert told(2, tmp_path / "few") == [False, [None], None, False, False]
