@@ -1,11 +1,10 @@
 """Whole fluxes that leave every cell of a group of pencils within its bounds."""
 
 from ...transport import plane
-from ...transport.plane import OPEN, PERIODIC, REFLECTING
+from ...transport.plane import OPEN, REFLECTING
 from .physics import cuda
 from .planes import (
     ALONG,
-    EDGE,
     GAIN,
     LOSS,
     MARK,
@@ -21,7 +20,7 @@ from .planes import (
     M,
     N,
     across,
-    around,
+    beside,
     brought,
     cell_at,
     compiled,
@@ -64,7 +63,11 @@ def find_limits(w, count, capacity, shape):
 @piece
 def share_along(w, i, j, here, more, shape):
     """Part of a flux through an x face that the cells beside it allow."""
-    left, right = across(i, j, i - 1, here, shape), across(i, j, i, here, shape)
+    left, right = whole(here - shape[ONWARD]), whole(here)
+    if i == 0:
+        left = across(i, j, left, here, shape)
+    if i == shape[N]:
+        right = across(i, j, right, here, shape)
     wall = shape[WALL] == OPEN
     low, high = wall and i == 0, wall and i == shape[N]
     return compiled.allowed(
@@ -78,13 +81,8 @@ def share_along(w, i, j, here, more, shape):
 @piece
 def share_up(w, j, here, more, shape):
     """The same for a p face."""
-    up, low = shape[UPWARD], whole(here - j * shape[UPWARD])
-    length = whole(shape[M] * up)
-    left, high = whole(here - up), whole(low + length - up)
-    if shape[EDGE] == PERIODIC:
-        left, right = around(left, low, high, length), around(here, low, high, length)
-    else:
-        left, right = max(left, low), min(here, high)
+    left = beside(j, whole(here - shape[UPWARD]), here, shape)
+    right = beside(j, whole(here), here, shape)
     return compiled.allowed(
         more, get(w, LOSS, left), get(w, GAIN, left), get(w, LOSS, right),
         get(w, GAIN, right),

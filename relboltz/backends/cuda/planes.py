@@ -9,7 +9,7 @@ import numpy as np
 
 from ...compiling import build, functions_of
 from ...transport import phases, plane
-from ...transport.plane import CLOSED, OPEN, PERIODIC, REFLECTING
+from ...transport.plane import CLOSED, OPEN, PERIODIC
 from .driver import SIMULATED, device_function
 from .physics import cuda, physics
 
@@ -105,30 +105,35 @@ def put(w, row, here, value):
 
 
 @piece
-def across(i, j, x, here, shape):
-    """Where cell (x, j) is, if (i, j) is here; beyond the edges as in ``plane``."""
-    n, x, mirror = shape[N], whole(x), whole(0)
-    if x < 0 or x >= n:
-        if shape[WALL] == PERIODIC:
-            x = whole(compiled.wrapped(x, n))
-        elif shape[WALL] == REFLECTING:
-            x = whole(compiled.wrapped(x, whole(2 * n)))
-            if x >= n:
-                x = whole(2 * n - 1 - x)
-                mirror = whole(shape[M] - 1 - 2 * j)
-        else:
-            x = min(max(x, whole(0)), whole(n - 1))
-    return whole(here + (x - i) * shape[ONWARD] + mirror * shape[UPWARD])
+def around(place, first, length):
+    """A place on a periodic axis that begins at ``first``."""
+    while place < first:
+        place = whole(place + length)
+    while place >= whole(first + length):
+        place = whole(place - length)
+    return place
 
 
 @piece
-def around(place, low, high, length):
-    """A place beyond the first or last one of a periodic axis, at most three cells away."""
-    while place < low:
-        place = whole(place + length)
-    while place > high:
-        place = whole(place - length)
+def mirrored(place, first, length, twice):
+    """A place between two walls, which turn momenta round; twice : sum of a place and its image."""
+    while place < first or place >= whole(first + length):
+        image = whole(twice - place)
+        place = image if place < first else whole(image + 2 * length)
     return place
+
+
+@piece
+def across(i, j, place, here, shape):
+    """The cell that stands for one so many cells along x from (i, j), which is here."""
+    onward, upward = shape[ONWARD], shape[UPWARD]
+    line, length = whole(here - i * onward), whole(shape[N] * onward)
+    if shape[WALL] == OPEN:
+        return min(max(place, line), whole(line + length - onward))
+    first = whole(line - j * upward)
+    if shape[WALL] == PERIODIC:
+        return around(place, first, length)
+    return mirrored(place, first, length, whole(2 * first - onward + (shape[M] - 1) * upward))
 
 
 @piece
@@ -140,48 +145,40 @@ def rightward(j, shape):
 @piece
 def stencil_along(i, j, here, shape):
     """Five cells for what passes the lower x face of a cell; it comes from the third."""
-    n, stride, right = shape[N], shape[ONWARD], rightward(j, shape)
-    step = stride if right else whole(-stride)
-    third = whole(here - stride) if right else here
+    onward, right = shape[ONWARD], rightward(j, shape)
+    step = onward if right else whole(-onward)
+    third = whole(here - onward) if right else here
     a, b = whole(third - 2 * step), whole(third - step)
     d, e = whole(third + step), whole(third + 2 * step)
-    if 2 < i < n - 2:
+    if 2 < i < shape[N] - 2:
         return a, b, third, d, e
-    if shape[WALL] == PERIODIC:
-        low, length = whole(here - i * stride), whole(n * stride)
-        high = whole(low + length - stride)
-        return (
-            around(a, low, high, length), around(b, low, high, length),
-            around(third, low, high, length), around(d, low, high, length),
-            around(e, low, high, length),
-        )  # fmt: skip
-    x, sign = (i - 1, 1) if right else (i, -1)
     return (
-        across(i, j, x - 2 * sign, here, shape), across(i, j, x - sign, here, shape),
-        across(i, j, x, here, shape), across(i, j, x + sign, here, shape),
-        across(i, j, x + 2 * sign, here, shape),
+        across(i, j, a, here, shape), across(i, j, b, here, shape),
+        across(i, j, third, here, shape), across(i, j, d, here, shape),
+        across(i, j, e, here, shape),
     )  # fmt: skip
+
+
+@piece
+def beside(j, place, here, shape):
+    """The cell that stands for one so many cells along p from momentum j, which is here."""
+    first, length = whole(here - j * shape[UPWARD]), whole(shape[M] * shape[UPWARD])
+    if shape[EDGE] == PERIODIC:
+        return around(place, first, length)
+    return min(max(place, first), whole(first + length - shape[UPWARD]))
 
 
 @piece
 def stencil_up(j, rate, here, shape):
     """The same for a p face; rate : as the force."""
-    up, low = shape[UPWARD], whole(here - j * shape[UPWARD])
-    length = whole(shape[M] * up)
-    high = whole(low + length - up)
-    step = up if rate > 0.0 else whole(-up)
-    third = whole(here - up) if rate > 0.0 else here
+    upward = shape[UPWARD]
+    step = upward if rate > 0.0 else whole(-upward)
+    third = whole(here - upward) if rate > 0.0 else here
     a, b = whole(third - 2 * step), whole(third - step)
     d, e = whole(third + step), whole(third + 2 * step)
-    if shape[EDGE] == PERIODIC:
-        return (
-            around(a, low, high, length), around(b, low, high, length),
-            around(third, low, high, length), around(d, low, high, length),
-            around(e, low, high, length),
-        )  # fmt: skip
     return (
-        min(max(a, low), high), min(max(b, low), high), min(max(third, low), high),
-        min(max(d, low), high), min(max(e, low), high),
+        beside(j, a, here, shape), beside(j, b, here, shape), beside(j, third, here, shape),
+        beside(j, d, here, shape), beside(j, e, here, shape),
     )  # fmt: skip
 
 
