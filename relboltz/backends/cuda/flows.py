@@ -17,18 +17,14 @@ def flows_of(problem: Problem, channel_flows: Array) -> Flows:
 
     Of each channel ahead, back, weight above and below 0.
     """
-    by_channel = np.moveaxis(channel_flows, -2, 0)
-    totals = np.zeros((2, len(problem.model.processes), *by_channel.shape[1:-1]))
-    signed = np.zeros_like(totals)
-    for channel, flows in zip(problem.channels, by_channel, strict=False):
-        share = 0.25 if channel.only_p else 1.0
-        rows = (0, 1) if channel.forward else (1, 0)
-        totals[rows[0], channel.process] += share * flows[..., 0]
-        totals[rows[1], channel.process] += share * flows[..., 1]
-        signed[0, channel.process] += flows[..., 2]
-        signed[1, channel.process] += flows[..., 3]
-    ahead, back = np.moveaxis(totals, 1, -1)
-    return Flows(ahead, back, 0.0, 0.0, np.moveaxis(signed, 1, -1))
+    channels = problem.channels
+    ahead, back, above, below = np.moveaxis(channel_flows[..., : len(channels), :], -1, 0)
+    belongs = np.zeros((len(channels), len(problem.model.processes)))
+    belongs[np.arange(len(channels)), [channel.process for channel in channels]] = 1.0
+    share = belongs * np.array([[0.25 if c.only_p else 1.0] for c in channels])
+    same, turned = (share * [[float(c.forward is way)] for c in channels] for way in (True, False))
+    signed = np.stack([above @ belongs, below @ belongs])
+    return Flows(ahead @ same + back @ turned, back @ same + ahead @ turned, 0.0, 0.0, signed)
 
 
 def rates_of(by_channel: Array) -> Array:
