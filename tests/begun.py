@@ -29,6 +29,19 @@ if driver.SIMULATED:  # a manager polls the threads of a block: short turns, and
         cores = sorted(os.sched_getaffinity(0))
         os.sched_setaffinity(0, {cores[int(os.environ.get("CORE", "0")) % len(cores)]})
 
+    from numba.core import types
+    from numba.cuda.simulator import kernelapi
+    from numba.np import numpy_support
+
+    def shared_array(self, shape, dtype, alignment=None):
+        """As the simulator's, but two threads that ask at once are never given different ones."""
+        kind = numpy_support.as_dtype(dtype) if isinstance(dtype, types.Type) else dtype
+        caller = sys._getframe(1)
+        key = caller.f_code.co_filename, caller.f_lineno
+        return self._allocations.setdefault(key, np.empty(shape, kind))
+
+    kernelapi.FakeCUDAShared.array = shared_array
+
 
 def backend_of(grid, model, where="cpu", numbers=None, threads=2, **sampling) -> Backend:
     """A backend without a state; both work in double precision."""
