@@ -341,7 +341,8 @@ def stopped(tmp_path_factory):
     (folder / "small.toml").write_text(SMALL)
     environment = os.environ | {"PYTHONPATH": str(ROOT), "COLUMNS": "300"}
     command = [sys.executable, "-m", "relboltz", "run", "small.toml", "--threads", "1"]
-    subprocess.run([*command, "--out", "compiled.nc"], cwd=folder, env=environment, check=True,
+    first = ["--out", "compiled.nc", "--set", "time.end=0.02"]
+    subprocess.run([*command, *first], cwd=folder, env=environment, check=True,
                    capture_output=True)  # fmt: skip
     command += ["--set", "time.end=1e3"]
     numbers = {signal.SIGINT: 1.0, signal.SIGTERM: 0.5, signal.SIGKILL: random.random()}
