@@ -36,6 +36,9 @@ if driver.SIMULATED:  # a manager polls the threads of a block: short turns, and
     def shared_array(self, shape, dtype, alignment=None):
         """As the simulator's, but two threads that ask at once are never given different ones."""
         kind = numpy_support.as_dtype(dtype) if isinstance(dtype, types.Type) else dtype
+        if shape == 0:  # as large as the launch says
+            count = self._dynshared_size // np.dtype(kind).itemsize
+            return np.frombuffer(self._dynshared.data, kind, count)
         caller = sys._getframe(1)
         key = caller.f_code.co_filename, caller.f_lineno
         return self._allocations.setdefault(key, np.empty(shape, kind))

@@ -64,7 +64,7 @@ class Ahead:
         self.ledger = Ledger(machine, pencils)
         self._stages = Stages(machine)
         self._graphs: dict[bool, Callable[[], None] | None] = {}
-        self._step_seconds, self._careful = 0.0, 0
+        self._step_seconds, self._careful = 0.0, False
         self.forget()
 
     def forget(self) -> None:
@@ -125,7 +125,7 @@ class Ahead:
 
     def steps(self, count: int) -> None:
         """Launch attempts at steps: the first of a kind as it is, others as a recorded graph."""
-        machine, careful = self.machine, self._careful > 0
+        machine, careful = self.machine, self._careful
         machine.desk = self.desk
         if driver.SIMULATED or careful not in self._graphs:
             self.step(careful)
@@ -168,8 +168,9 @@ class Ahead:
 
     def _go_on_carefully(self) -> None:
         """Do the same step again with limits, and the next few as well."""
-        self._careful = CAREFUL_STEPS
-        self._integers[k.STATUS], self._integers[k.NEEDED] = k.GO, 0
+        self._careful = True
+        self._integers[k.STATUS] = k.GO
+        self._integers[k.NEEDED] = self._integers[k.ACCEPTED] + 1
         self.desk.control.copy_to_device(self._integers)
 
     def start(self, state: State, course: Course, stop: float) -> Desk:
@@ -229,9 +230,7 @@ class Ahead:
             setattr(watch, name, float(x[place]))
         watch.limited_max = max(watch.limited_max, float(x[k.LIMITED_MAX]))
         self.backend.row = int(i[k.CURRENT])
-        self._careful = max(0, self._careful - int(i[k.ACCEPTED]) + watch.steps)
-        if self._careful and i[k.NEEDED]:
-            self._careful = CAREFUL_STEPS
+        self._careful = bool(0 < i[k.NEEDED] and i[k.ACCEPTED] < i[k.NEEDED] + CAREFUL_STEPS)
         watch.steps = int(i[k.ACCEPTED])
         state.time, state.step = float(x[k.TIME]), int(i[k.STEP])
         state.squares = rows[k.NOW]

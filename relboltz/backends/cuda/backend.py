@@ -141,6 +141,7 @@ class CudaBackend:
         """Back to what was remembered."""
         number = self.machine.number
         number[self.row].copy_to_device(number[1 - self.row])
+        self.ahead.forget()
 
     def _set(
         self, step: int = 0, scale: float = 0.0, length: float = 1.0, lasts: float = 0.0
@@ -199,6 +200,7 @@ class CudaBackend:
         if self.interrupt:
             raise Halted
         machine, ledger = self.machine, self.let_out(axis)
+        self.ahead.forget()
         self._set(lasts=length)
         self._upload(squares)
         if push is not None:
@@ -243,6 +245,7 @@ class CudaBackend:
         machine, sites = self.machine, self.grid.sites
         if not machine.blocks:
             return StepReport.nothing(sites, length)
+        self.ahead.forget()
         scale = 0.5 * length * 2.0**self._bits
         self._control[k.WANT_RATES] = 1
         self._set(step, scale, length)

@@ -30,7 +30,7 @@ SPAN = EACH * THREADS
  ) = range(20)  # fmt: skip
 """CURRENT is the row of numbers that holds the state; a part of a step reads the row SOURCE and
 writes the row TARGET, so that the state itself stays until the whole step stands. TROUBLED: some
-site at work needs limits; NEEDED: one did."""
+site at work needs limits; NEEDED: number of the last step in which one did."""
 CONTROLS = 32
 (GO, REJECTED, ARRIVED, LIMIT, FAULTY, NOT_FINITE, NO_MASSES, TOO_LONG, NO_LIMITS) = range(9)
 TRIAL, REAL = 0, 1

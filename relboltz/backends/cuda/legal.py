@@ -235,7 +235,7 @@ def ask_both(control, mine, wanted):
     mine[k.NEEDY] = 0
     if control[k.SYMMETRICAL] != 0 and not (fits and mine[k.ILLEGAL] == 0):
         mine[k.NEEDY] = 1
-        control[k.TROUBLED], control[k.NEEDED] = 1, 1
+        control[k.TROUBLED], control[k.NEEDED] = 1, control[k.ACCEPTED] + 1
 
 
 @piece

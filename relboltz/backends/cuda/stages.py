@@ -39,12 +39,14 @@ class Stages:
     def _batches(self, squares: Any) -> Iterator[tuple[int, int]]:
         """Sites that collide at once; the machine is set to them."""
         machine = self.machine
-        for first in range(0, machine.sites, machine.batch):
-            count = min(machine.batch, machine.sites - first)
-            machine.first_site, machine.count = first, count
-            machine.desk.squares = squares[first : first + count]
-            yield first, count
-        machine.first_site, machine.count = 0, machine.batch
+        try:
+            for first in range(0, machine.sites, machine.batch):
+                count = min(machine.batch, machine.sites - first)
+                machine.first_site, machine.count = first, count
+                machine.desk.squares = squares[first : first + count]
+                yield first, count
+        finally:
+            machine.first_site, machine.count = 0, machine.batch
 
     def _begin(self, first: int, count: int, peaks: bool) -> None:
         machine, control = self.machine, self.machine.desk.control
