@@ -1,10 +1,11 @@
 """Arrays by what they hold, for annotations; results of functions of arrays that are kept."""
 
+import threading
 from collections import OrderedDict
 from collections.abc import Callable
 from copy import deepcopy
 from functools import wraps
-from typing import ParamSpec, TypeVar
+from typing import ParamSpec, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,25 +25,31 @@ def _value(argument: object) -> object:
     if isinstance(argument, np.ndarray | list):
         array = np.asarray(argument)
         return array.shape, array.dtype.str, array.tobytes()
-    return argument
+    return getattr(argument, "value", argument)
 
 
 def remembered(function: Callable[P, R]) -> Callable[P, R]:
-    """Keep the latest results of a pure function: arrays are compared by value, models by identity.
+    """Keep the latest results of a pure function; arrays and models are compared by value.
 
     For what many runs of one model ask again, with other seeds, steps or samples.
     """
     kept: OrderedDict[tuple[object, ...], R] = OrderedDict()
+    lock = threading.Lock()
 
     @wraps(function)
     def found(*arguments: P.args, **named: P.kwargs) -> R:
         given = (*arguments, *named.items())
         key = tuple(_value(a) for a in given)
-        if key not in kept:
-            kept[key] = function(*arguments, **named)
-        kept.move_to_end(key)
-        while len(kept) > REMEMBERED:
-            kept.popitem(last=False)
-        return deepcopy(kept[key])  # whoever asks may change it
+        with lock:
+            known = key in kept
+            result = kept[key] if known else None
+        if not known:
+            result = function(*arguments, **named)
+        with lock:
+            kept[key] = cast(R, result)
+            kept.move_to_end(key)
+            while len(kept) > REMEMBERED:
+                kept.popitem(last=False)
+        return deepcopy(cast(R, result))  # whoever asks may change it
 
     return found

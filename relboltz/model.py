@@ -152,6 +152,16 @@ class Model:
             )
         self.mass_coupling = coupling
 
+    @property
+    def value(self) -> tuple[object, ...]:
+        """All that results depend on, as it is now: models that have the same are the same."""
+        arrays = (self.degeneracy, self.statistics, self.constant_mass_squared, self.mass_coupling)
+        processes = (
+            (p.name, p.matrix_element, p.peak, *p.parameters.items()) for p in self.processes
+        )
+        screening = (repr(self.screenings), repr(self.screening.exchange))
+        return (self.names, *(a.tobytes() for a in arrays), *screening, *processes)
+
     def __repr__(self) -> str:
         return f"<Model {self.name}: {len(self.species)} species, {len(self.processes)} processes>"
 

@@ -289,6 +289,54 @@ def test_a_backend_advances_as_the_generic_step_does(where, step):
 
 
 @EVERYWHERE
+def test_steps_in_space_are_those_of_the_generic_step(where):
+    """Lengths, rejected ones, masses, what left, what is watched: open walls, two stops to meet."""
+    grid, found = rb.PhaseSpace(3, 2.0, [3, 1, 1], 0.5, "open"), []
+    f = 0.5 * np.random.default_rng(1).random((3, 1, grid.size))
+    for through in ("advance", "generic"):
+        backend, state = begun(grid, rb.gluons(0.5), f, where, samples=1)
+        state.wanted = 0.3  # much too long
+        taken = backend.advance if through == "advance" else lambda *a, b=backend: advance(b, *a)
+        legs = [leg for stop in (0.02, 0.022) for leg in taken(state, course_of(grid), stop)]
+        assert state.time == 0.022 and state.step == state.watch.steps > 4
+        found.append((backend.get(), state, legs))
+    (one, first, legs), (two, second, others) = found
+    assert legs[0].length < 0.015 and legs[0].length == pytest.approx(others[0].length, rel=1e-9)
+    assert first.step == second.step and np.abs(one - two).max() <= 1e-11 * one.max()
+    assert first.squares == pytest.approx(second.squares, rel=1e-9)
+    assert first.wanted == pytest.approx(second.wanted, rel=1e-9)
+    for name in ("noise", "scatter", "moved", "null_max", "changed", "elapsed", "length"):
+        assert getattr(first.watch, name) == pytest.approx(getattr(second.watch, name), rel=1e-6)
+    for one, two in zip((first.past, *first.by_part), (second.past, *second.by_part), strict=True):
+        for (rate, last), (other, length) in zip(one, two, strict=True):
+            assert rate == pytest.approx(other, rel=1e-6, abs=1e-9) and last == pytest.approx(
+                length
+            )
+    assert first.ledger.energy == pytest.approx(second.ledger.energy) and first.ledger.energy.any()
+    assert first.ledger.refused == pytest.approx(second.ledger.refused)
+    assert np.array_equal(first.ledger.left[0], second.ledger.left[0])
+
+
+@EVERYWHERE
+@pytest.mark.parametrize("sites", [1, 2])
+def test_masses_of_many_species(where, sites):
+    """More than fit into the fast memory of a GPU: 22 species with masses of their own."""
+    many = np.arange(1.0, 23.0)
+    model = rb.Model(
+        [rb.Species(f"s{i}", 1, 1) for i in range(22)], [], masses={"s3": 0.2},
+        mass_coupling=np.outer(many, many) / 500.0,
+    )  # fmt: skip
+    grid = rb.PhaseSpace(2, 1.0, [sites, 1, 1], 1.0)
+    f = np.random.default_rng(2).random((sites, 22, grid.size))
+    backend, state = begun(grid, model, f, where)
+    for site in range(sites):
+        m2, f_here = state.mass_squared[site], f_of(backend, state)[site]
+        energy = np.sqrt(grid.momentum_squared + m2[:, None])
+        y = (f_here / energy).sum(axis=1) * grid.cell_volume / (2 * np.pi) ** 3
+        assert m2 == pytest.approx(model.mass_squared(y), rel=1e-12)
+
+
+@EVERYWHERE
 def test_looking_at_rates_between_two_stops_changes_nothing(where):
     """As a run does that is asked for its rates: the same bits afterwards."""
     results = []

@@ -153,3 +153,32 @@ def test_states_may_be_given_in_any_way_that_solve_takes():
     assert float(smooth.rate[0]) == pytest.approx(float(terms[0].rate[0]), rel=0.3)
     with pytest.raises(rb.InputError, match="needs a PhaseSpace"):
         rb.collision_term(MODEL, 10, F)
+
+
+def test_a_state_in_which_next_to_nothing_collides():
+    """One species of a process is missing: C = 0, not an overflow."""
+    model = rb.Model(
+        [rb.Species("a", 2, -1), rb.Species("b", 3, 1)],
+        [rb.Process("a b -> a b", lambda s, t, u: 1.0)], masses={"a": 0.3, "b": 0.4},
+    )  # fmt: skip
+    start = {"b": rb.initial.gaussian(0.5, [0.8, 0.8, 0.5])}
+    term = rb.collision_term(model, rb.PhaseSpace(4, 1.5), start, samples=1, batches=2)
+    assert float(np.abs(term.collision_term).max()) < 1e-200
+
+
+def test_results_that_are_kept_belong_to_the_model_as_it_is_now():
+    """A mass or a coupling that is changed in place changes what is predicted."""
+    model = rb.gluons(0.3, masses={"g": 0.1})
+    light = rb.equilibrium.temperature_without_number(model, 10.0)
+    model.constant_mass_squared[0] = 9.0
+    heavy = rb.equilibrium.temperature_without_number(model, 10.0)
+    fresh = rb.equilibrium.temperature_without_number(rb.gluons(0.3, masses={"g": 3.0}), 10.0)
+    assert heavy == fresh > 1.3 * light
+    assert rb.gluons(0.3).value == rb.gluons(0.3).value != rb.gluons(0.31).value
+    grid, start = rb.PhaseSpace(6, 2.0), {"g": rb.initial.thermal(0.3)}
+    options = dict(samples=1, batches=2, mass_squared=[0.25], backend="cpu")
+    before = rb.collision_term(model, grid, start, **options).rate
+    for name in model.processes[0].parameters:
+        model.processes[0].parameters[name] *= 2.0
+    after = rb.collision_term(model, grid, start, **options).rate
+    assert float(after[0]) > 1.5 * float(before[0])

@@ -170,12 +170,14 @@ class Estimate:
 
 GROSS_BITS = 60
 """Binary digits that a sum of gross rates over all events may have."""
+LARGEST_EXPONENT = 1000
+"""Rates so small that they would need more are as good as none."""
 
 
 def finest_scale(flows: Flows) -> float:
     """Quanta per unit of N f: as fine as 64-bit sums of these gross rates allow."""
     legs = 4.0 * float(flows.forward.sum() + flows.backward.sum())
-    return 2.0 ** (GROSS_BITS - ceil(log2(legs))) if legs > 0 else 1.0
+    return 2.0 ** min(GROSS_BITS - ceil(log2(legs)), LARGEST_EXPONENT) if legs > 0 else 1.0
 
 
 @dataclass(frozen=True)

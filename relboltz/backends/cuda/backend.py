@@ -273,7 +273,7 @@ class CudaBackend:
         machine = self.machine
         self._stages.question()
         control = machine.fetch(self.desk.control)
-        if control[k.FAULT] >= 0:
+        if control[k.FAULT] < k.NO_FAULT:
             site, block = divmod(int(control[k.FAULT]), machine.blocks)
             draw = Draw.of(step, squares[site], machine.species, int(self.numbers[site]))
             report_fault(machine, block, draw, self.f_of(site, self.row))

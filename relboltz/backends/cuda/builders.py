@@ -36,10 +36,10 @@ Job = tuple[str, str, tuple[Any, ...]]
 class Kernel:
     """A kernel as numba-cuda has it, that waits for the process that compiles it, if there is one.
 
-    noted : while it is a list, kernels are not launched but join it, with their arguments
+    noting.list : while it is one, kernels that this thread launches join it, with their arguments
     """
 
-    noted: list[tuple["Kernel", tuple[Any, ...]]] | None = None
+    noting = threading.local()
 
     def __init__(self, compiled: Any, cached: bool):
         self.compiled, self.cached = compiled, cached
@@ -50,8 +50,9 @@ class Kernel:
 
     def __getitem__(self, configuration: Any) -> Any:
         """The kernel, to be launched with so many blocks and threads."""
-        if Kernel.noted is not None:
-            return partial(self._note, Kernel.noted)
+        noted = getattr(Kernel.noting, "list", None)
+        if noted is not None:
+            return partial(self._note, noted)
         if self.builder is not None:
             self._wait(self.builder)
             self.builder = None
@@ -88,11 +89,11 @@ def build_ahead(work: Callable[[], None], device: Callable[[], dict[str, Any]]) 
     device : tells of the GPU that they are for
     """
     noted: list[tuple[Kernel, tuple[Any, ...]]] = []
-    Kernel.noted = noted
+    Kernel.noting.list = noted
     try:
         work()
     finally:
-        Kernel.noted = None
+        Kernel.noting.list = None
     wanted = {kernel: arguments for kernel, arguments in noted if not kernel.kept}
     builders = min(MOST_BUILDERS, _cores() - 1, len(wanted))
     if not wanted or _cores() < FEWEST_CORES or not lasting() or not sys.executable:
@@ -116,7 +117,7 @@ def _started(jobs: list[Job], capability: tuple[int, int]) -> "subprocess.Popen[
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     try:
         process = subprocess.Popen(
-            [sys.executable, "-W", "ignore", "-c", PROGRAM], env=environment,
+            [sys.executable, "-P", "-W", "ignore", "-c", PROGRAM], env=environment,
             stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         )  # fmt: skip
         assert process.stdin is not None

@@ -196,7 +196,7 @@ def update(
     """
     shared = cuda.shared.array(THREADS, float64)
     whole = cuda.shared.array(COUNTED, int64)  # the simulator tells them apart by their lines
-    if control[k.STATUS] != k.GO:
+    if control[k.STATUS] != k.GO or control[k.FAULT] < k.NO_FAULT:
         return
     tile, row = cuda.blockIdx.x, cuda.blockIdx.y
     kinds, n, target = species.shape[0], control[k.NODES], control[k.TARGET]

@@ -113,13 +113,20 @@ def next_part(control, scalars, rows, part, share, last_share):
 # --- what collisions showed ---------------------------------------------------------------------
 
 
-@piece
-def find_faults(control, sums, blocks, site):
-    """Note an event block of this site with an illegal matrix element."""
+@kernel
+def find_faults(control, sums, sites, first_site):
+    """Note the first event block with an illegal matrix element; a block of threads for a site.
+
+    Before the state is changed, so that it can be told which event it was.
+    """
+    if control[k.STATUS] != k.GO:
+        return
+    blocks = sums.shape[0] // sites
+    site = first_site + cuda.blockIdx.x
     for block in range(cuda.threadIdx.x, blocks, cuda.blockDim.x):
         row = cuda.blockIdx.x * blocks + block
         if physics.illegal(sums[row, k.NEGATIVE], sums[row, k.POSITIVE]):
-            cuda.atomic.max(control, k.FAULT, site * blocks + block)
+            cuda.atomic.min(control, k.FAULT, site * blocks + block)
 
 
 @kernel
@@ -139,7 +146,6 @@ def tell_sites(
         everything += sums[row, k.EVERYTHING]
         lost += sums[row, k.LOST]
         moves += sums[row, k.MOVES] + sums_2[row, k.MOVES]  # of both stages
-    find_faults(control, sums, blocks, site)
     for tile in range(t, tiles, THREADS):
         apart += spread[here * tiles + tile, 0]
         size += spread[here * tiles + tile, 1]
@@ -201,7 +207,7 @@ def add_up_sites(shared, scalars, told, counts, totals):
 @piece
 def verdict(control, scalars, quanta, illegal, careful):
     """What becomes of the attempt; sets the status."""
-    if control[k.FAULT] >= 0:
+    if control[k.FAULT] < k.NO_FAULT:
         return k.FAULTY
     if not (math.isfinite(quanta) and math.isfinite(illegal)):
         return k.NOT_FINITE

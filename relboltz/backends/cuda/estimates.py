@@ -7,7 +7,7 @@ first draw have chosen. A draw that turns out to need others is done again with 
 import dataclasses
 import math
 from collections.abc import Callable
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -38,7 +38,7 @@ KEPT = 2**27
 PILOT = 256
 """Blocks of the first draw that choose the quanta."""
 GOLDEN = (math.sqrt(5) - 1) / 2
-COARSEST, FINEST = GROSS_BITS - 6, GROSS_BITS + 2
+COARSEST, FINEST = GROSS_BITS - 3, GROSS_BITS + 2
 """Binary digits of the sum of all gross rates with which a draw stands."""
 NET, GAIN, LOSS, ERROR = range(4)
 """What is found of every cell: means, and the standard error of the first."""
@@ -124,7 +124,10 @@ class Estimator:
     def estimates(self, f: Array, squares: Array, batches: range) -> Callable[[], Estimates]:
         """See ``contract.Estimator``."""
         rows = Room.rows_of(self._problem, len(batches))
-        room = self.spare.pop() if self.spare else None
+        try:
+            room = self.spare.pop()  # one thread alone gets it
+        except IndexError:
+            room = None
         if room is None or room.rows < rows:
             room = Room(self._problem, rows)
         draws = Draws(self._draw_kernel, room, f, squares, batches)
@@ -141,19 +144,19 @@ class Estimator:
 def estimator(grid: PhaseSpace, model: Model, sampling: Sampling, precision: str) -> Estimator:
     """Of a model on the momenta of a grid; the last one is kept, work space included."""
     ours = all(process.built_in for process in model.processes)
-    find = _known if ours else _known.__wrapped__  # a user's function may have changed
-    plan, found = find(grid, model, sampling, precision)
-    if not found.spare:
-        check_memory(plan, driver.free_memory())
+    key = (grid, model.value, sampling, precision) if ours else None  # others' functions may change
+    found = _last.get(key)
+    if found is None:
+        check_memory(Plan(grid, model, sampling, precision), driver.free_memory())
+        found = Estimator(Problem(grid, model, sampling, precision, Elements(model)))
+        _last.clear()
+        if ours:
+            _last[key] = found
     return found
 
 
-@lru_cache(maxsize=1)
-def _known(
-    grid: PhaseSpace, model: Model, sampling: Sampling, precision: str
-) -> tuple[Plan, Estimator]:
-    plan = Plan(grid, model, sampling, precision)
-    return plan, Estimator(Problem(grid, model, sampling, precision, Elements(model)))
+_last: dict[Any, Estimator] = {}
+"""The last estimator, by what it is of."""
 
 
 class Room:

@@ -1,4 +1,4 @@
-"""Kernels over kept events: applied, limited, taken apart; and the pieces that draw them."""
+"""The kernel that applies kept events, and the pieces of those that draw and limit them."""
 
 import math
 

@@ -16,10 +16,10 @@ Sums of floating-point numbers are taken in a fixed order; cells are added up in
 """
 
 from .cells import cumulate, peaks, predict, prepare, update
-from .conclude import conclude, judge, next_part, set_course, tell_sites
+from .conclude import conclude, find_faults, judge, next_part, set_course, tell_sites
 from .events import apply, hammer
 
 __all__ = [
-    "apply", "conclude", "cumulate", "hammer", "judge", "next_part", "peaks", "predict", "prepare",
-    "set_course", "tell_sites", "update",
+    "apply", "conclude", "cumulate", "find_faults", "hammer", "judge", "next_part", "peaks",
+    "predict", "prepare", "set_course", "tell_sites", "update",
 ]  # fmt: skip

@@ -34,6 +34,8 @@ site at work needs limits; NEEDED: number of the last step in which one did."""
 CONTROLS = 32
 (GO, REJECTED, ARRIVED, LIMIT, FAULTY, NOT_FINITE, NO_MASSES, TOO_LONG, NO_LIMITS) = range(9)
 TRIAL, REAL = 0, 1
+NO_FAULT = 2**62
+"""FAULT is the first event block, of all sites, with an illegal matrix element."""
 
 # --- scalars: floating-point numbers ------------------------------------------------------------
 

@@ -11,7 +11,6 @@ from numba import float64, int64
 
 from ...events.collisions import AHEAD, SETS
 from . import layout as k
-from .conclude import find_faults
 from .driver import kernel
 from .events import (
     add_to_pairs,
@@ -265,7 +264,7 @@ def ask_attempt(mine, own, wanted, refused, attempt):
 
 
 @kernel
-def ask(control, scalars, sums, sums_2, again, trouble, bounds, first_site, when, stage, attempt):
+def ask(control, scalars, sums, sums_2, again, trouble, bounds, when, stage, attempt):
     """Decide what a site needs next: one block of threads for each.
 
     sums, sums_2, again : of the event blocks in the first and the last stage, and with limits
@@ -280,8 +279,6 @@ def ask(control, scalars, sums, sums_2, again, trouble, bounds, first_site, when
         wanted += moved_by(shared, sums, blocks, k.MOVES)
     if when == BOTH or stage == k.LAST_STAGE:
         wanted += moved_by(shared, sums_2, blocks, k.MOVES)
-    if when == BOTH:
-        find_faults(control, sums, blocks, first_site + site)
     refused = moved_by(shared, again, blocks, k.NEGATIVE) if when == TRIED else 0.0
     if cuda.threadIdx.x != 0:
         return

@@ -184,7 +184,7 @@ def expanded_masses(control, scalars, group, each, model, constants, start, expe
         return
     s, groups = group.size, each.size
     width = groups + squares.shape[1] - s
-    mine = work[site] if work.shape[0] > 1 else near_by
+    mine = work[site] if work.shape[1] > 1 else near_by
     gather_sums(sums, group, site, each, start, expected, mine, width)
     if t == 0:
         near = near_masses(scalars, each, model, mine, width)
@@ -275,7 +275,7 @@ def site_masses(control, scalars, number, group, p2, model, work, start, guess, 
     if control[k.STATUS] != k.GO or solved[site] != 0:
         return
     width = squares.shape[1]
-    mine = work[site] if work.shape[0] > 1 else near_by
+    mine = work[site] if work.shape[1] > 1 else near_by
     known = True
     for a in range(group.size):
         known = known and math.isfinite(guess[site, a])
@@ -306,11 +306,11 @@ class MassRoom:
         """For the sites of a machine."""
         sites, parts = machine.sites, -(-machine.nodes // (EACH * THREADS))
         size = 9 * machine.width + 1 + machine.species**2
-        rows = sites if size > NEAR_BY else 1
+        rows, size = (sites, size) if size > NEAR_BY else (1, 1)
         return cls(
             machine.new((sites * machine.species, parts, SERIES), np.float64),
             machine.new((sites, machine.width), np.float64), machine.new(sites, np.int64),
-            machine.new((rows, size if rows > 1 else 1), np.float64),
+            machine.new((rows, size), np.float64),
         )  # fmt: skip
 
 

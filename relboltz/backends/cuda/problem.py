@@ -115,7 +115,7 @@ class Problem:
         control = np.zeros(k.CONTROLS, np.int64)
         scalars = np.zeros(k.SCALARS)
         sampling, model, grid = self.sampling, self.model, self.grid
-        control[k.FAULT] = -1
+        control[k.FAULT] = k.NO_FAULT
         control[k.SYMMETRICAL] = sampling.symmetrical
         control[k.THERMAL] = model.thermal
         control[k.SINGLE] = self.precision == "float32"

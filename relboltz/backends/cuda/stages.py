@@ -29,11 +29,15 @@ class Stages:
         squares : squared masses of all sites; peaks : whether to look for the largest numbers;
         limited : what finds limits, once both stages are done without them
         """
+        machine = self.machine
         for first, count in self._batches(squares):
-            self._begin(first, count, peaks)
+            self._begin(first, peaks)
             self.plain()
+            machine.launch(
+                kernels.find_faults, count, machine.desk.control, machine.sums, machine.batch, first
+            )
             limited()
-            self.machine.update()
+            machine.update()
             self._tell(first, count)
 
     def _batches(self, squares: Any) -> Iterator[tuple[int, int]]:
@@ -48,7 +52,7 @@ class Stages:
         finally:
             machine.first_site, machine.count = 0, machine.batch
 
-    def _begin(self, first: int, count: int, peaks: bool) -> None:
+    def _begin(self, first: int, peaks: bool) -> None:
         machine, control = self.machine, self.machine.desk.control
         machine.launch(
             rules.clear_sites, -(-machine.batch // k.THREADS), control, machine.trouble,
@@ -133,6 +137,5 @@ class Stages:
         machine, desk = self.machine, self.machine.desk
         machine.launch(
             rules.ask, machine.count, desk.control, desk.scalars, machine.sums, machine.sums_2,
-            machine.sums_3, machine.trouble, machine.bounds, machine.first_site, when, stage,
-            attempt,
+            machine.sums_3, machine.trouble, machine.bounds, when, stage, attempt,
         )  # fmt: skip
