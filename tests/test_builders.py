@@ -5,8 +5,12 @@ import json
 import os
 import subprocess
 import sys
+import threading
+from types import SimpleNamespace
 
 import pytest
+
+from relboltz.backends.cuda.builders import Kernel, build_ahead
 
 PARTS = importlib.util.find_spec("numba_cuda") is not None
 PROGRAM = """
@@ -51,3 +55,30 @@ def test_a_kernel_that_another_process_compiled_is_in_the_cache(tmp_path):
     """The same key, and no GPU was needed; with few cores nothing is started."""
     assert told(4, tmp_path / "many") == [False, [None], 0, True, True]
     assert told(2, tmp_path / "few") == [False, [None], None, False, False]
+
+
+def test_a_users_kernel_is_for_nobody_else():
+    """It is made without a module, kept nowhere, and compiled by this process alone."""
+    space: dict = {}
+    exec("def draw(x): pass", space)
+    space["draw"].__module__ = None
+    kernel = Kernel(SimpleNamespace(py_func=space["draw"]), cached=False)
+    assert kernel.kept
+    launched = []
+    build_ahead(lambda: launched.append(kernel[1, 1](0.0)), lambda: {"capability": (9, 0)})
+    assert launched == [None] and kernel.builder is None
+
+
+def test_kernels_of_other_threads_are_launched():
+    """While one thread only notes what it would launch."""
+    seen, noted = [], []
+    kernel = Kernel({(1, 1): lambda *arguments: seen.append(arguments)}, cached=False)
+
+    def work():
+        other = threading.Thread(target=lambda: kernel[1, 1]("launched"))
+        other.start()
+        other.join()
+        noted.append(kernel[1, 1]("noted"))
+
+    build_ahead(work, lambda: {"capability": (9, 0)})
+    assert seen == [("launched",)] and noted == [None]

@@ -78,9 +78,11 @@ class Kernel:
     @property
     def kept(self) -> bool:
         """Whether compiled code of this kernel is in the cache, or will not be."""
+        if not self.cached:  # a user's, generated without a module
+            return True
         function = self.compiled.py_func
         name = f"{function.__module__.split('.')[-1]}.{function.__name__}-*.nbi"
-        return not self.cached or any(cache_folder().glob(f"*/{name}"))
+        return any(cache_folder().glob(f"*/{name}"))
 
 
 def build_ahead(work: Callable[[], None], device: Callable[[], dict[str, Any]]) -> None:
