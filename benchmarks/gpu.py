@@ -1,6 +1,6 @@
 """Everything that is claimed of a GPU, measured through the public interface.
 
-    python benchmarks/gpu.py [rates long variance agreement large compile] [--json F]
+    python benchmarks/gpu.py [rates long variance terms agreement large compile] [--json F]
 
 Without names: all of it, about five minutes on an H200. Every part prints one line a figure.
 """
@@ -151,6 +151,22 @@ def variance() -> None:
     )
 
 
+def terms() -> None:
+    """C[f] with error bars, 30^3, 16 samples: the third call, divided by its batches."""
+    shape = rb.initial.gaussian(0.3, [0.8, 0.8, 0.6])
+    for name, model in (("gluons", rb.gluons(0.3)), ("mixture", rb.qcd(0.3))):
+        grid, start = rb.PhaseSpace(30, BOX), {species: shape for species in model.names}
+        for batches in (8, 32):
+            for _ in range(3):
+                began = time.perf_counter()
+                rb.collision_term(model, grid, start, batches=batches, samples=16, backend="cuda")
+                seconds = time.perf_counter() - began
+            tell(
+                f"C[f], {name}, {batches} batches [ms an estimate]",
+                round(1e3 * seconds / batches, 2),
+            )
+
+
 def agreement() -> None:
     """CPU and GPU with the same seed; two GPU runs."""
     cases = [
@@ -231,8 +247,8 @@ def compile_() -> None:
 
 
 PARTS = {
-    "rates": rates, "long": long, "variance": variance, "agreement": agreement,
-    "large": large, "compile": compile_,
+    "rates": rates, "long": long, "variance": variance, "terms": terms,
+    "agreement": agreement, "large": large, "compile": compile_,
 }  # fmt: skip
 
 
