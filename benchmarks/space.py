@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 
 import relboltz as rb
+from relboltz.backends.cuda.driver import trouble
 from relboltz.initial import evaluate, starting_states
 from relboltz.settings import Settings
 from relboltz.simulation import Run
@@ -186,13 +187,19 @@ def main() -> None:
     """Measure the parts that are asked for."""
     global BACKEND
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("parts", nargs="*", choices=[*PARTS, []], default=list(PARTS))
+    parser.add_argument("parts", nargs="*", metavar="PART", help=", ".join(PARTS))
     parser.add_argument("--backend", default="auto")
     parser.add_argument("--json")
     arguments = parser.parse_args()
     BACKEND = arguments.backend
     warnings.simplefilter("ignore")
-    for name in arguments.parts:
+    unknown = set(arguments.parts) - set(PARTS)
+    if unknown:
+        parser.error(f"unknown part {min(unknown)}; known: {', '.join(PARTS)}")
+    wanted = arguments.parts or list(PARTS)
+    if {"shares", "large"} & set(wanted) and (BACKEND == "cpu" or trouble() is not None):
+        parser.error(f"shares and large need a GPU: {trouble() or 'leave out --backend cpu'}")
+    for name in wanted:
         began = time.perf_counter()
         PARTS[name]()
         print(f"-- {name}: {time.perf_counter() - began:.0f} s", flush=True)

@@ -47,13 +47,25 @@ def collision_term(
     Returns
     -------
     xarray.Dataset with ``collision_term``, ``gain``, ``loss`` and the standard ``error`` of
-    collision_term (species, px, py, pz) [fm^-1]; ``rate``, ``rate_reverse`` and ``rate_error``
-    (process) [fm^-4]; ``null_weight``, ``negative_weight`` (process)
+    collision_term (species, px, py, pz) [fm^-1]; ``rate``, ``rate_reverse`` and their standard
+    errors ``rate_error``, ``rate_reverse_error`` (process) [fm^-4]; ``negative_weight`` (process)
+    and ``null_weight``. An error is the scatter of ``batches`` estimates: of a node that few events
+    reach it is itself uncertain; more batches or samples tell
     """
-    if batches < 2:
-        raise InputError(f"batches = {batches}: at least 2 are needed for an error")
+    if not isinstance(batches, int) or batches < 2:
+        raise InputError(f"batches = {batches!r}: use a whole number, at least 2 for an error")
     if not isinstance(grid, PhaseSpace):
         raise InputError(f"grid = {grid!r}: collision_term needs a PhaseSpace(cells, momentum_max)")
+    if grid.sites > 1:
+        raise InputError(
+            f"space_cells = {list(grid.space_cells)}: collision_term is of one place; use a "
+            "PhaseSpace without space_cells and f of that place"
+        )
+    if mass_squared is not None and np.shape(mass_squared) != (len(model.species),):
+        raise InputError(
+            f"mass_squared = {mass_squared!r}: give one number [GeV^2] for each of "
+            f"{', '.join(model.names)}"
+        )
     settings = Settings.from_options(end=1.0, **options)
     refuse(short_axes(grid.momentum_cells, settings.collisions.projection))
     values = initial.evaluate(initial.starting_states(f, model), grid, model)
@@ -81,6 +93,12 @@ def _dataset(model: Model, grid: PhaseSpace, found: Estimates) -> xr.Dataset:
         "rate": ("process", ahead.mean(axis=0), "fm^-4", f"{COLLISIONS}, as written"),
         "rate_reverse": ("process", back.mean(axis=0), "fm^-4", f"{COLLISIONS}, reversed"),
         "rate_error": ("process", standard_error(ahead), "fm^-4", "standard error of rate"),
+        "rate_reverse_error": (
+            "process",
+            standard_error(back),
+            "fm^-4",
+            "standard error of rate_reverse",
+        ),
     }
     for name, parts in (
         ("null_weight", found.null_weight), ("negative_weight", found.flows.negative_weight),

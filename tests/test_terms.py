@@ -182,3 +182,20 @@ def test_results_that_are_kept_belong_to_the_model_as_it_is_now():
         model.processes[0].parameters[name] *= 2.0
     after = rb.collision_term(model, grid, start, **options).rate
     assert float(after[0]) > 1.5 * float(before[0])
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (dict(batches=2.5), "batches = 2.5: use a whole number"),
+        (dict(batches=1), "batches = 1: use a whole number, at least 2"),
+        (dict(mass_squared=0.1), "mass_squared = 0.1: give one number"),
+        (dict(mass_squared=[0.1, 0.2]), "for each of g"),
+        (dict(grid=rb.PhaseSpace(4, 2.0, [2, 1, 1], 1.0)), "collision_term is of one place"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(given, words):
+    """With the key, the value and the remedy."""
+    start = {"g": rb.initial.thermal(0.3)}
+    with pytest.raises(rb.InputError, match=words):
+        rb.collision_term(**{"model": MODEL, "grid": GRID, "f": start, **given})
