@@ -99,10 +99,16 @@ def caching() -> Iterator[None]:
         settings.CACHE_DIR = before
 
 
-def kernel(function: Function, signature: Any = None) -> Any:
-    """A CPU kernel: releases the interpreter, cached between runs; compiled on first use."""
+def kernel(function: Function, signature: Any = None, inlined: bool = False) -> Any:
+    """A CPU kernel: releases the interpreter, cached between runs; compiled on first use.
+
+    inlined : into the kernel that calls it. Else there are two compiled versions of it, its own and
+        one inside its caller: the process that compiles them runs the first, later ones the
+        second, and where the compiler contracts their arithmetic differently the last bits differ.
+    """
     flags: dict[str, Any] = {
         "nogil": True, "error_model": "numpy", "fastmath": FASTMATH, "boundscheck": False,
+        "forceinline": inlined,
     }  # fmt: skip
     if signature is not None:  # would compile at import: wait for the first call
         return Eager(function, signature, {**flags, "cache": True})

@@ -75,7 +75,7 @@ def sampling_table(f, inverse_e, packed, cumulative, record, guide):
             guide[bucket] = i
 
 
-@kernel
+@partial(kernel, inlined=True)
 def draw_words(first, count, channel, step, site, seed, words):
     """Four random words for each of the samples first, first + 1, ..."""
     k0, k1 = np.uint64(seed & 0xFFFFFFFF), np.uint64(seed >> 32)
@@ -86,7 +86,7 @@ def draw_words(first, count, channel, step, site, seed, words):
         )
 
 
-@kernel
+@partial(kernel, inlined=True)
 def draw_pairs(first, count, samples, words, table_p, table_k, grid, w, nodes):
     """Nodes p (stratified over the samples of a set) and k3 (independent), and 1/(q q).
 
@@ -123,7 +123,7 @@ def draw_pairs(first, count, samples, words, table_p, table_k, grid, w, nodes):
         w[U1 + i] = physics.uniform(words[3 * CHUNK + i])
 
 
-@kernel
+@partial(kernel, inlined=True)
 def draw_box(count, words, more, grid, nodes, w):
     """Five uniforms for the paper's samplings: k1x, k1y and a whole momentum in the box.
 
@@ -140,7 +140,7 @@ def draw_box(count, words, more, grid, nodes, w):
         w[INVERSE_Q + i] = size * 4294967296.0 / float(nodes[2 * CHUNK + i] >> PACKED_BITS)
 
 
-@kernel
+@partial(kernel, inlined=True)
 def scatter_chunk(count, m2, angle, at_rest, w):
     """k1, s, t and the weight of every drawn pair, through the centre-of-mass frame."""
     for i in range(count):
@@ -153,7 +153,7 @@ def scatter_chunk(count, m2, angle, at_rest, w):
         w[Q2 + i], w[QU2 + i] = physics.transfers(k1, k3, p, s, m2)
 
 
-@kernel
+@partial(kernel, inlined=True)
 def roots_chunk(count, m2, grid, area, branch, through_k3, w):
     """k1, k3, s, t and the weight through one root of the paper's delta function.
 
@@ -173,7 +173,7 @@ def roots_chunk(count, m2, grid, area, branch, through_k3, w):
         w[Q2 + i], w[QU2 + i] = physics.transfers(k1, k3, p, s, m2)
 
 
-@kernel
+@partial(kernel, inlined=True)
 def inspect_elements(count, clamps, w, found):
     """Add up flaws and legal matrix elements of a chunk; found: both sums, and the worst so far.
 
@@ -189,7 +189,7 @@ def inspect_elements(count, clamps, w, found):
                 found[2], found[3], found[4], found[5] = flaw, w[M2 + i], w[S + i], w[T + i]
 
 
-@kernel
+@partial(kernel, inlined=True)
 def bracket_chunk(count, m2, grid, factor, w):
     """The two nodes for every k1 whose pairs bracket its energy, the split, and the weight."""
     cells, h = grid
@@ -203,7 +203,7 @@ def bracket_chunk(count, m2, grid, factor, w):
         w[WEIGHT + i] *= factor * w[M2 + i] * w[INVERSE_Q + i]
 
 
-@kernel
+@partial(kernel, inlined=True)
 def land_lower(i, m2, grid, w):
     """A node whose pair lies below the energy shell, for an event that has none nearby.
 
@@ -216,7 +216,7 @@ def land_lower(i, m2, grid, w):
     w[RATIO + i] = physics.energy_split(w[E + i], e_low, w[E_HIGH + i])
 
 
-@kernel
+@partial(kernel, inlined=True)
 def nearest_chunk(count, grid, factor, w, nodes):
     """The cells that hold k1, k2 and k3 of every pair, the paper's way, and the weight.
 
@@ -233,7 +233,7 @@ def nearest_chunk(count, grid, factor, w, nodes):
         nodes[CHUNK + i] = np.int64(physics.nearest_node(k3, cells, h))
 
 
-@kernel
+@partial(kernel, inlined=True)
 def land(count, conserving, m2, grid, offsets, occupancy, w, nodes, events):
     """Turn drawn pairs into events on six cells; returns (events, all, lost, negative weight).
 
