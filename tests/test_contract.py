@@ -16,6 +16,7 @@ from relboltz.errors import Halted
 from relboltz.moments import AXES, FIT_SUMS, SUMS, Shells, add_moments, halves_of, whole
 from relboltz.settings import Sampling
 from relboltz.stepping.step import advance, begin
+from relboltz.transport.forces import courant_limit
 
 ONE = rb.PhaseSpace([4, 3, 3], 2.0)
 FOUR = rb.PhaseSpace([4, 3, 3], 1.5, [2, 1, 2], 3.0, ["periodic", "periodic", "open"])
@@ -315,6 +316,48 @@ def test_steps_in_space_are_those_of_the_generic_step(where):
     assert first.ledger.energy == pytest.approx(second.ledger.energy) and first.ledger.energy.any()
     assert first.ledger.refused == pytest.approx(second.ledger.refused)
     assert np.array_equal(first.ledger.left[0], second.ledger.left[0])
+
+
+@EVERYWHERE
+def test_a_step_is_no_longer_than_streaming_and_the_mean_field_allow(where):
+    """Given steps are cut to the Courant limit of the masses as they are; nothing collides."""
+    model = rb.Model([rb.Species("a", 1, 1)], [], masses={"a": 0.1}, mass_coupling=[[400.0]])
+    grid = rb.PhaseSpace(3, 2.0, [3, 1, 1], 0.5, "reflecting")
+    f = (
+        np.random.default_rng(4).random((3, 1, grid.size))
+        * np.array([1.0, 0.1, 3.0])[:, None, None]
+    )
+    backend, state = begun(grid, model, f, where, samples=1)
+    limit = courant_limit(grid, state.mass_squared)
+    still = courant_limit(grid, np.tile(state.mass_squared[:1], (3, 1)))
+    before = backend.get()
+    legs = list(backend.advance(state, course_of(grid, 10.0), 1.2 * limit))
+    assert limit < 0.9 * still and legs[0].length == pytest.approx(limit, rel=1e-12)
+    assert state.time == 1.2 * limit and (backend.get() != before).any()
+    assert backend.get().sum() == before.sum()
+
+
+def unphysical(s, t):
+    """Negative for the hardest collisions."""
+    return 1e5 * (22.0 - s)
+
+
+@EVERYWHERE
+@pytest.mark.parametrize("sites", [1, 2])
+def test_an_illegal_matrix_element_ends_a_step_and_leaves_the_state(where, sites):
+    """It is named with its value and place, as found before the step changed anything."""
+    process = rb.Process("a a -> a a", unphysical)
+    model = rb.Model([rb.Species("a", 1, 1)], [process], masses={"a": 0.5})
+    grid = rb.PhaseSpace(4, 2.0, [sites, 1, 1], 3.0)
+    f, said = np.random.default_rng(5).random((sites, 1, grid.size)) ** 6, []
+    for place in dict.fromkeys(("cpu", where)):
+        backend, state = begun(grid, model, f, place, samples=1)
+        before = backend.get()
+        with pytest.raises(rb.InputError, match="a a -> a a: .* is -.* at s = ") as error:
+            advanced(backend, state, 0.3)
+        assert state.time == 0.0 and np.array_equal(backend.get(), before)
+        said.append(str(error.value))
+    assert said[0] == said[-1]
 
 
 @EVERYWHERE
