@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from .arrays import Array
+from .arrays import Array, Integers
 from .backends import choose
 from .backends.cpu.masses import coupling_integrals
 from .checks import accuracy, box, matter, poles
@@ -19,7 +19,7 @@ from .grid import PhaseSpace
 from .model import Model
 from .progress import Moment, Report
 from .records.journal import Journal
-from .records.observables import Observer
+from .records.observables import Observer, Seen
 from .records.output import Frame
 from .records.quantities import quantities
 from .settings import Settings, refuse, short_axes
@@ -142,11 +142,12 @@ class Run:
     def _loop(self, interrupt: Interrupt, progress: Report | None) -> None:
         """From stop to stop: advance, look at what the steps showed, record."""
         backend, state, end = self.backend, self.state, self.settings.time.end
-        self._record()
+        self._record(self._look())
         while state.time < end and not interrupt:
             for leg in backend.advance(state, self.course, self.stops.next(state.time)):
+                seen = self._look()
                 self._complete(leg.flows, leg.null_weight)
-                self._record()
+                self._record(seen)
                 if progress is not None:
                     progress(self._progress(leg))
                 if interrupt:
@@ -155,28 +156,40 @@ class Run:
             report = backend.collide(state.step, 0.0, state.squares)
             self._complete(report.flows, report.null_weight)
 
-    def _record(self) -> None:
-        """Measure the state if a record is due, keep its f if a snapshot is."""
-        now = self.state.time
-        record, snapshot = self.stops.wants_record(now), self.stops.wants_snapshot(now)
-        if record:
-            self._measure()
-        if snapshot:
-            self._snapshot()
-        if record or snapshot:
+    def _look(self) -> tuple[Seen | None, Integers | None]:
+        """What is asked of the state for a record and a snapshot, if they are due.
+
+        The next steps may begin then, while the host turns the answers into a record.
+        """
+        state, stops = self.state, self.stops
+        record, snapshot = stops.wants_record(state.time), stops.wants_snapshot(state.time)
+        seen = self.observer.look(state) if record else None
+        number = self.backend.get() if snapshot else None
+        if (record or snapshot) and state.time < self.settings.time.end:
+            self.backend.set_out(state, self.course, stops.next(state.time))
+        return seen, number
+
+    def _record(self, looked: tuple[Seen | None, Integers | None]) -> None:
+        """Keep what was seen of the state, if anything was due."""
+        seen, number = looked
+        if seen is not None:
+            self._measure(seen)
+        if number is not None:
+            self._snapshot(number)
+        if seen is not None or number is not None:
             self.journal.update(self._told("running"), self.state.pending)
 
-    def _measure(self) -> None:
+    def _measure(self, seen: Seen | None = None) -> None:
         """A record of the state; what the next steps tell of it is added later."""
         state = self.state
-        state.pending.append(self.observer.record(state) | state.watch.since_last_record())
+        state.pending.append(self.observer.record(state, seen) | state.watch.since_last_record())
         state.recorded = state.time
         state.first = state.first or dict(state.pending[0])
 
-    def _snapshot(self) -> None:
+    def _snapshot(self, number: Integers | None = None) -> None:
         """f of the state."""
-        f = occupation(self.backend.get(), self.state.bits, self.model)
-        self.journal.snapshot(self.state.time, f)
+        number = self.backend.get() if number is None else number
+        self.journal.snapshot(self.state.time, occupation(number, self.state.bits, self.model))
         self.state.kept = self.state.time
 
     def _complete(self, flows: Flows | None, null_weight: float) -> None:
@@ -214,10 +227,10 @@ class Run:
     def _finish(self, status: str, began: float) -> xr.Dataset:
         """The whole result; a run that ended early also keeps the last good state."""
         if status != "done":
-            now = self.state
-            for kept, keep in ((now.kept, self._snapshot), (now.recorded, self._measure)):
+            for kept, keep in (("kept", self._snapshot), ("recorded", self._measure)):
                 try:
-                    if kept < self.state.time:
+                    self.backend.settle()
+                    if getattr(self.state, kept) < self.state.time:
                         keep()
                 except Exception as error:  # a GPU that failed cannot be asked
                     status += f"; the last state is lost: {error}"

@@ -27,7 +27,9 @@ from relboltz.stepping.step import Course, begin
 class HostArray(np.ndarray):
     """An array that stays where it is."""
 
-    def copy_to_host(self, stream=0):
+    def copy_to_host(self, ary=None, stream=0):
+        if ary is not None:
+            ary[...] = self
         return np.array(self)
 
     def copy_to_device(self, values, stream=0):
@@ -73,7 +75,9 @@ def record_launches(model, sampling, precision):
     toolkit = cuda_engine.toolkit()
     toolkit.to_device = on_host
     toolkit.device_array = lambda shape, kind: on_host(np.zeros(shape, kind))
+    toolkit.pinned_array = np.zeros
     toolkit.stream = lambda: 0
+    cuda_engine.clear = lambda array, stream: array.fill(0)
     cuda_engine.free_memory = lambda: 2**30
     cuda_engine.multiprocessors = lambda: 1
     cuda_engine.shared_memory = lambda: (2**16, 2**16)

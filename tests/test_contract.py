@@ -399,6 +399,37 @@ def test_looking_at_rates_between_two_stops_changes_nothing(where):
 
 
 @EVERYWHERE
+@pytest.mark.parametrize("asked", ["nothing", "numbers", "to settle"])
+def test_steps_may_begin_before_they_are_asked_for(where, asked):
+    """Until anything needs the numbers the state is as it was; the steps are the same."""
+
+    def steps(early):
+        backend, state = in_space(GLUONS, where)
+        course = course_of(FOUR, 0.01)
+        for stop in (0.01, 0.02, 0.03):
+            before = state.time, state.step, state.squares
+            if early:
+                backend.set_out(state, course, stop)
+                assert (state.time, state.step, state.squares) == before
+            if early and asked == "numbers":
+                backend.get()  # the state is that of the numbers
+                ahead = where == "cuda" and stop > 0.01  # a trial comes before the first step
+                assert state.time == (stop if ahead else before[0])
+                solved = backend.masses(state.squares)
+                np.testing.assert_allclose(solved, state.squares, rtol=1e-14)
+            elif early and asked == "to settle":
+                backend.settle()
+            for _ in backend.advance(state, course, stop):
+                pass
+        return backend.get(), state.packed()
+
+    (number, state), (expected, plain) = steps(True), steps(False)
+    np.testing.assert_array_equal(number, expected)
+    for name, values in plain.items():
+        np.testing.assert_array_equal(state[name], values)
+
+
+@EVERYWHERE
 def test_masses_solve_the_gap_equation_of_every_site_from_any_start(where):
     model = rb.qcd(0.1, flavors=1, screening="ekt")
     backend, state = in_space(model, where)

@@ -78,6 +78,16 @@ class Backend(Estimator, Protocol):
     def advance(self, state: State, course: Course, stop: float) -> Iterator[Leg]:
         """Step until the stop [fm], telling now and then how far it is."""
 
+    def set_out(self, state: State, course: Course, stop: float) -> None:
+        """Steps until the stop, which ``advance`` will ask for next, may begin at once.
+
+        The state is as it was until then, or until ``settle`` or anything else that needs the
+        numbers is asked for.
+        """
+
+    def settle(self) -> None:
+        """Let steps that were set out on arrive: the state is theirs, their rates are not told."""
+
     def stream(self, axis: int, length: float, squares: Array, push: Array | None) -> Passage:
         """Stream and push along an axis for a length [fm]; push: see ``transport.forces``."""
 

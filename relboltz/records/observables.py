@@ -6,12 +6,12 @@ spreads them out over x, y, z.
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arrays import Array
+from ..arrays import Array, Integers
 from ..equilibrium.fits import Fits, sums_over
 from ..events.collisions import Flows
 from ..grid import PhaseSpace
@@ -103,6 +103,13 @@ def integers(now: list[int], before: list[int]) -> NDArray[Any]:
     return np.array(changes, dtype=np.int64 if fits else np.float64)
 
 
+class Seen(NamedTuple):
+    """Sums over the numbers of a state."""
+
+    moments: Moments
+    marginals: list[tuple[Integers, Integers]]
+
+
 class Observer:
     """Turns what a backend sums up into records."""
 
@@ -115,13 +122,20 @@ class Observer:
         at_rest = sums_over(self.grid, self.model, at_rest=True)
         self._final, self._fits = final, Fits(self.grid, self.model, backend.fits, at_rest)
 
-    def record(self, state: State) -> dict[str, Any]:
-        """Everything that the state itself tells; rates follow from the next step (``rates``)."""
+    def look(self, state: State) -> Seen:
+        """What has to be asked of the numbers; the rest of a record needs them no more."""
         moments = self.backend.moments(state.squares, self._final)
+        return Seen(moments, [self.backend.marginal(m.split()) for m in self.marginals])
+
+    def record(self, state: State, seen: Seen | None = None) -> dict[str, Any]:
+        """Everything that the state itself tells; rates follow from the next step (``rates``)."""
+        moments, marginals = seen or self.look(state)
         local, y = self._local(state, moments)
         record = {"time": state.time, "step_number": state.step, "coupling_integrals": y}
         record |= {name: self.grid.in_space(values) for name, values in local.items()}
         record |= self._global(state, moments)
+        for kept, words in zip(self.marginals, marginals, strict=True):
+            record[marginal_name(kept)] = self._marginal(words, state.unit)
         if "total_number" in self.shown:
             record |= {f"total_{name}": mean for name, mean in _averages(local).items()}
         return record | (self._ledger(state) if "left_number" in self.shown else {})
@@ -177,13 +191,11 @@ class Observer:
             "rate_reverse": unknown,
             "null_weight": np.nan,
             "negative_weight": unknown,
-            **{marginal_name(m): self._marginal(m, state.unit) for m in self.marginals},
         }
 
-    def _marginal(self, kept: str, unit: float) -> Array:
+    def _marginal(self, words: tuple[Integers, Integers], unit: float) -> Array:
         """f averaged over all directions but those kept: (species, ...)."""
-        high, low = self.backend.marginal(kept.split())
-        number = high * 2.0**32 + low
+        number = words[0] * 2.0**32 + words[1]
         cells = self.grid.sites * self.grid.size * len(self.model.species) / number.size
         scale = unit / (cells * self.model.degeneracy)
         return number * scale.reshape(-1, *(1,) * (number.ndim - 1))

@@ -108,6 +108,12 @@ class CpuBackend(Threads):
         """Step until the stop [fm]."""
         return advance(self, state, course, stop)
 
+    def set_out(self, state: State, course: Course, stop: float) -> None:
+        """Nothing: all cores are at the host's work already."""
+
+    def settle(self) -> None:
+        """Nothing is ever under way."""
+
     def stream(
         self, axis: int, length: float, squares: Array, push: Array | None = None
     ) -> Passage:

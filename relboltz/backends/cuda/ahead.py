@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ...arrays import Array
 from ...errors import Halted, RunError
 from ...events.collisions import Draw
 from ...masses import unsolved
@@ -59,12 +61,21 @@ class Ahead:
         )
         pencils = {axis: backend.pencils(axis) for axis in grid.moving_axes}
         walls = [(*p.lines[:2], p.walls[0] == PERIODIC) for p in pencils.values()]
+        self.now = self.rows[k.NOW]
         self._axes = machine.to(np.reshape(walls, (-1, 3)), np.int64)
         self._widths = machine.to(np.reshape([p.widths for p in pencils.values()], (-1, 2)), float)
         self.ledger = Ledger(machine, pencils)
         self._stages = Stages(machine)
-        self._graphs: dict[bool, Callable[[], None] | None] = {}
+        self._steps = [
+            driver.Again(machine.stream, partial(self.step, careful)) for careful in (False, True)
+        ]
+        self._copies = driver.Copies(
+            machine.stream, self.desk.control, self.desk.scalars, self.rows, machine.flows,
+            *self.ledger.arrays,
+        )  # fmt: skip
+        self._look = driver.Again(machine.stream, self._copies.launch)
         self._step_seconds, self._careful = 0.0, False
+        self._under_way: tuple[State, float] | None = None
         self.forget()
 
     def forget(self) -> None:
@@ -124,37 +135,34 @@ class Ahead:
         )  # fmt: skip
 
     def steps(self, count: int) -> None:
-        """Launch attempts at steps: the first of a kind as it is, others as a recorded graph."""
-        machine, careful = self.machine, self._careful
-        machine.desk = self.desk
-        if driver.SIMULATED or careful not in self._graphs:
-            self.step(careful)
-            self._graphs[careful], count = None, count - 1
-        if count > 0 and not driver.SIMULATED:
-            graph = self._graphs[careful]
-            if graph is None:
-                graph = driver.recorded(machine.stream, lambda: self.step(careful))
-                self._graphs[careful] = graph
-            for _ in range(count):
-                graph()
+        """Launch attempts at steps."""
+        self.machine.desk = self.desk
+        self._steps[self._careful](count)
 
     # -- from stop to stop -----------------------------------------------------------------------
 
     def advance(self, state: State, course: Course, stop: float) -> Iterator[Leg]:
         """Step until the stop [fm]."""
-        machine = self.machine
-        self.start(state, course, stop)
+        machine, under_way = self.machine, self._under_way
+        launched = under_way is not None and under_way[0] is state and under_way[1] == stop
+        if not launched:
+            self.settle()
+            if state.time >= stop:
+                return
+            self.start(state, course, stop)
         rates_known = False
         while True:
             began, before = time.perf_counter(), state.watch.steps
-            self.steps(self._batch(state, stop))
+            if not launched:
+                self.steps(self._batch(state, stop))
             status = self._read(state)
             done = state.watch.steps - before
-            if before and done:
+            if before and done and not launched:
                 self._step_seconds = (time.perf_counter() - began) / done
+            launched = False
             flows = None
             if not rates_known and self._integers[k.WANT_RATES] == 0:
-                flows = flows_of(machine, machine.flows.copy_to_host())
+                flows = flows_of(machine, self._flows)
                 rates_known = True
             if done:
                 yield Leg(state.watch.length, flows, float(self._scalars[k.RATES_NULL]))
@@ -165,6 +173,22 @@ class Ahead:
                 return
             if status == k.LIMIT:
                 self._go_on_carefully()
+
+    def set_out(self, state: State, course: Course, stop: float) -> None:
+        """Launch steps towards a stop: whoever asks next sees where they came to."""
+        self.settle()
+        self.start(state, course, stop)
+        self.steps(self._batch(state, stop))
+        self._under_way = state, stop
+
+    def knows(self, squares: Array) -> bool:
+        """Whether the masses of the state, ``now``, are these on the GPU as well."""
+        return squares is self._known[1]
+
+    def settle(self) -> None:
+        """Let steps that were set out on arrive, and tell their state."""
+        if self._under_way is not None:
+            self._read(self._under_way[0])
 
     def _go_on_carefully(self) -> None:
         """Do the same step again with limits, and the next few as well."""
@@ -221,11 +245,11 @@ class Ahead:
 
     def _read(self, state: State) -> int:
         """Look at where the GPU is; returns its status."""
-        machine, watch = self.machine, state.watch
-        self._integers = i = self.desk.control.copy_to_host(stream=machine.stream)
-        self._scalars = x = self.desk.scalars.copy_to_host(stream=machine.stream)
-        rows = self.rows.copy_to_host(stream=machine.stream)
-        machine.wait()
+        watch = state.watch
+        self._under_way = None
+        self._look()
+        i, x, rows, self._flows, *left = self._copies.arrived()
+        self._integers, self._scalars = i, x
         for name, place in WATCHED.items():
             setattr(watch, name, float(x[place]))
         watch.limited_max = max(watch.limited_max, float(x[k.LIMITED_MAX]))
@@ -242,7 +266,7 @@ class Ahead:
             for first in self._places()
         ]
         state.past, state.by_part = histories[0], histories[1:] if lengths else []
-        self.ledger.read(state.ledger)
+        self.ledger.read(left, state.ledger)
         self._known = (state.step, state.wanted), state.squares, self._course
         return int(i[k.STATUS])
 

@@ -108,6 +108,7 @@ class CudaBackend:
     def put(self, number: Integers, bits: int) -> None:
         """Take over a state (sites, species, nodes) in quanta of 2^-bits."""
         machine = self.machine
+        self.settle()
         self.row, self._bits = 0, bits
         machine.number[0].copy_to_device(np.ascontiguousarray(number, np.int64).reshape(-1))
         full = capacities(self.model, bits)
@@ -119,6 +120,7 @@ class CudaBackend:
 
     def get(self) -> Integers:
         """The state (sites, species, nodes) in quanta."""
+        self.settle()
         return self.machine.fetch(self.machine.number[self.row]).reshape(self.shape)
 
     def f_of(self, site: int, row: int) -> Array:
@@ -134,11 +136,13 @@ class CudaBackend:
 
     def save(self) -> None:
         """Remember the state."""
+        self.settle()
         number = self.machine.number
         number[1 - self.row].copy_to_device(number[self.row])
 
     def restore(self) -> None:
         """Back to what was remembered."""
+        self.settle()
         number = self.machine.number
         number[self.row].copy_to_device(number[1 - self.row])
         self.ahead.forget()
@@ -148,6 +152,7 @@ class CudaBackend:
     ) -> None:
         """Tell the GPU what the next kernels are about."""
         machine = self.machine
+        self.settle()
         machine.desk = self.desk
         self._control[k.STEP] = step
         self._control[k.SOURCE] = self._control[k.TARGET] = self.row
@@ -165,9 +170,22 @@ class CudaBackend:
 
     def advance(self, state: State, course: Course, stop: float) -> Iterator[Leg]:
         """Step until the stop [fm]: the GPU does so on its own, unless forces push from outside."""
-        if course.forces or not (self.machine.blocks or self.grid.moving_axes):
+        if self._led(course):
             return advance(self, state, course, stop)
         return self.ahead.advance(state, course, stop)
+
+    def set_out(self, state: State, course: Course, stop: float) -> None:
+        """Steps until the stop begin while the host has other work."""
+        if not self._led(course) and not self.interrupt:
+            self.ahead.set_out(state, course, stop)
+
+    def settle(self) -> None:
+        """Steps that were set out on are done, and the state is theirs."""
+        self.ahead.settle()
+
+    def _led(self, course: Course) -> bool:
+        """Whether the host leads every step."""
+        return bool(course.forces) or not (self.machine.blocks or self.grid.moving_axes)
 
     def pencils(self, axis: int) -> Pencils:
         """The pencils of an axis."""
@@ -299,8 +317,12 @@ class CudaBackend:
 
     def moments(self, squares: Array, final: Array) -> Moments:
         """Sums over the nodes of every site."""
-        self._upload(squares)
-        return self._meter.moments(self.row, 2.0**-self._bits, self._squares, final)
+        self.settle()
+        there = self.ahead.now
+        if not self.ahead.knows(squares):
+            self._upload(squares)
+            there = self._squares
+        return self._meter.moments(self.row, 2.0**-self._bits, there, final)
 
     def marginal(self, kept: Sequence[str]) -> tuple[Integers, Integers]:
         """N f summed over all directions but those kept, in quanta."""

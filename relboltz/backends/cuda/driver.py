@@ -14,6 +14,9 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from ...compiling import Function, caching
 from .builders import Kernel
 
@@ -267,6 +270,60 @@ def recorded(stream: Any, work: Callable[[], None]) -> Callable[[], None]:
 
     weakref.finalize(launch, driver.cuGraphExecDestroy, executable)
     return launch
+
+
+class Again:
+    """Work that is launched again and again: the first time as it is, later as a graph."""
+
+    def __init__(self, stream: Any, work: Callable[[], None]):
+        self._stream, self._work = stream, work
+        self._seen = SIMULATED
+        self._graph: Callable[[], None] | None = None
+
+    def __call__(self, count: int = 1) -> None:
+        """Launch it so many times, without waiting for it."""
+        if count > 0 and (SIMULATED or not self._seen):
+            self._work()
+            self._seen, count = True, 0 if SIMULATED else count - 1
+        if count > 0 and self._graph is None:
+            self._graph = recorded(self._stream, self._work)
+        for _ in range(count):
+            assert self._graph is not None
+            self._graph()
+
+
+class Copies:
+    """Arrays of a GPU that the host looks at again and again."""
+
+    def __init__(self, stream: Any, *arrays: Any):
+        self._stream, self._arrays = stream, arrays
+        self._copies: list[Any] = []
+
+    def launch(self) -> None:
+        """Copy them, without waiting for it."""
+        cuda = toolkit()
+        self._copies = self._copies or [cuda.pinned_array(a.shape, a.dtype) for a in self._arrays]
+        for array, copy in zip(self._arrays, self._copies, strict=True):
+            array.copy_to_host(copy, stream=self._stream)
+
+    def arrived(self) -> list[NDArray[Any]]:
+        """What was copied last, once everything launched is done."""
+        if self._stream:
+            self._stream.synchronize()
+        return [copy.copy() for copy in self._copies]
+
+
+def clear(array: Any, stream: Any) -> None:
+    """Set an array to zero, without waiting for it."""
+    if SIMULATED:
+        array.copy_to_device(np.zeros(array.shape, array.dtype))
+        return
+    from cuda.bindings import driver
+
+    start = driver.CUdeviceptr(int(array.device_ctypes_pointer.value))
+    (code,) = driver.cuMemsetD8Async(start, 0, int(array.nbytes), driver.CUstream(int(stream)))
+    if code != driver.CUresult.CUDA_SUCCESS:
+        raise RuntimeError(f"CUDA: {code} where an array is cleared")
 
 
 @cache

@@ -17,12 +17,8 @@ def flows_of(problem: Problem, channel_flows: Array) -> Flows:
 
     Of each channel ahead, back, weight above and below 0.
     """
-    channels = problem.channels
-    ahead, back, above, below = np.moveaxis(channel_flows[..., : len(channels), :], -1, 0)
-    belongs = np.zeros((len(channels), len(problem.model.processes)))
-    belongs[np.arange(len(channels)), [channel.process for channel in channels]] = 1.0
-    share = belongs * np.array([[0.25 if c.only_p else 1.0] for c in channels])
-    same, turned = (share * [[float(c.forward is way)] for c in channels] for way in (True, False))
+    belongs, same, turned = problem.shares
+    ahead, back, above, below = np.moveaxis(channel_flows[..., : len(belongs), :], -1, 0)
     signed = np.stack([above @ belongs, below @ belongs])
     return Flows(ahead @ same + back @ turned, back @ same + ahead @ turned, 0.0, 0.0, signed)
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numba import float64, int64
+from numpy.typing import NDArray
 
 from ...arrays import Array
 from ...transport.ledger import LOW_WORD
@@ -97,15 +98,20 @@ class Ledger:
         for axis, words in self.words.items():
             words.copy_to_device(ledger.left[axis].reshape(2, -1))
 
-    def read(self, ledger: HostLedger) -> None:
-        """Tell a host."""
-        if not self._pencils:
+    @property
+    def arrays(self) -> list[Any]:
+        """What a host needs to know of it: none where nothing streams."""
+        return [self.all, *self.words.values()] if self._pencils else []
+
+    def read(self, arrays: list[NDArray[Any]], ledger: HostLedger) -> None:
+        """Tell a host what copies of ``arrays`` show."""
+        if not arrays:
             return
-        table = self.all.copy_to_host().reshape(3, -1, 2, 2)
+        table = arrays[0].reshape(3, -1, 2, 2)
         ledger.energy = table[:, :, 0].sum(axis=1)
         ledger.refused = table[:, :, 1].transpose(0, 2, 1).copy()
-        for axis, words in self.words.items():
-            ledger.left[axis] = words.copy_to_host().reshape(ledger.left[axis].shape)
+        for axis, words in zip(self.words, arrays[1:], strict=True):
+            ledger.left[axis] = words.reshape(ledger.left[axis].shape)
 
     def _flat(self, ledger: HostLedger) -> Array:
         table = np.zeros((3, self.machine.species, 2, 2))

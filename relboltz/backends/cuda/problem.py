@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -51,6 +52,16 @@ class Problem:
         self.block_table = self.to(self.block_rows, np.int64)
         bits = max(0, (self.nodes - 1).bit_length())
         self.shift, self.buckets = 32 - bits, 1 << bits
+
+    @cached_property
+    def shares(self) -> tuple[Array, Array, Array]:
+        """Which channel is of which process; what it adds to its rate, as written and turned."""
+        channels, processes = self.channels, len(self.model.processes)
+        belongs = np.zeros((len(channels), processes))
+        belongs[np.arange(len(channels)), [channel.process for channel in channels]] = 1.0
+        share = belongs * np.array([[0.25 if c.only_p else 1.0] for c in channels]).reshape(-1, 1)
+        ways = np.array([[float(c.forward)] for c in channels]).reshape(-1, 1)
+        return belongs, share * ways, share * (1.0 - ways)
 
     # -- memory ----------------------------------------------------------------------------------
 
