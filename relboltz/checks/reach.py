@@ -9,7 +9,7 @@ relaxes with is the rate times (Delta phi)^2, Delta phi the change of phi_a + ph
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -48,6 +48,14 @@ class Reach:
     """Collisions per volume and time that each stands for [fm^-4]."""
     relaxation: Array
     """The same times (Delta E^2)^2, energies in the rest frame of the fluid [GeV^4 fm^-4]."""
+    outward: tuple[Array, Array, Array] = field(init=False, repr=False)
+    """From the outermost inwards: largest |p_i|, and rate and relaxation down to there."""
+
+    def __post_init__(self) -> None:
+        furthest = self.furthest.max(axis=0)
+        order = furthest.argsort()[::-1]
+        sums = (np.cumsum(part[order]) for part in (self.rate, self.relaxation))
+        object.__setattr__(self, "outward", (furthest[order], *sums))
 
     def loss(self, widths: Sequence[float]) -> tuple[float, float]:
         """Parts of the rate and of the relaxation that a box of these half widths [GeV] loses."""
@@ -57,10 +65,8 @@ class Reach:
 
     def half_width(self, loss: float) -> float:
         """Half width [GeV] of the cube that loses this part of rate or relaxation, less than 1."""
-        furthest = self.furthest.max(axis=0)
-        order = furthest.argsort()[::-1]
-        beyond = (np.cumsum(part[order]) for part in (self.rate, self.relaxation))
-        return max(float(furthest[order[np.searchsorted(b, loss * b[-1])]]) for b in beyond)
+        furthest, *beyond = self.outward
+        return max(float(furthest[np.searchsorted(b, loss * b[-1])]) for b in beyond)
 
 
 def of(elements: Elements, state: FreeState) -> Reach | None:

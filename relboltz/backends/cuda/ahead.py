@@ -74,6 +74,8 @@ class Ahead:
             *self.ledger.arrays,
         )  # fmt: skip
         self._look = driver.Again(machine.stream, self._copies.launch)
+        self._stop, self._next = machine.new(1, np.float64), driver.pinned(1)
+        self._set_off = driver.Again(machine.stream, self._set_course)
         self._step_seconds, self._careful = 0.0, False
         self._under_way: tuple[State, float] | None = None
         self.forget()
@@ -112,7 +114,7 @@ class Ahead:
         machine.desk = self.desk
         self.step(careful=True)
         machine.find_peaks()
-        self._set_course(0.0)
+        self._set_course()
         machine.desk = before
 
     def _next_part(self, i: int) -> None:
@@ -205,12 +207,15 @@ class Ahead:
         if not same or pace != (state.step, state.wanted):
             self._upload(state, course)
         self._course = course
-        self._set_course(stop)
+        self._next[0] = stop
+        self._set_off()
         return self.desk
 
-    def _set_course(self, stop: float) -> None:
-        kernels.set_course[1, k.WIDE, self.machine.stream](
-            self.desk.control, self.desk.scalars, self.rows, self._axes, self._widths, stop
+    def _set_course(self) -> None:
+        stream = self.machine.stream
+        self._stop.copy_to_device(self._next, stream=stream)
+        kernels.set_course[1, k.WIDE, stream](
+            self.desk.control, self.desk.scalars, self.rows, self._axes, self._widths, self._stop
         )
 
     def _upload(self, state: State, course: Course) -> None:

@@ -61,7 +61,7 @@ def set_course(control, scalars, rows, axes, widths, stop):
     """Go on to a stop [fm]; the rates of the state as it is now are wanted. One block."""
     shared = cuda.shared.array(WIDE, float64)
     if cuda.threadIdx.x == 0:
-        scalars[k.STOP] = stop
+        scalars[k.STOP] = stop[0]
         scalars[k.LIMITED_MAX] = 0.0
         control[k.WANT_RATES] = 1
         control[k.STATUS] = k.GO

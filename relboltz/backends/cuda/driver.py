@@ -292,17 +292,21 @@ class Again:
             self._graph()
 
 
+def pinned(shape: int | tuple[int, ...], kind: Any = np.float64) -> NDArray[Any]:
+    """Memory of the host that a GPU can reach by itself."""
+    array: NDArray[Any] = toolkit().pinned_array(shape, kind)
+    return array
+
+
 class Copies:
     """Arrays of a GPU that the host looks at again and again."""
 
     def __init__(self, stream: Any, *arrays: Any):
         self._stream, self._arrays = stream, arrays
-        self._copies: list[Any] = []
+        self._copies = [pinned(a.shape, a.dtype) for a in arrays]
 
     def launch(self) -> None:
         """Copy them, without waiting for it."""
-        cuda = toolkit()
-        self._copies = self._copies or [cuda.pinned_array(a.shape, a.dtype) for a in self._arrays]
         for array, copy in zip(self._arrays, self._copies, strict=True):
             array.copy_to_host(copy, stream=self._stream)
 
