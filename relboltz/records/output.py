@@ -166,7 +166,8 @@ def check_writable(path: Path, key: str = "output.file") -> None:
         )
     part = _part(path)
     try:
-        with open(part, "wb"):
+        part.unlink(missing_ok=True)
+        with open(part, "xb"):
             pass
         part.unlink()
     except OSError as error:
@@ -195,7 +196,8 @@ def write(ds: xr.Dataset, path: Path, rows: Sequence[Rows] = ()) -> None:
     """Write beside the file, then rename into place: a reader never sees half a file."""
     part = _part(path)
     try:
-        with open(part, "w+b") as handle:
+        part.unlink(missing_ok=True)  # of a process with our number that was killed, or a link
+        with open(part, "x+b") as handle:
             fill(ds, handle, rows)
             handle.flush()
             os.fsync(handle.fileno())
