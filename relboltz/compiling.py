@@ -30,7 +30,7 @@ from .resting import collector
 
 UNCOMPILED = (
     "plots", "checks", "initial", "cli", "tables", "config", "settings", "simulation", "run",
-    "terms", "benchmark", "progress", "resting",
+    "terms", "benchmark", "progress", "resting", "streams",
 )  # fmt: skip
 """Folders and modules without compiled functions: editing them compiles nothing anew."""
 Function = Callable[..., Any]

@@ -83,7 +83,7 @@ def run_config(
     path = file if file is not None else Path(config.output.file)
     states = config.build_initial()
     for name, state in states.items():
-        if isinstance(state, FromFile) and Path(state.path).resolve() == path.resolve():
+        if isinstance(state, FromFile) and output.same(Path(state.path), path):
             raise InputError(
                 f"output.file = {str(path)!r} is what initial.{name} starts from; choose another"
             )
