@@ -20,6 +20,7 @@ from typing import Any
 
 from ... import cache
 from ...compiling import cache_folder
+from ...resting import resting
 
 FEWEST_CORES = 4
 """With fewer, processes would wait for one another."""
@@ -62,10 +63,9 @@ class Kernel:
     def _wait(self, builder: "subprocess.Popen[bytes]") -> None:
         """Until the kernel is in the cache, or never will be."""
         patience = time.monotonic() + LONGEST
-        while builder.poll() is None and time.monotonic() < patience:
-            if self.kept:
-                return
-            time.sleep(OFTEN)
+        with resting():
+            while builder.poll() is None and time.monotonic() < patience and not self.kept:
+                time.sleep(OFTEN)
 
     def _note(self, noted: list[Any], *arguments: Any) -> None:
         noted.append((self, arguments))
