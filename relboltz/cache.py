@@ -67,7 +67,10 @@ def _trouble(folder: Path) -> str | None:
             return f"{place} belongs to another user; set XDG_CACHE_HOME to a folder of your own"
         kept = place != folder and status.st_mode & stat.S_ISVTX  # only owners rename within it
         if status.st_mode & 0o022 and not kept:
-            return f"others can write {place}: empty it and chmod go-w, or set XDG_CACHE_HOME"
+            return (
+                f"others can write {place}; delete {folder.parent} and chmod go-w {place}, or set "
+                "XDG_CACHE_HOME to a folder of your own"
+            )
     return None
 
 

@@ -152,7 +152,8 @@ def info(file: Annotated[Path | None, typer.Argument(help="Result, NetCDF.")] = 
     from .records import output
 
     if file is None:
-        console.print(tables.installation())
+        with _plain_warnings():
+            console.print(tables.installation())
         _delivered()
         return
     ds = output.load(file)

@@ -1,5 +1,6 @@
 """How far a run is: a bar where somebody watches, a line now and then in a log."""
 
+import math
 import sys
 import time
 from collections import deque
@@ -42,7 +43,7 @@ class Lines:
 
     def __init__(self, say: Callable[[str], None], clock: Callable[[], float] = time.monotonic):
         self._say, self._clock = say, clock
-        self._next = clock() + FIRST
+        self._next = math.inf
         self._marks: deque[tuple[float, float]] = deque()
 
     def __call__(self, now: Moment) -> None:
@@ -59,6 +60,8 @@ class Lines:
     def _left(self, wall: float, now: Moment) -> str:
         """How long it will take at the pace of late: steps grow, and what was slow is over."""
         marks = self._marks
+        if not marks:  # after the first step: all is compiled
+            self._next = wall + FIRST
         if not marks or wall >= marks[-1][0] + 1:
             marks.append((wall, now.time))
         while len(marks) > FEWEST and marks[1][0] < wall - RECENT:
