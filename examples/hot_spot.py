@@ -14,9 +14,11 @@ def spot(x, y, z, px, py, pz):
 grid = rb.PhaseSpace(10, 2.5, space_cells=[12, 12, 1], space_max=3.0, boundary="open")
 
 if __name__ == "__main__":
-    result = rb.solve(
-        rb.gluons(alpha_s=0.3), grid, {"g": spot}, end=3.0, samples=8, file="hot_spot.nc"
-    )
+    model, start = rb.gluons(alpha_s=0.3), {"g": spot}
+    try:
+        result = rb.solve(model, grid, start, end=3.0, samples=8, file="hot_spot.nc")
+    except rb.Interrupted as stop:
+        raise SystemExit(f"{stop}; everything so far is in hot_spot.nc") from None
     left = result.left_number.sum(("wall", "species")) / result.total_number[0].sum()
     for t in (0.0, 1.0, 2.0, 3.0):
         gone = 100 * float(left.sel(time=t, method="nearest"))

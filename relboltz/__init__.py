@@ -13,6 +13,7 @@ with resting():
     from .errors import (
         AccuracyWarning,
         BackendNotice,
+        CacheWarning,
         InputError,
         Interrupted,
         RelboltzError,
@@ -26,7 +27,7 @@ with resting():
     from .terms import collision_term
 
 __all__ = [
-    "AccuracyWarning", "BackendNotice", "InputError", "Interrupted", "Model", "PhaseSpace",
-    "Process", "RelboltzError", "RunError", "Screening", "Species", "__version__",
+    "AccuracyWarning", "BackendNotice", "CacheWarning", "InputError", "Interrupted", "Model",
+    "PhaseSpace", "Process", "RelboltzError", "RunError", "Screening", "Species", "__version__",
     "collision_term", "equilibrium", "gluons", "initial", "load", "qcd", "quarks", "solve",
 ]  # fmt: skip

@@ -14,6 +14,7 @@ from rich.markup import escape
 
 from . import __version__, tables
 from .errors import AccuracyWarning, BackendNotice, InputError, Interrupted, RelboltzError
+from .streams import Steady, steady, visible
 
 app = typer.Typer(
     help="The relativistic Boltzmann equation of quark-gluon matter.",
@@ -27,16 +28,31 @@ errors = Console(stderr=True, highlight=False)
 
 def main() -> None:
     """Entry point: turns errors into messages and exit codes, never into tracebacks."""
-    try:
-        app()
-    except RelboltzError as error:
-        word, code = ("error", 2) if isinstance(error, InputError) else ("stopped", 1)
-        errors.print(f"[bold red]{word}:[/] {escape(str(error))}", soft_wrap=True)
-        sys.exit(code)
-    except KeyboardInterrupt:
-        sys.exit(130)
-    except BrokenPipeError:
-        sys.exit(1)
+    with steady():
+        try:
+            app()
+        except RelboltzError as error:
+            word, code = ("error", 2) if isinstance(error, InputError) else ("stopped", 1)
+            errors.print(f"[bold red]{word}:[/] {shown(error)}", soft_wrap=True)
+            sys.exit(code)
+        except KeyboardInterrupt:
+            sys.exit(130)
+
+
+def shown(text: object) -> str:
+    """Text for a console as it is: neither markup nor terminals make anything of it."""
+    return escape(visible(str(text)))
+
+
+def tell(text: object) -> None:
+    """A line on standard output."""
+    console.print(shown(text), soft_wrap=True)
+
+
+def _delivered() -> None:
+    """What a command has to tell is all it is for: fail if nobody got it."""
+    if isinstance(sys.stdout, Steady) and sys.stdout.error is not None:
+        raise typer.Exit(1)
 
 
 @app.callback(invoke_without_command=True)
@@ -62,23 +78,25 @@ def run(
 ) -> None:
     """Run a configuration and write its result as NetCDF."""
     from . import config, progress, simulation
+    from .records import output
 
     overrides = list(set_ or [])
     overrides += [f"run.threads={threads}"] if threads is not None else []
     overrides += [f"run.backend={backend!r}"] if backend is not None else []
     settings = config.load(file, overrides)
     path = out if out is not None else Path(settings.output.file)
-    if path.resolve() == file.resolve():
+    if output.same(path, file):
         raise InputError(f"output.file = {str(path)!r} is the configuration itself; choose another")
     with _plain_warnings(quiet), nullcontext() if quiet else progress.bar(console) as report:
         try:
             ds = simulation.run_config(settings, path, report, None if quiet else _announce)
         except Interrupted as error:
-            errors.print(f"[yellow]{escape(str(error))}[/]; everything so far is in {path}")
+            words = f"[yellow]{shown(error)}[/]; everything so far is in {shown(path)}"
+            errors.print(words, soft_wrap=True)
             raise typer.Exit(128 + error.signal) from None
     if not quiet:
         console.print(tables.summary(ds))
-        console.print(f"written: {path}   (plots: relboltz plot {path})", soft_wrap=True)
+        tell(f"written: {path}   (plots: relboltz plot {path})")
 
 
 @app.command()
@@ -92,7 +110,7 @@ def new(file: Annotated[Path, typer.Argument(help="File to create.")]) -> None:
         file.write_text(TEMPLATE)
     except OSError as error:
         raise InputError(f"{file} cannot be written: {error.strerror}") from None
-    console.print(f"written: {file}   (start it: relboltz run {file})", soft_wrap=True)
+    tell(f"written: {file}   (start it: relboltz run {file})")
 
 
 @app.command()
@@ -114,7 +132,7 @@ def plot(
         output.check_writable(animate, "--animate")
         names = species.split(",") if species else None
         plots.animation(ds, animate, quantity or "number", names)
-        console.print(f"written: {animate}", soft_wrap=True)
+        tell(f"written: {animate}")
         return
     for key, value in (("--quantity", quantity), ("--species", species)):
         if value is not None:
@@ -125,7 +143,7 @@ def plot(
     except OSError as error:
         raise InputError(f"--out {folder}: cannot be created: {error.strerror}") from None
     for path in plots.save_all(ds, folder):
-        console.print(f"written: {path}", soft_wrap=True)
+        tell(f"written: {path}")
 
 
 @app.command()
@@ -134,18 +152,20 @@ def info(file: Annotated[Path | None, typer.Argument(help="Result, NetCDF.")] = 
     from .records import output
 
     if file is None:
-        console.print(tables.installation())
+        with _plain_warnings():
+            console.print(tables.installation())
+        _delivered()
         return
     ds = output.load(file)
-    console.print(escape(f"{ds.attrs['title']}   ({ds.attrs['status']})"), soft_wrap=True)
-    console.print(f"backend: {ds.attrs.get('device', ds.attrs['backend'])}", soft_wrap=True)
+    tell(f"{ds.attrs['title']}   ({ds.attrs['status']})")
+    tell(f"backend: {ds.attrs.get('device', ds.attrs['backend'])}")
     console.print(tables.summary(ds))
     sizes = ", ".join(f"{name} {n}" for name, n in ds.sizes.items())
-    console.print(f"dimensions: {sizes}", soft_wrap=True)
-    if ds.attrs["warnings"]:
-        console.print(f"warnings:\n{escape(ds.attrs['warnings'])}", soft_wrap=True)
-    if ds.attrs["configuration"]:
-        console.print(f"configuration:\n{escape(ds.attrs['configuration'])}", soft_wrap=True)
+    tell(f"dimensions: {sizes}")
+    for name in ("warnings", "configuration"):
+        if ds.attrs[name]:
+            tell(f"{name}:\n{ds.attrs[name]}")
+    _delivered()
 
 
 @app.command()
@@ -163,19 +183,21 @@ def bench(
     if backend not in ("auto", "cpu", "cuda"):
         raise InputError(f"--backend {backend}: use auto, cpu or cuda")
     with _plain_warnings():
-        found = benchmark.measure(backend, threads, lambda text: errors.print(escape(text)))
+        found = benchmark.measure(backend, threads, lambda text: errors.print(shown(text)))
     for table in tables.benchmark(found):
         console.print(table)
     console.print(f"importance pairs: {found['importance_gain']:.1f} times less variance x time")
     if json_ is not None:
         json_.write_text(json.dumps(found, indent=2) + "\n")
-        console.print(f"written: {json_}", soft_wrap=True)
+        tell(f"written: {json_}")
+    else:
+        _delivered()
 
 
 def _announce(run: object) -> None:
     """Say what is about to be solved."""
     for line in tables.announcement(run):
-        console.print(line, soft_wrap=True)
+        tell(line)
 
 
 @contextmanager
@@ -187,7 +209,8 @@ def _plain_warnings(quiet: bool = False) -> Iterator[None]:
 
         def show(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
             label = "note" if issubclass(category, BackendNotice) else "warning"
-            print(f"{label}: {message}", file=sys.stderr)  # a running bar makes room for it
+            text = visible(f"{label}: {message}")
+            print(text, file=sys.stderr)  # a running bar makes room for it
 
         warnings.showwarning = show
         yield

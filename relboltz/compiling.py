@@ -6,19 +6,15 @@ cached on disk in a folder named by a hash of all sources and versions, because 
 in another module would not invalidate an ordinary Numba cache.
 """
 
-import atexit
 import contextlib
 import hashlib
 import importlib.metadata
 import inspect
-import os
 import platform
-import shutil
 import sys
-import tempfile
 import threading
 import types
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -27,17 +23,17 @@ import llvmlite
 import numba
 import numpy as np
 from numba.core import event
+from numba.core.caching import FunctionCache
 
+from .cache import found, kept, tell
 from .resting import collector
 
 UNCOMPILED = (
     "plots", "checks", "initial", "cli", "tables", "config", "settings", "simulation", "run",
-    "terms", "benchmark", "progress", "resting",
+    "terms", "benchmark", "progress", "resting", "streams",
 )  # fmt: skip
 """Folders and modules without compiled functions: editing them compiles nothing anew."""
 Function = Callable[..., Any]
-FLEETING = "relboltz-cache-"
-"""How the name of a cache folder begins that goes with its process."""
 FASTMATH = {"contract", "nsz", "arcp"}
 """Licences that keep NaN and infinities meaningful."""
 
@@ -58,8 +54,11 @@ event.register("numba:compiler_lock", Compiling())  # type: ignore[no-untyped-ca
 
 
 @cache
-def cache_folder() -> Path:
-    """Where compiled code is kept: a folder that changes with every source and version."""
+def cache_folder() -> Path | None:
+    """Where compiled code is kept: a folder that changes with every source and version.
+
+    None if there is no place that is ours alone and can be written.
+    """
     digest = hashlib.sha256()
     package = Path(__file__).parent
     for source in sorted(package.rglob("*.py")):
@@ -70,33 +69,11 @@ def cache_folder() -> Path:
     for part in ("numba-cuda", "nvidia-nvvm", "nvidia-nvjitlink"):
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
             digest.update(importlib.metadata.version(part).encode())
-    try:
-        base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-        folder = base / "relboltz" / f"{platform.machine()}-{digest.hexdigest()[:16]}"
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
-            return folder
-    except (OSError, RuntimeError):  # no home, or one that cannot be written
-        folder = Path(tempfile.mkdtemp(prefix=FLEETING))
-        atexit.register(shutil.rmtree, folder, ignore_errors=True)
-        return folder
-
-
-def lasting() -> bool:
-    """Whether compiled code outlives this process."""
-    return not cache_folder().name.startswith(FLEETING)
-
-
-@contextlib.contextmanager
-def caching() -> Iterator[None]:
-    """Within it, functions compiled with ``cache=True`` are kept in ``cache_folder()``."""
-    settings: Any = numba.config
-    before = settings.CACHE_DIR
-    settings.CACHE_DIR = str(cache_folder())
-    try:
-        yield
-    finally:
-        settings.CACHE_DIR = before
+    folder, trouble = found(f"{platform.machine()}-{digest.hexdigest()[:16]}")
+    if trouble is not None:
+        tell(trouble)
+        return None
+    return folder
 
 
 def kernel(function: Function, signature: Any = None, inlined: bool = False) -> Any:
@@ -110,27 +87,40 @@ def kernel(function: Function, signature: Any = None, inlined: bool = False) -> 
         "nogil": True, "error_model": "numpy", "fastmath": FASTMATH, "boundscheck": False,
         "forceinline": inlined,
     }  # fmt: skip
-    if signature is not None:  # would compile at import: wait for the first call
-        return Eager(function, signature, {**flags, "cache": True})
-    with caching():
-        return numba.njit(cache=True, **flags)(function)
+    dispatcher = keep(numba.njit(**flags)(function), FunctionCache)
+    return dispatcher if signature is None else Eager(dispatcher, signature)
+
+
+def keep(dispatcher: Any, kind: Any) -> Any:
+    """Have compiled code of a function kept between runs; kind: Numba's class for such code."""
+    if hasattr(dispatcher, "py_func"):  # Numba may be told to compile nothing
+        dispatcher._cache = kept(kind, cache_folder)(dispatcher.py_func)
+    return dispatcher
 
 
 class Eager:
-    """A kernel with a fixed signature, compiled when it is first called."""
+    """A kernel with a fixed signature, compiled when it is first called: not at import."""
 
-    def __init__(self, function: Function, signature: Any, flags: dict[str, Any]):
-        self._function, self._signature, self._flags = function, signature, flags
+    def __init__(self, dispatcher: Any, signature: Any):
+        self._dispatcher, self._signature = dispatcher, signature
         self._lock = threading.Lock()
         self._compiled: Function | None = None
 
     def __call__(self, *arguments: Any) -> Any:
         """Call the compiled kernel."""
         if self._compiled is None:
-            with self._lock, caching():
+            with self._lock:
                 if self._compiled is None:
-                    self._compiled = numba.njit(self._signature, **self._flags)(self._function)
+                    self._compiled = compiled_for(self._dispatcher, self._signature)
         return self._compiled(*arguments)
+
+
+def compiled_for(dispatcher: Any, signature: Any) -> Any:
+    """A function compiled for one signature, and for no other."""
+    if hasattr(dispatcher, "py_func"):
+        dispatcher.compile(signature)
+        dispatcher.disable_compile()
+    return dispatcher
 
 
 def scalar(function: Function) -> Any:

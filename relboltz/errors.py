@@ -1,8 +1,11 @@
 """What can go wrong, in the user's words."""
 
 import sys
+import warnings
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+
+Notice = TypeVar("Notice", bound=Warning)
 
 
 class RelboltzError(Exception):
@@ -31,11 +34,21 @@ class Interrupted(KeyboardInterrupt):
 
 
 class AccuracyWarning(UserWarning):
-    """The result is legal, but an accuracy that can be measured is worse than it should be."""
+    """The result is legal, but an accuracy that can be measured is worse than it should be.
+
+    Where a filter makes an error of it, a run raises it when all is done and written; ``dataset``
+    is the result.
+    """
+
+    dataset: Any = None
 
 
 class BackendNotice(UserWarning):
     """Where the work is done, if that is not where one might think."""
+
+
+class CacheWarning(UserWarning):
+    """Compiled code is not kept between runs."""
 
 
 class Halted(Exception):
@@ -53,6 +66,20 @@ def negative_element(name: str, value: float, s: float, t: float, u: float) -> I
 def raising_element(name: str, error: Exception) -> InputError:
     """The error for a matrix element that raises one itself."""
     return InputError(f"process {name}: the matrix element raised {type(error).__name__}: {error}")
+
+
+def say(text: str, category: type[Notice]) -> Notice | None:
+    """Warn; nothing that comes of it stops the work in hand.
+
+    Returns the warning if a filter makes an error of it.
+    """
+    try:
+        warnings.warn(text, category, stacklevel=depth_of_user())
+    except category as error:
+        return error
+    except Exception:  # such as a stream that cannot be written
+        pass
+    return None
 
 
 def depth_of_user() -> int:

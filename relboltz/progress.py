@@ -1,11 +1,22 @@
-"""A progress bar: time left, time reached, step, drifts; silent where nobody watches."""
+"""How far a run is: a bar where somebody watches, a line now and then in a log."""
 
+import math
+import sys
+import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+from .streams import Steady
+
+FIRST, PAUSE = 10.0, 30.0
+"""Seconds before the first line in a log, and between lines."""
+RECENT, FEWEST = 60.0, 8
+"""The time left follows from the last so many seconds, or marks if these go back farther."""
 
 
 @dataclass(frozen=True)
@@ -24,12 +35,57 @@ class Moment:
 Report = Callable[[Moment], None]
 
 
+class Lines:
+    """A line now and then for a log; short runs print none.
+
+    clock : seconds that went by
+    """
+
+    def __init__(self, say: Callable[[str], None], clock: Callable[[], float] = time.monotonic):
+        self._say, self._clock = say, clock
+        self._next = math.inf
+        self._marks: deque[tuple[float, float]] = deque()
+
+    def __call__(self, now: Moment) -> None:
+        """Take note of a step; print if it is time to."""
+        wall = self._clock()
+        left = self._left(wall, now)
+        if wall >= self._next and now.time < now.end:
+            self._next = wall + PAUSE
+            self._say(
+                f"t = {now.time:.3g} of {now.end:g} fm, step {now.step:.2g} fm, "
+                f"{100 * now.time / now.end:.0f} %{left}, energy moved by {now.energy_drift:.0e}"
+            )
+
+    def _left(self, wall: float, now: Moment) -> str:
+        """How long it will take at the pace of late: steps grow, and what was slow is over."""
+        marks = self._marks
+        if not marks:  # after the first step: all is compiled
+            self._next = wall + FIRST
+        if not marks or wall >= marks[-1][0] + 1:
+            marks.append((wall, now.time))
+        while len(marks) > FEWEST and marks[1][0] < wall - RECENT:
+            marks.popleft()
+        seconds, reached = wall - marks[0][0], now.time - marks[0][1]
+        if reached <= 0 or seconds <= 0:
+            return ""
+        return f", about {_duration((now.end - now.time) * seconds / reached)} left"
+
+
+def _duration(seconds: float) -> str:
+    """In the unit that reads best."""
+    for unit, size, most in (("s", 1, 90), ("min", 60, 5400), ("h", 3600, 172800)):
+        if seconds < most:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{seconds / 86400:.0f} days"
+
+
 @contextmanager
-def bar(console: Console | None = None) -> Iterator[Report | None]:
-    """A bar on a terminal or in a notebook; None elsewhere."""
-    console = console or Console(stderr=True)
+def bar(console: Console | None = None) -> Iterator[Report]:
+    """A bar on a terminal or in a notebook; lines elsewhere."""
+    console = console or Console(file=Steady(sys.stderr))  # type: ignore[arg-type]
     if not (console.is_terminal or console.is_jupyter):
-        yield None
+        yield Lines(lambda text: console.print(text, soft_wrap=True, markup=False, highlight=False))
         return
     left, words = TimeRemainingColumn(), TextColumn("{task.description}")
     columns = (TextColumn("solving"), BarColumn(None), left, words)

@@ -15,6 +15,11 @@ class Collector:
     def __init__(self) -> None:
         self._resting, self._works, self._lock = 0, False, threading.Lock()
 
+    @property
+    def resting(self) -> bool:
+        """Whether it rests: code is being compiled or imported."""
+        return self._resting > 0
+
     def rest(self) -> None:
         """Stop, if it works, until as many times it was told to go on."""
         with self._lock:

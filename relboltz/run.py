@@ -137,6 +137,10 @@ class Run:
             raise RunError(self.journal.trouble, ds)
         if interrupt:
             raise Interrupted(status, ds, interrupt.signal)
+        warning = accuracy.made_error(self.state.said)
+        if warning is not None:  # now nothing can be lost by it
+            warning.dataset = ds
+            raise warning
         return ds
 
     def _loop(self, interrupt: Interrupt, progress: Report | None) -> None:

@@ -43,8 +43,8 @@ def solve(
         values (px, py, pz), in space (x, y, z, px, py, pz); or one such array, species first
     end : last time [fm]
     file : NetCDF file to keep up to date while running
-    progress : a bar where somebody watches (True), none (False), or a function that is called
-        with a ``relboltz.progress.Moment`` after every step
+    progress : a bar where somebody watches, a line now and then in a log (True), nothing (False),
+        or a function that is called with a ``relboltz.progress.Moment`` after every step
     **options : keys of [collisions], [time], [run] and [output]: samples, seed, projection,
         sampling, symmetrical, pairs, step, tolerance, backend, precision, threads, every,
         snapshots, marginals
@@ -58,6 +58,8 @@ def solve(
     ------
     InputError : before any long work starts
     RunError, Interrupted : what was computed is in their ``dataset``, and in ``file`` if given
+    AccuracyWarning : where a filter makes errors of warnings, the first of them, when all is done
+        and written; the result is in its ``dataset``
     """
     in_space = isinstance(grid, PhaseSpace) and grid.sites > 1
     if in_space:
@@ -83,7 +85,7 @@ def run_config(
     path = file if file is not None else Path(config.output.file)
     states = config.build_initial()
     for name, state in states.items():
-        if isinstance(state, FromFile) and Path(state.path).resolve() == path.resolve():
+        if isinstance(state, FromFile) and output.same(Path(state.path), path):
             raise InputError(
                 f"output.file = {str(path)!r} is what initial.{name} starts from; choose another"
             )

@@ -219,6 +219,7 @@ def _filled(table: Table, columns: Sequence[str], rows: Iterable[Sequence[str]])
 
 def installation() -> Table:
     """Versions, cores, caches, and what is missing."""
+    from . import cache
     from .backends.cpu.threads import available_cores
     from .backends.cuda import driver as cuda
     from .compiling import cache_folder
@@ -239,5 +240,8 @@ def installation() -> Table:
             rows["driver"] = f"CUDA {driver[0]}.{driver[1]}"
     else:
         rows["GPU"] = f"none in use: {escape(problem)}"
-    rows |= {"backend": "cpu" if problem else "cuda", "compiled code": str(cache_folder())}
+    rows |= {
+        "backend": "cpu" if problem else "cuda",
+        "compiled code": escape(cache.state(cache_folder())),
+    }
     return _filled(Table(title=f"relboltz {__version__}", show_header=False), (), rows.items())

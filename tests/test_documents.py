@@ -91,6 +91,15 @@ def test_an_own_model_takes_fifteen_lines_and_thermalises(tmp_path, monkeypatch)
     assert (tmp_path / "own_model.nc").exists()
 
 
+def test_the_hot_spot_names_its_file_when_it_is_interrupted(monkeypatch):
+    def solve(*_, **__):
+        raise rb.Interrupted("interrupted by Ctrl-C")
+
+    monkeypatch.setattr(rb, "solve", solve)
+    with pytest.raises(SystemExit, match="interrupted by Ctrl-C; .* is in hot_spot.nc"):
+        runpy.run_path(str(ROOT / "examples" / "hot_spot.py"), run_name="__main__")
+
+
 def test_the_hot_spot_expands(tmp_path, monkeypatch):
     """Nothing is lost, the middle empties, and the flow points outwards; on a coarser grid."""
     path = ROOT / "examples" / "hot_spot.py"

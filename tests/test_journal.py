@@ -366,3 +366,44 @@ def test_merging_takes_a_few_per_cent_of_the_time(tmp_path, monkeypatch):
         merged += clock[0] - before
         clock[0] += 0.1
     assert 0.03 < merged / (clock[0] - 100) < 0.06
+
+
+def test_whatever_goes_wrong_while_writing_the_result_is_rescued(tmp_path, monkeypatch):
+    """Not only what a disk says; the new name is one that nobody can lay a link in wait at."""
+    wanted, elsewhere = tmp_path / "run.nc", tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(elsewhere))
+    original = output.write
+
+    def write(ds, path, rows):
+        if path == wanted:
+            raise ValueError("never heard of")
+        original(ds, path, rows)
+
+    monkeypatch.setattr(output, "write", write)
+    names = []
+    for _ in range(2):
+        log = filled(wanted, frame())
+        ds = log.finish(END)
+        (rescued,) = elsewhere.iterdir()
+        assert log.trouble == (
+            f"{wanted} could not be written: never heard of; the result was saved as {rescued} "
+            "instead"
+        )
+        assert len(ds.time) == len(rb.load(rescued).time) == 5
+        names.append(rescued.name)
+        rescued.unlink()
+    assert names[0] != names[1] and list(tmp_path.iterdir()) == [elsewhere]
+
+
+def test_a_file_is_never_written_through_a_link(tmp_path):
+    """A link at the place of the new file would let others choose what is overwritten."""
+    precious, path = tmp_path / "precious", tmp_path / "run.nc"
+    precious.write_text("old")
+    output._part(path).symlink_to(precious)
+    output.check_writable(path)
+    output._part(path).symlink_to(precious)
+    log = filled(path, frame())
+    log.finish(END)
+    assert log.trouble is None and precious.read_text() == "old"
+    assert len(rb.load(path).time) == 5

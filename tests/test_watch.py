@@ -7,8 +7,10 @@ import threading
 import numpy as np
 import pytest
 
+import relboltz as rb
 from relboltz import config
 from relboltz.events.collisions import Flows
+from relboltz.resting import resting
 from relboltz.stepping.report import StepReport
 from relboltz.stepping.watch import Seen, Stops, Watch, interruptible
 
@@ -75,6 +77,12 @@ def test_the_first_signal_counts_and_handlers_come_back(number, name):
             os.kill(os.getpid(), n)
         assert interrupt and interrupt.signal == number and interrupt.name == name
     assert [signal.getsignal(n) for n in (signal.SIGINT, signal.SIGTERM)] == before
+
+
+def test_a_signal_that_must_wait_for_the_compiler_is_answered_at_once():
+    with interruptible() as interrupt, resting(), pytest.warns(rb.BackendNotice, match="compiled"):
+        os.kill(os.getpid(), signal.SIGINT)
+        assert interrupt
 
 
 def test_other_threads_are_not_interrupted():

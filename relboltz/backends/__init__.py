@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import TYPE_CHECKING, Any
 
 from ..arrays import Integers
-from ..errors import BackendNotice, InputError, depth_of_user
+from ..errors import BackendNotice, InputError, say
 from ..grid import PhaseSpace
 from ..model import Model
 from ..settings import Sampling
@@ -99,8 +98,4 @@ def _say_why() -> None:
     reason = "no NVIDIA GPU was found" if nothing else trouble()
     if reason not in _said:
         _said.add(str(reason))
-        warnings.warn(
-            f"running on the CPU: {reason} (run.backend = 'cpu' silences this)",
-            BackendNotice,
-            stacklevel=depth_of_user(),
-        )
+        say(f"running on the CPU: {reason} (run.backend = 'cpu' silences this)", BackendNotice)

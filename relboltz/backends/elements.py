@@ -1,23 +1,23 @@
 """Compiles matrix elements into loops over a chunk of events.
 
-Each distinct function gets one small generated module. Those of this package are written to files
-named by their contents, because only then does Numba find their compiled code again in the next
-run; users' functions compile anew for every solve() and collision_term(), in half a second.
+Each distinct function gets one small generated module. Those of this package are named by their
+contents, so that their compiled code is found again in the next run; users' functions compile anew
+for every solve() and collision_term(), in half a second.
 """
 
+import contextlib
 import hashlib
-import importlib.util
 import inspect
-import os
 import sys
-import tempfile
 import types
+from pathlib import Path
 from typing import Any
 
 import numba
 import numpy as np
 from numba.core.errors import NumbaError
 
+from .. import cache
 from ..arrays import Array
 from ..compiling import FASTMATH, Function, cache_folder
 from ..errors import InputError, raising_element
@@ -32,7 +32,7 @@ import numba
 
 from relboltz.backends.cpu.events import ELEMENT, M2, Q2, QU2, S, T
 from relboltz.backends.physics import compiled as physics
-from relboltz.compiling import FASTMATH, caching
+from relboltz.compiling import FASTMATH, FunctionCache, compiled_for, keep
 {imports}
 element = numba.njit(error_model="numpy", fastmath=FASTMATH, forceinline=True)(function)
 
@@ -67,10 +67,8 @@ may ask for by name."""
 
 FIXED = """
 
-with caching():
-    evaluate = numba.njit(
-        ELEMENT, nogil=True, cache=True, error_model="numpy", fastmath=FASTMATH
-    )(evaluate)
+evaluate = numba.njit(nogil=True, error_model="numpy", fastmath=FASTMATH)(evaluate)
+evaluate = compiled_for(keep(evaluate, FunctionCache), ELEMENT)
 """
 
 
@@ -200,20 +198,19 @@ def _fresh(function: Function, arguments: str) -> Any:
 
 
 def load(text: str, kind: str) -> types.ModuleType:
-    """Import generated text from a file named by its contents."""
+    """A module of generated text, named by its contents; the cache has a copy for others."""
     name = f"{kind}_" + hashlib.sha256(text.encode()).hexdigest()[:16]
-    path = cache_folder() / f"{name}.py"
-    if not path.exists():
-        with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False) as part:
-            part.write(text)
-        os.replace(part.name, path)
     if name in sys.modules:
         return sys.modules[name]
-    spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
+    folder = cache_folder()
+    path = f"<{name}>" if folder is None else str(folder / f"{name}.py")
+    if folder is not None and cache.read(Path(path)) != text.encode():
+        with contextlib.suppress(OSError):
+            cache.write(Path(path), text.encode())
+    module = types.ModuleType(name)
+    module.__file__ = path
     sys.modules[name] = module  # where Numba looks for it when it loads compiled code
-    spec.loader.exec_module(module)
+    exec(compile(text, path, "exec"), vars(module))
     return module
 
 

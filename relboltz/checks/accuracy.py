@@ -10,7 +10,7 @@ import numpy as np
 from ..arrays import Array
 from ..equilibrium import states as equilibrium
 from ..equilibrium.states import Equilibrium
-from ..errors import AccuracyWarning, depth_of_user
+from ..errors import AccuracyWarning, say
 from ..grid import PhaseSpace
 from ..model import Model
 from ..qcd_settings import EKT_OVER_GLUON
@@ -47,7 +47,14 @@ def warn(texts: Iterable[str], said: list[str]) -> None:
     for text in texts:
         if text not in said:
             said.append(text)
-            warnings.warn(text, AccuracyWarning, stacklevel=depth_of_user())
+            say(text, AccuracyWarning)
+
+
+def made_error(said: Iterable[str]) -> AccuracyWarning | None:
+    """The first warning that a filter makes an error of; nothing is said again."""
+    with warnings.catch_warnings():
+        warnings.showwarning = lambda *_, **__: None
+        return next(filter(None, (say(text, AccuracyWarning) for text in said)), None)
 
 
 # --- before the first step ----------------------------------------------------------------------

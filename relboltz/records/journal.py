@@ -172,7 +172,7 @@ class Journal:
     def _save(self) -> None:
         """What the disk refuses is kept, and offered again with the next record."""
         assert self.path is not None
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(Exception):
             if self._folder is None:
                 prefix = f"{self.path.stem}.parts-{os.getpid()}-"
                 self._folder = Path(tempfile.mkdtemp(prefix=prefix, dir=self.path.parent))
@@ -208,7 +208,7 @@ class Journal:
         place = self._rescue(attributes) if self.trouble else self.path
         try:
             ds = self._result(place, attributes)
-        except OSError:  # the parts cannot be read either
+        except Exception:  # the parts cannot be read either
             ds = self.frame.dataset([self.first, self.last], (), attributes)
         if place is not None and self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
@@ -222,7 +222,7 @@ class Journal:
         try:
             self._write(self.path, attributes, tail)
             self.trouble = None
-        except (OSError, RuntimeError) as error:
+        except Exception as error:  # whatever it is, the run goes on
             self.trouble = f"{self.path} could not be written: {error}"
 
     def _write(self, path: Path, attributes: Mapping[str, Any], tail: Sequence[Any] = ()) -> None:
@@ -241,14 +241,17 @@ class Journal:
         return ds, (records, self._snapshots)
 
     def _rescue(self, attributes: Mapping[str, Any]) -> Path | None:
-        """A last try in the folders for temporary files."""
+        """A last try in the folders for temporary files, under a name that nobody can foresee."""
         assert self.path is not None
-        for folder in (tempfile.gettempdir(), "/dev/shm", str(Path.home())):
-            with contextlib.suppress(OSError, RuntimeError):
-                rescued = Path(folder) / f"{self.path.stem}-rescued-{os.getpid()}.nc"
-                self._write(rescued, attributes)
-                self.trouble = f"{self.trouble}; the result was saved as {rescued} instead"
-                return rescued
+        for place in (tempfile.gettempdir, lambda: "/dev/shm", Path.home):
+            with contextlib.suppress(Exception), contextlib.ExitStack() as failed:
+                handle, name = tempfile.mkstemp(".nc", f"{self.path.stem}-rescued-", place())
+                failed.callback(os.unlink, name)
+                os.close(handle)
+                self._write(Path(name), attributes)
+                failed.pop_all()
+                self.trouble = f"{self.trouble}; the result was saved as {name} instead"
+                return Path(name)
         return None
 
     def _result(self, place: Path | None, attributes: Mapping[str, Any]) -> xr.Dataset:

@@ -86,7 +86,8 @@ class Frame:
             row[:] = self.arranged(values)
         ds["f"] = variable(("snapshot", *dims), f, "1", "distribution function")
         self._add_prediction(ds)
-        return xr.Dataset(ds, attrs={**versions(), **attributes})
+        told = {name: storable(value) for name, value in attributes.items()}
+        return xr.Dataset(ds, attrs={**versions(), **told})
 
     def squeezed(self, record: Mapping[str, Any], name: str) -> NDArray[Any]:
         """A quantity of a record with the axes that it has in the Dataset."""
@@ -153,28 +154,46 @@ def variable(dims: Any, values: Any, unit: str, words: str) -> tuple[Any, Any, d
     return dims, values, {"units": unit, "long_name": words}
 
 
+def storable(value: Any) -> Any:
+    """An attribute that a file can hold: strings without NUL, or bytes that are no text."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode().replace("\0", "?")
+    return value
+
+
+def same(path: Path, other: Path) -> bool:
+    """Whether two paths lead to the same place."""
+    try:
+        return path.resolve() == other.resolve()
+    except (OSError, ValueError, RuntimeError):  # they lead nowhere
+        return False
+
+
 def check_writable(path: Path, key: str = "output.file") -> None:
     """Complain before the run if the file cannot be written."""
     advice = "choose another place (--out)" if key == "output.file" else "choose another place"
-    if path.is_dir():
-        raise InputError(f"{key} = {str(path)!r} is a folder; {advice}")
-    folder = path.parent
-    if not folder.is_dir():
-        raise InputError(
-            f"{key} = {str(path)!r}: the folder {str(folder)!r} does not exist; "
-            f"create it or {advice}"
-        )
-    part = _part(path)
     try:
-        with open(part, "wb"):
-            pass
-        part.unlink()
-    except OSError as error:
-        raise InputError(
-            f"{key} = {str(path)!r} cannot be written ({error.strerror}); {advice}"
-        ) from None
+        wrong = _wrong_place(path)
+    except (OSError, ValueError, RuntimeError) as error:  # too long, with NUL, links in a circle
+        wrong = f" cannot be written ({getattr(error, 'strerror', None) or error});"
+    if wrong is not None:
+        raise InputError(f"{key} = {str(path)!r}{wrong} {advice}")
+
+
+def _wrong_place(path: Path) -> str | None:
+    """Why a file cannot be written; None if it can."""
+    if path.is_dir():
+        return " is a folder;"
+    if not path.parent.is_dir():
+        return f": the folder {str(path.parent)!r} does not exist; create it or"
+    part = _part(path)
+    part.unlink(missing_ok=True)
+    with open(part, "xb"):
+        pass
+    part.unlink()
     if path.exists() and not os.access(path, os.W_OK):
-        raise InputError(f"{key} = {str(path)!r} is write-protected; {advice}")
+        return " is write-protected;"
+    return None
 
 
 def _part(path: Path) -> Path:
@@ -195,7 +214,8 @@ def write(ds: xr.Dataset, path: Path, rows: Sequence[Rows] = ()) -> None:
     """Write beside the file, then rename into place: a reader never sees half a file."""
     part = _part(path)
     try:
-        with open(part, "w+b") as handle:
+        part.unlink(missing_ok=True)  # of a process with our number that was killed, or a link
+        with open(part, "x+b") as handle:
             fill(ds, handle, rows)
             handle.flush()
             os.fsync(handle.fileno())

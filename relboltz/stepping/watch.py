@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..arrays import Array
+from ..errors import BackendNotice, say
+from ..resting import collector
 from .report import StepReport
 
 
@@ -145,6 +147,8 @@ def interruptible() -> Iterator[Interrupt]:
 
     def handler(number: int, frame: FrameType | None) -> None:
         interrupt.signal = interrupt.signal or number
+        if collector.resting:  # the compiler cannot be interrupted
+            say("a function is being compiled: the run ends when that is done", BackendNotice)
 
     before = {number: signal.signal(number, handler) for number in (signal.SIGINT, signal.SIGTERM)}
     try:

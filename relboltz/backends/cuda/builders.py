@@ -18,7 +18,9 @@ from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
-from ...compiling import cache_folder, lasting
+from ... import cache
+from ...compiling import cache_folder
+from ...resting import resting
 
 FEWEST_CORES = 4
 """With fewer, processes would wait for one another."""
@@ -61,11 +63,9 @@ class Kernel:
     def _wait(self, builder: "subprocess.Popen[bytes]") -> None:
         """Until the kernel is in the cache, or never will be."""
         patience = time.monotonic() + LONGEST
-        while builder.poll() is None and time.monotonic() < patience:
-            if self.kept:
-                time.sleep(OFTEN)  # the code follows its entry
-                return
-            time.sleep(OFTEN)
+        with resting():
+            while builder.poll() is None and time.monotonic() < patience and not self.kept:
+                time.sleep(OFTEN)
 
     def _note(self, noted: list[Any], *arguments: Any) -> None:
         noted.append((self, arguments))
@@ -80,9 +80,8 @@ class Kernel:
         """Whether compiled code of this kernel is in the cache, or will not be."""
         if not self.cached:  # a user's, generated without a module
             return True
-        function = self.compiled.py_func
-        name = f"{function.__module__.split('.')[-1]}.{function.__name__}-*.nbi"
-        return any(cache_folder().glob(f"*/{name}"))
+        folder = cache_folder()
+        return folder is not None and any(folder.glob(f"{self.compiled._cache._cache_file.name}-*"))
 
 
 def build_ahead(work: Callable[[], None], device: Callable[[], dict[str, Any]]) -> None:
@@ -98,7 +97,7 @@ def build_ahead(work: Callable[[], None], device: Callable[[], dict[str, Any]]) 
         Kernel.noting.list = None
     wanted = {kernel: arguments for kernel, arguments in noted if not kernel.kept}
     builders = min(MOST_BUILDERS, _cores() - 1, len(wanted))
-    if not wanted or _cores() < FEWEST_CORES or not lasting() or not sys.executable:
+    if not wanted or _cores() < FEWEST_CORES or cache_folder() is None or not sys.executable:
         return
     capability = device()["capability"]
     kernels = list(wanted)[::-1]  # masses come last in a step, and are needed first
@@ -157,7 +156,9 @@ def _imported(module: str) -> Any:
         return importlib.import_module(module)
     from ..elements import load
 
-    return load((cache_folder() / f"{module}.py").read_text(), module.split("_")[0])
+    folder = cache_folder()
+    text = None if folder is None else cache.read(folder / f"{module}.py")
+    return load((text or b"").decode(), module.split("_")[0])
 
 
 def _pretend(capability: tuple[int, int]) -> None:

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...compiling import Function, caching
+from ...compiling import Function, keep
 from .builders import Kernel
 
 SIMULATED = os.environ.get("NUMBA_ENABLE_CUDASIM", "0") not in ("", "0")
@@ -216,8 +216,10 @@ def kernel(function: Function, cached: bool = True, **flags: Any) -> Any:
     cuda = toolkit()
     if SIMULATED:
         return cuda.jit(function)
-    with caching():
-        return Kernel(cuda.jit(fastmath=True, cache=cached, **flags)(function), cached)
+    from numba.cuda.dispatcher import CUDACache
+
+    compiled = cuda.jit(fastmath=True, **flags)(function)
+    return Kernel(keep(compiled, CUDACache) if cached else compiled, cached)
 
 
 def roomy(launch: Any) -> Any:

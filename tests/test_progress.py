@@ -1,0 +1,84 @@
+"""How far a run is, in a log."""
+
+import io
+
+import pytest
+from rich.console import Console
+
+from relboltz import progress
+from relboltz.progress import Lines, Moment
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self):
+        return self.now
+
+
+def moment(time, end=4.0):
+    return Moment(time, end, 0.012, 0, 1.4e-9)
+
+
+def lines(seconds, reached, every=0.5, end=4.0):
+    """What a run says that has ``reached(wall)`` fm after so many seconds."""
+    clock, said = Clock(), []
+    report = Lines(lambda text: said.append((clock.now, text)), clock)
+    for i in range(int(seconds / every) + 1):
+        clock.now = i * every
+        report(moment(reached(clock.now), end))
+    return said
+
+
+def test_a_short_run_says_nothing():
+    assert lines(9.5, lambda wall: 0.4 * wall) == []
+
+
+def test_a_line_after_ten_seconds_and_then_every_thirty():
+    said = lines(150, lambda wall: 0.02 * wall)
+    assert [wall for wall, _ in said] == [10, 40, 70, 100, 130]
+    assert said[1][1] == (
+        "t = 0.8 of 4 fm, step 0.012 fm, 20 %, about 3 min left, energy moved by 1e-09"
+    )
+
+
+def test_the_end_is_told_by_others():
+    assert lines(40, lambda wall: min(4.0, 0.4 * wall)) == []
+
+
+def test_the_time_left_follows_the_pace_of_late():
+    """Steps that grew by a hundred: what came before says nothing of what is left."""
+
+    def reached(wall):
+        return 1e-3 * wall if wall < 300 else 0.3 + 0.01 * (wall - 300)
+
+    wall, text = lines(380, reached)[-1]
+    assert wall == 370 and "about 5 min left" in text  # 3 fm at 0.01 fm/s; 17 min by the average
+
+
+def test_long_steps_give_an_estimate_too():
+    """Ten minutes each: the last ones count, however long ago they were."""
+    said = [text for _, text in lines(12000, lambda wall: 1e-5 * wall, every=600, end=40.0)]
+    assert len(said) == 20 and all("about 46 days left" in text for text in said)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [(0.2, "0 s"), (89, "89 s"), (100, "2 min"), (5000, "83 min"), (7000, "2 h"), (1e6, "12 days")],
+)
+def test_durations_read_well(seconds, words):
+    assert progress._duration(seconds) == words
+
+
+def test_a_log_gets_plain_lines_at_once(monkeypatch):
+    """No bar and no escapes; flushed, since a log is watched while the run goes on."""
+    monkeypatch.setattr(progress, "FIRST", 0.0)
+    flushed = []
+
+    class Log(io.StringIO):
+        def flush(self):
+            flushed.append(self.getvalue())
+
+    with progress.bar(Console(file=Log())) as report:
+        report(moment(1.0))
+    assert flushed[-1] == "t = 1 of 4 fm, step 0.012 fm, 25 %, energy moved by 1e-09\n"
