@@ -27,6 +27,8 @@ class Steady:
 
     def write(self, text: str) -> int:
         """Write text; characters that the stream does not know as \\x.. and the like."""
+        if not isinstance(text, str):  # some find out so what a stream takes
+            raise TypeError(f"text is wanted, not {type(text).__name__}")
         try:
             self._try("write", text)
         except UnicodeError:

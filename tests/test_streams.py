@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import shlex
 import subprocess
 import sys
 import warnings
@@ -68,6 +69,8 @@ def test_a_stream_that_failed_is_not_tried_again():
         assert stream.write("text") == 4
     stream.flush()
     assert broken.tries == 1 and isinstance(stream.error, BrokenPipeError)
+    with pytest.raises(TypeError):
+        stream.write(b"")
 
 
 def test_a_stream_that_was_closed_takes_everything():
@@ -123,6 +126,7 @@ def test_what_only_tells_something_fails_if_it_cannot(folder, monkeypatch):
 def shell(folder, line):
     """Exit code of a line of the shell, and what it left to read."""
     environment = os.environ | {"PYTHONPATH": str(ROOT), "RUN": f"{sys.executable} -m relboltz"}
+    environment.pop("PYTHONUNBUFFERED", None)
     done = subprocess.run(
         ["bash", "-c", line], cwd=folder, env=environment, capture_output=True, text=True,
         timeout=120, check=False,
@@ -137,7 +141,17 @@ def test_a_process_ends_in_peace_where_nothing_can_be_printed(folder):
     assert code == 0 and words == "" and rb.load(folder / "a.nc").attrs["status"] == "done"
     code, words = shell(folder, "$RUN run small.toml --out b.nc <&- >&- 2>&-")
     assert code == 0 and words == "" and rb.load(folder / "b.nc").attrs["status"] == "done"
-    assert shell(folder, "$RUN --help | true; exit ${PIPESTATUS[0]}") == (0, "")
+    assert shell(folder, "$RUN --help > /dev/full") == (0, "")
+
+
+def test_a_file_never_becomes_standard_error(folder):
+    """Where that was closed, the next file that is opened would."""
+    program = (
+        "import os, sys; from relboltz.streams import steady\n"
+        "with steady(): os._exit(0 if os.open('new', os.O_CREAT | os.O_WRONLY) > 2 else 1)"
+    )
+    line = f"{sys.executable} -c {shlex.quote(program)} <&- >&- 2>&-"
+    assert shell(folder, line) == (0, "")
 
 
 # --- names --------------------------------------------------------------------------------------
