@@ -7,7 +7,7 @@ BIN = $(VENV)/bin
 
 demo: $(VENV)/.ready
 	@mkdir -p demo
-	$(BIN)/relboltz run examples/gluons.toml --out demo/gluons.nc
+	$(BIN)/relboltz run examples/gluons.toml --out demo/gluons.nc --force
 	$(BIN)/relboltz plot demo/gluons.nc --out demo
 
 test: $(VENV)/.ready lint

@@ -14,6 +14,7 @@ with resting():
         AccuracyWarning,
         BackendNotice,
         CacheWarning,
+        CheckpointWarning,
         InputError,
         Interrupted,
         RelboltzError,
@@ -23,11 +24,13 @@ with resting():
     from .model import Model, Process, Screening, Species
     from .qcd import gluons, qcd, quarks
     from .records.output import load
+    from .resuming import resume
     from .simulation import solve
     from .terms import collision_term
 
 __all__ = [
-    "AccuracyWarning", "BackendNotice", "CacheWarning", "InputError", "Interrupted", "Model",
-    "PhaseSpace", "Process", "RelboltzError", "RunError", "Screening", "Species", "__version__",
-    "collision_term", "equilibrium", "gluons", "initial", "load", "qcd", "quarks", "solve",
+    "AccuracyWarning", "BackendNotice", "CacheWarning", "CheckpointWarning", "InputError",
+    "Interrupted", "Model", "PhaseSpace", "Process", "RelboltzError", "RunError", "Screening",
+    "Species", "__version__", "collision_term", "equilibrium", "gluons", "initial", "load", "qcd",
+    "quarks", "resume", "solve",
 ]  # fmt: skip

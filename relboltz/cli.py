@@ -1,4 +1,4 @@
-"""The command line: relboltz run, new, plot, info, bench."""
+"""The command line: relboltz run, resume, new, plot, info, bench."""
 
 import json
 import sys
@@ -13,7 +13,14 @@ from rich.console import Console
 from rich.markup import escape
 
 from . import __version__, tables
-from .errors import AccuracyWarning, BackendNotice, InputError, Interrupted, RelboltzError
+from .errors import (
+    AccuracyWarning,
+    BackendNotice,
+    CheckpointWarning,
+    InputError,
+    Interrupted,
+    RelboltzError,
+)
 from .streams import Steady, steady, visible
 
 app = typer.Typer(
@@ -74,6 +81,7 @@ def run(
     ] = None,
     threads: Annotated[int | None, typer.Option(help="Threads; 0 = all cores.")] = None,
     backend: Annotated[str | None, typer.Option(help="auto, cpu or cuda.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace a result.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress, no table.")] = False,
 ) -> None:
     """Run a configuration and write its result as NetCDF."""
@@ -87,16 +95,28 @@ def run(
     path = out if out is not None else Path(settings.output.file)
     if output.same(path, file):
         raise InputError(f"output.file = {str(path)!r} is the configuration itself; choose another")
-    with _plain_warnings(quiet), nullcontext() if quiet else progress.bar(console) as report:
-        try:
-            ds = simulation.run_config(settings, path, report, None if quiet else _announce)
-        except Interrupted as error:
-            words = f"[yellow]{shown(error)}[/]; everything so far is in {shown(path)}"
-            errors.print(words, soft_wrap=True)
-            raise typer.Exit(128 + error.signal) from None
-    if not quiet:
-        console.print(tables.summary(ds))
-        tell(f"written: {path}   (plots: relboltz plot {path})")
+    with _told(path, quiet), nullcontext() if quiet else progress.bar(console) as report:
+        announce = None if quiet else _announce
+        ds = simulation.run_config(settings, path, report, announce, force)
+    _summary(ds, path, quiet)
+
+
+@app.command()
+def resume(
+    file: Annotated[Path, typer.Argument(help="Result of a run, NetCDF.")],
+    until: Annotated[float | None, typer.Option(help="A later end, fm.")] = None,
+    threads: Annotated[int | None, typer.Option(help="Threads; 0 = all cores.")] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", help="No progress, no table.")] = False,
+) -> None:
+    """Go on with a run that was interrupted or killed, or beyond its end."""
+    from . import progress, resuming
+
+    with _told(file, quiet), nullcontext() if quiet else progress.bar(console) as report:
+        run = resuming.taken_up(file, until, threads=threads)
+        if not quiet:
+            tell(f"going on from t = {run.state.time:g} fm to {run.stops.end:g} fm")
+        ds = run.go(report)
+    _summary(ds, file, quiet)
 
 
 @app.command()
@@ -201,10 +221,30 @@ def _announce(run: object) -> None:
 
 
 @contextmanager
+def _told(path: Path, quiet: bool) -> Iterator[None]:
+    """Warnings in plain words; an interrupted run says how to go on."""
+    with _plain_warnings(quiet):
+        try:
+            yield
+        except Interrupted as error:
+            words = f"[yellow]{shown(error)}[/]; everything so far is in {shown(path)}"
+            errors.print(f"{words}; go on with it: relboltz resume {shown(path)}", soft_wrap=True)
+            raise typer.Exit(128 + error.signal) from None
+
+
+def _summary(ds: Any, path: Path, quiet: bool) -> None:
+    """What a run came to."""
+    if not quiet:
+        console.print(tables.summary(ds))
+        tell(f"written: {path}   (plots: relboltz plot {path})")
+
+
+@contextmanager
 def _plain_warnings(quiet: bool = False) -> Iterator[None]:
     """Accuracy warnings and notes as one line each, on standard error; quiet: no notes."""
     with warnings.catch_warnings():
         warnings.simplefilter("always", AccuracyWarning)
+        warnings.simplefilter("always", CheckpointWarning)
         warnings.simplefilter("ignore" if quiet else "always", BackendNotice)
 
         def show(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:

@@ -88,11 +88,23 @@ class Config(Settings):
         """Everything, defaults included, as TOML text that loads again."""
         return tomli_w.dumps(self.to_dict())
 
+    @property
+    def folder(self) -> Path:
+        """What files are relative to."""
+        return self._built.folder.resolve()
+
+    def sources(self) -> dict[str, str]:
+        """Text of the user's files of functions, by their path."""
+        names = [self.model.name, *(table.get("shape") for table in self.initial.values())]
+        texts = [name for name in names if isinstance(name, str) and ":" in name]
+        paths = [(self.folder / text.rpartition(":")[0]).resolve() for text in texts]
+        return {str(path): path.read_text("utf-8") for path in paths}
+
     def build_model(self) -> Model:
         """The model, the same at every call; the first runs the user's function if it is one."""
         built = self._built
         if built.model is None:
-            built.model = _call_model(self.model.name, self.model.model_extra or {}, built.folder)
+            built.model = call_model(self.model.name, self.model.model_extra or {}, built.folder)
         return built.model
 
     def build_initial(self) -> dict[str, Shape]:
@@ -116,7 +128,8 @@ def _check_keys(
     refuse(problems + [f"missing key {table}.{text}" for text in missing])
 
 
-def _call_model(name: str, arguments: Mapping[str, Any], folder: Path) -> Model:
+def call_model(name: str, arguments: Mapping[str, Any], folder: Path) -> Model:
+    """The model of a name, with what its function is given; files are relative to the folder."""
     if name in MODELS:
         function = MODELS[name]
     elif ":" in name:
@@ -154,7 +167,7 @@ def _build_model(built: _Built, table: Any, initial: Any) -> list[str]:
         return []
     try:
         arguments = {key: value for key, value in table.items() if key != "name"}
-        built.model = model = _call_model(name, arguments, built.folder)
+        built.model = model = call_model(name, arguments, built.folder)
     except InputError as error:
         return str(error).splitlines()
     problems = []

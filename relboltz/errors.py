@@ -47,6 +47,10 @@ class BackendNotice(UserWarning):
     """Where the work is done, if that is not where one might think."""
 
 
+class CheckpointWarning(UserWarning):
+    """A checkpoint could not be written or read, or another than the newest is used."""
+
+
 class CacheWarning(UserWarning):
     """Compiled code is not kept between runs."""
 

@@ -106,6 +106,9 @@ class Model:
     name : shown in output
     """
 
+    recipe: dict[str, Any] | None = None
+    """The function of ``qcd`` that made it, and what it was given."""
+
     def __init__(
         self,
         species: Sequence[Species],

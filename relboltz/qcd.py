@@ -4,9 +4,12 @@ Departures from the paper: the masses are solved self-consistently from the firs
 paper starts with E = |p|), and screening is a setting of its own, with a second form of the table.
 """
 
+import inspect
 import math
 from collections.abc import Callable
+from functools import wraps
 from itertools import combinations
+from typing import ParamSpec
 
 import numpy as np
 
@@ -14,6 +17,8 @@ from .errors import InputError
 from .model import Model, Process, Species
 from .process import is_number
 from .qcd_settings import Masses, Screened, check_pole, constant_masses, screening_of
+
+P = ParamSpec("P")
 
 D_F = 3.0
 D_A = 8.0
@@ -151,6 +156,20 @@ EKT: dict[Row, Row] = {
 # --- models -------------------------------------------------------------------------------------
 
 
+def _kept(function: Callable[P, Model]) -> Callable[P, Model]:
+    """The model keeps what it was made of, so that a run can be continued from its file alone."""
+    signature = inspect.signature(function)
+
+    @wraps(function)
+    def make(*given: P.args, **named: P.kwargs) -> Model:
+        model = function(*given, **named)
+        model.recipe = {"name": function.__name__, **signature.bind(*given, **named).arguments}
+        return model
+
+    return make
+
+
+@_kept
 def qcd(
     alpha_s: float, flavors: int = 3, masses: Masses = "thermal", screening: Screened = None
 ) -> Model:
@@ -168,11 +187,13 @@ def qcd(
     return _build("qcd", alpha_s, ("g", *quarks, *(q + "bar" for q in quarks)), masses, screening)
 
 
+@_kept
 def gluons(alpha_s: float, masses: Masses = "thermal", screening: Screened = None) -> Model:
     """Gluons alone: g g -> g g."""
     return _build("gluons", alpha_s, ("g",), masses, screening)
 
 
+@_kept
 def quarks(
     alpha_s: float,
     flavors: int = 1,

@@ -1,7 +1,9 @@
-"""One run: everything that is fixed before its first step, and the loop."""
+"""One run: everything that is fixed before its first step, the loop, and what it leaves."""
 
 import time
+import uuid
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -10,24 +12,36 @@ import xarray as xr
 
 from .arrays import Array, Integers
 from .backends import choose
-from .backends.cpu.masses import coupling_integrals
-from .checks import accuracy, box, matter, poles
-from .equilibrium import states as equilibrium
-from .errors import Halted, InputError, Interrupted, RunError
+from .checks import accuracy, poles
+from .errors import Halted, Interrupted, RunError
 from .events.collisions import Flows
 from .grid import PhaseSpace
+from .known import Known, found_out
 from .model import Model
 from .progress import Moment, Report
+from .records.checkpoint import WAITED_FOR, Keeper, Saved
 from .records.journal import Journal
 from .records.observables import Observer, Seen
-from .records.output import Frame
+from .records.output import Frame, versions
 from .records.quantities import quantities
-from .settings import Settings, refuse, short_axes
+from .settings import Grid, Settings, plain, refuse, short_axes
 from .stepping.quanta import occupation
+from .stepping.state import State
 from .stepping.step import Course, Leg, begin
 from .stepping.watch import Interrupt, Stops, interruptible
-from .transport.forces import courant_limit
-from .transport.plane import COURANT
+from .transport.ledger import Ledger
+
+
+@dataclass(frozen=True)
+class About:
+    """What a run carries along: words for its file, and how its model can be made again.
+
+    recipe : see ``resuming``
+    """
+
+    title: str = ""
+    configuration: str = ""
+    recipe: dict[str, Any] = field(default_factory=dict)
 
 
 class Run:
@@ -37,88 +51,71 @@ class Run:
         self,
         model: Model,
         grid: PhaseSpace,
-        f: Array,
+        start: Array | Saved,
         settings: Settings,
         file: Path | None = None,
-        title: str = "",
-        configuration: str = "",
+        about: About | None = None,
     ):
+        """start : f (sites, species, nodes), or the checkpoint to go on from"""
         refuse(short_axes(grid.momentum_cells, settings.collisions.projection))
         self.model, self.grid, self.settings = model, grid, settings
-        f = f.reshape(-1, len(model.species), grid.size)
+        self.about = about or About()
         self.backend = choose(grid, model, settings.collisions, settings.run)
         wants, kept = settings.time, settings.output
         self.stops = Stops(wants.end, kept.every, kept.snapshots)
         self.course = Course(wants.step, wants.tolerance, self.stops.near, grid)
-        self.state = begin(self.backend, f)
-        self._check_physics(f)
+        self._wall = 0.0
+        if isinstance(start, Saved):
+            self._take_up(start)
+        else:
+            f = start.reshape(-1, len(model.species), grid.size)
+            self.state = begin(self.backend, f)
+            self.known = found_out(self.backend, self.state, self.course, f)
+            self.known.attributes |= {"run": uuid.uuid4().hex, **self._attributes()}
         shown = quantities(grid, kept.marginals)
-        self.observer = Observer(self.backend, self.predicted.f, shown, kept.marginals)
-        self.attributes = self._attributes(title, configuration)
-        self.journal = Journal(
-            file, Frame(grid, model, self.observer.shells.p, self.predicted, self.lost, shown)
-        )
+        known = self.known
+        self.observer = Observer(self.backend, known.predicted.f, shown, kept.marginals)
+        p = self.observer.shells.p
+        self.journal = Journal(file, Frame(grid, model, p, known.predicted, known.lost, shown))
+        if isinstance(start, Saved):
+            run = known.attributes["run"]
+            self.journal.go_on(start.facts["place"], run, self.stops.wants_snapshot)
+        self._keeper = None
+        if file is not None:
+            self._keeper = Keeper(file, self.journal.settle, others=not isinstance(start, Saved))
 
-    def _check_physics(self, f: Array) -> None:
-        """Predict the final state, and check matrix elements and accuracy before the first step."""
-        grid, model, state = self.grid.at_a_site, self.model, self.state
-        elements, leaks = self.backend.elements, matter.leaks(self.grid)
-        moments = self.backend.moments(state.squares, np.zeros((len(model.species), grid.size)))
-        conserved = matter.totals_of_sites(self.grid, model, moments, state.squares, state.unit)
-        squares = matter.typical_masses(model, moments, state.squares)
-        self._energy = conserved[2]
-        self._check_step()
-        self._say(accuracy.of_parity(self.grid))
-        self.predicted = equilibrium.nowhere(grid, model)
-        if not leaks:
-            self.predicted = equilibrium.predict(grid, model, *conserved)
-        for extreme in matter.extreme_masses(model, state.squares):
-            poles.check_model(elements, grid, *extreme)
-        self._negative = poles.check_state(elements, grid, f.mean(axis=0), squares, self.state.said)
-        if self.predicted.found and model.thermal:  # masses move: check where they will end, too
-            final, m2 = self.predicted.f, self.predicted.mass_squared
-            last = (m2, model.screening_squared(coupling_integrals(grid, model, final, m2)))
-            self._negative = poles.check_state(
-                elements, grid, final, last, self.state.said, self._negative
-            )
-        self._say(accuracy.of_setup(grid, model, squares, self.predicted, leaks))
-        reach = None if leaks else box.reach_of(elements, conserved)
-        self.lost = (np.nan, np.nan) if reach is None else reach.loss(grid.momentum_max)
-        self._say(accuracy.of_box(grid, model, squares, self.predicted, reach))
+    def _take_up(self, saved: Saved) -> None:
+        """Go on from a checkpoint."""
+        facts, arrays = saved.facts, saved.arrays
+        self.state = State.unpacked(arrays, Ledger(self.grid, self.model))
+        self.backend.put(arrays["number"], self.state.bits)
+        self.known = Known.unpacked(facts["known"], arrays)
+        self.known.attributes |= self._attributes()
+        self._wall = facts["wall_seconds"]
 
-    def _say(self, texts: Iterable[str]) -> None:
-        """Warn of what is said for the first time."""
-        accuracy.warn(texts, self.state.said)
-
-    def _check_step(self) -> None:
-        """Refuse a given step that is too long for the space cells."""
-        step, longest = self.course.step, courant_limit(self.grid, self.state.mass_squared)
-        if not isinstance(step, str) and step > longest:
-            raise InputError(
-                f"time.step = {step!r}: a particle would cross more than {COURANT:g} of a "
-                f"space cell in half a step; use at most {longest:.4g} fm, or fewer space_cells"
-            )
-
-    def _attributes(self, title: str, configuration: str) -> dict[str, Any]:
-        without = equilibrium.temperature_without_number(self.model, self._energy)
+    def _attributes(self) -> dict[str, Any]:
         return {
-            "title": title or f"{self.model.name}: relativistic Boltzmann equation",
+            "title": self.about.title or f"{self.model.name}: relativistic Boltzmann equation",
             "model": self.model.name,
-            "configuration": configuration,
+            "configuration": self.about.configuration,
             "seed": self.settings.collisions.seed,
             "backend": self.backend.name,
             "device": self.backend.words,
             "quantum": self.state.unit,
             "momentum_max": list(self.grid.momentum_max),
             **({"boundary": list(self.grid.boundary)} if self.grid.moving_axes else {}),
-            "temperature_at_zero_chemical_potential": without,
         }
+
+    def _say(self, texts: Iterable[str]) -> None:
+        """Warn of what is said for the first time."""
+        accuracy.warn(texts, self.state.said)
 
     # -- the loop --------------------------------------------------------------------------------
 
     def go(self, progress: Report | None = None) -> xr.Dataset:
         """Step from start to end; whatever happens, what was computed is kept."""
-        began = time.perf_counter()
+        self._began = time.perf_counter() - self._wall
+        self.journal.open()
         with interruptible() as interrupt:
             self.backend.interrupt = interrupt
             try:
@@ -127,16 +124,16 @@ class Run:
                 pass
             except Exception as error:
                 self.backend.interrupt = False
-                ds = self._finish(f"failed: {error}", began)
+                ds = self._finish(f"failed: {error}")
+                self.journal.close()
                 words = [str(error), self.journal.trouble]
                 raise RunError("; ".join(word for word in words if word), ds) from error
             self.backend.interrupt = False  # what is left to do is to save
-            status = f"interrupted by {interrupt.name}" if interrupt else "done"
-            ds = self._finish(status, began)
+            ds = self._conclude(interrupt)
         if self.journal.trouble:
             raise RunError(self.journal.trouble, ds)
-        if interrupt:
-            raise Interrupted(status, ds, interrupt.signal)
+        if ds.attrs["status"] != "done":
+            raise Interrupted(ds.attrs["status"], ds, interrupt.signal)
         warning = accuracy.made_error(self.state.said)
         if warning is not None:  # now nothing can be lost by it
             warning.dataset = ds
@@ -145,43 +142,48 @@ class Run:
 
     def _loop(self, interrupt: Interrupt, progress: Report | None) -> None:
         """From stop to stop: advance, look at what the steps showed, record."""
-        backend, state, end = self.backend, self.state, self.settings.time.end
+        backend, state, end = self.backend, self.state, self.stops.end
         self._record(self._look())
+        self._checkpoint(first=True)
         while state.time < end and not interrupt:
             for leg in backend.advance(state, self.course, self.stops.next(state.time)):
-                seen = self._look()
+                due = self._due()
+                looked = self._look()
+                sent = looked is not None and not due and not interrupt and state.time < end
+                if sent:
+                    backend.set_out(state, self.course, self.stops.next(state.time))
                 self._complete(leg.flows, leg.null_weight)
-                self._record(seen)
+                self._record(looked)
+                if due:
+                    self._checkpoint()
                 if progress is not None:
                     progress(self._progress(leg))
-                if interrupt:
+                if interrupt and not sent:
                     return
-        if not interrupt:
-            report = backend.collide(state.step, 0.0, state.squares)
-            self._complete(report.flows, report.null_weight)
 
-    def _look(self) -> tuple[Seen | None, Integers | None]:
-        """What is asked of the state for a record and a snapshot, if they are due.
+    def _look(self) -> tuple[Seen | None, Integers | None] | None:
+        """What is asked of the state for a record and a snapshot; None if none is due.
 
         The next steps may begin then, while the host turns the answers into a record.
         """
-        state, stops = self.state, self.stops
-        record, snapshot = stops.wants_record(state.time), stops.wants_snapshot(state.time)
+        state, stops, now = self.state, self.stops, self.state.time
+        record = stops.wants_record(now) and state.recorded < now
+        snapshot = stops.wants_snapshot(now) and state.kept < now
+        if not record and not snapshot:
+            return None
         seen = self.observer.look(state) if record else None
-        number = self.backend.get() if snapshot else None
-        if (record or snapshot) and state.time < self.settings.time.end:
-            self.backend.set_out(state, self.course, stops.next(state.time))
-        return seen, number
+        return seen, self.backend.get() if snapshot else None
 
-    def _record(self, looked: tuple[Seen | None, Integers | None]) -> None:
+    def _record(self, looked: tuple[Seen | None, Integers | None] | None) -> None:
         """Keep what was seen of the state, if anything was due."""
+        if looked is None:
+            return
         seen, number = looked
         if seen is not None:
             self._measure(seen)
         if number is not None:
             self._snapshot(number)
-        if seen is not None or number is not None:
-            self.journal.update(self._told("running"), self.state.pending)
+        self.journal.update(self._told("running"), self.state.pending)
 
     def _measure(self, seen: Seen | None = None) -> None:
         """A record of the state; what the next steps tell of it is added later."""
@@ -212,23 +214,70 @@ class Run:
         for record in complete:
             self.state.watch.note(record)
             self.journal.record(record)
+            self.state.last = record
         done = {id(record) for record in complete}
         self.state.pending = [r for r in self.state.pending if id(r) not in done]
 
     def _ends(self) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
         """The first record and the latest."""
         waiting = self.state.pending
-        return self.state.first, waiting[-1] if waiting else self.journal.last
+        return self.state.first, waiting[-1] if waiting else self.state.last
 
     def _progress(self, leg: Leg) -> Moment:
         first, last = self._ends()
         drift = max((abs(int(d)) for d in last["charge_drift"]), default=0)
         energy = energy_of(last) / energy_of(first) - 1
-        return Moment(self.state.time, self.settings.time.end, leg.length, drift, energy)
+        return Moment(self.state.time, self.stops.end, leg.length, drift, energy)
+
+    # -- checkpoints -----------------------------------------------------------------------------
+
+    def _due(self) -> bool:
+        """Whether it is time for a checkpoint."""
+        if self._keeper is None or self._keeper.busy:
+            return False
+        return time.monotonic() - self._checkpointed >= self.settings.output.checkpoint_every
+
+    def _checkpoint(self, first: bool = False) -> None:
+        """Write one in the background; the first at once if it is small."""
+        self._checkpointed = time.monotonic()
+        if self._keeper is not None:
+            facts, arrays = self._packed()
+            self._keeper.keep(facts, arrays, wait=first and arrays["number"].nbytes < WAITED_FOR)
+
+    def _packed(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """All that is needed to go on from here, as JSON and as arrays."""
+        known, arrays = self.known.packed()
+        settings = self.settings.to_dict()
+        settings["run"]["backend"] = self.backend.name
+        if self.settings.default_snapshots:
+            del settings["output"]["snapshots"]
+        facts = {
+            "known": known, "about": vars(self.about), "place": self.journal.place(),
+            "settings": {name: settings[name] for name in Settings.model_fields},
+            "grid": plain({name: getattr(self.grid, name) for name in Grid.model_fields}),
+            "described": self.model.describe(), "time": self.state.time, "end": self.stops.end,
+            "wall_seconds": time.perf_counter() - self._began, "versions": versions(),
+        }  # fmt: skip
+        return facts, {"number": self.backend.get(), **self.state.packed(), **arrays}
 
     # -- the end ---------------------------------------------------------------------------------
 
-    def _finish(self, status: str, began: float) -> xr.Dataset:
+    def _conclude(self, interrupt: Interrupt) -> xr.Dataset:
+        """The result, and a last checkpoint: from it the run can go on, further than its end."""
+        last = None if self._keeper is None else self._packed()
+        if self.state.time < self.stops.end:
+            ds = self._finish(f"interrupted by {interrupt.name}")
+        else:  # what the next step would tell of the last record
+            state = self.state
+            report = self.backend.collide(state.step, 0.0, state.squares)
+            self._complete(report.flows, report.null_weight)
+            ds = self._finish("done")
+        if self._keeper is not None and last is not None:
+            self._keeper.keep(*last, wait=True)
+        self.journal.close()
+        return ds
+
+    def _finish(self, status: str) -> xr.Dataset:
         """The whole result; a run that ended early also keeps the last good state."""
         if status != "done":
             for kept, keep in (("kept", self._snapshot), ("recorded", self._measure)):
@@ -240,8 +289,8 @@ class Run:
                     status += f"; the last state is lost: {error}"
         self._keep(list(self.state.pending))
         self._warn()
-        self.attributes["wall_seconds"] = time.perf_counter() - began
-        self.attributes["steps"] = self.state.watch.steps
+        self.known.attributes["wall_seconds"] = time.perf_counter() - self._began
+        self.known.attributes["steps"] = self.state.watch.steps
         return self.journal.finish(self._told(status))
 
     def _warn(self) -> None:
@@ -252,7 +301,7 @@ class Run:
         first, last = self._ends()
         self._say(accuracy.of_steps(watch.summary(), self.settings.time.step))
         self._say(accuracy.of_flow(self.model, np.array([watch.fastest])))
-        self._say(poles.of_negative(self.model, np.array(watch.negative), self._negative))
+        self._say(poles.of_negative(self.model, np.array(watch.negative), self.known.negative))
         density = self.state.unit * self.grid.measure / self.grid.sites
         charges = accuracy.charge_drifts(self.model, first, last, density)
         energy = energy_of(last) / energy_of(first) - 1
@@ -262,7 +311,7 @@ class Run:
 
     def _told(self, status: str) -> dict[str, Any]:
         """Attributes of the result."""
-        return {**self.attributes, "status": status, "warnings": "\n".join(self.state.said)}
+        return {**self.known.attributes, "status": status, "warnings": "\n".join(self.state.said)}
 
 
 def energy_of(record: Mapping[str, Any]) -> float:

@@ -176,8 +176,14 @@ class Settings(Table):
         if self.output.snapshots is None:
             times = () if self._in_space() else (0.0, self.time.end)
             output = self.output.model_copy(update={"snapshots": times})
+            output.model_fields_set.discard("snapshots")
             object.__setattr__(self, "output", output)
         return self
+
+    @property
+    def default_snapshots(self) -> bool:
+        """Whether the times of snapshots follow from the end."""
+        return "snapshots" not in self.output.model_fields_set
 
     def _in_space(self) -> bool:
         """Whether the grid has more than one space cell, as far as the settings know."""
@@ -255,8 +261,6 @@ class Settings(Table):
             ("run.workers", run.workers, 0, "a cluster", "0"),
             ("run.address", run.address, "", "a cluster", "''"),
             ("run.gpus_per_worker", run.gpus_per_worker, 0, "a cluster", "0"),
-            ("output.checkpoint_every", output.checkpoint_every, 600, "checkpoints",
-             "600 or leave it out"),
         ):  # fmt: skip
             if value != usual:
                 yield (

@@ -18,7 +18,8 @@ from .model import Model
 from .progress import Report, bar
 from .records import output
 from .resting import resting
-from .run import Run
+from .resuming import recipe_of_config, recipe_of_model
+from .run import About, Run
 from .settings import Grid, Settings, no_marginals, refuse
 
 
@@ -29,6 +30,7 @@ def solve(
     *,
     end: float,
     file: str | Path | None = None,
+    force: bool = False,
     progress: bool | Report = True,
     **options: Any,
 ) -> xr.Dataset:
@@ -42,12 +44,13 @@ def solve(
         functions of (px, py, pz) in GeV, or of (x, y, z, px, py, pz) with the place in fm, or node
         values (px, py, pz), in space (x, y, z, px, py, pz); or one such array, species first
     end : last time [fm]
-    file : NetCDF file to keep up to date while running
+    file : NetCDF file to keep up to date while running; ``resume`` goes on with it
+    force : replace a result that the file holds
     progress : a bar where somebody watches, a line now and then in a log (True), nothing (False),
         or a function that is called with a ``relboltz.progress.Moment`` after every step
     **options : keys of [collisions], [time], [run] and [output]: samples, seed, projection,
         sampling, symmetrical, pairs, step, tolerance, backend, precision, threads, every,
-        snapshots, marginals
+        snapshots, marginals, checkpoint_every
 
     Returns
     -------
@@ -68,7 +71,10 @@ def solve(
     refuse(() if in_space else no_marginals(settings.output.marginals))
     states = starting_states(initial, model)
     with resting():
-        run = prepare(model, states, grid, settings, None if file is None else Path(file))
+        path = None if file is None else Path(file)
+        if path is not None:
+            output.check_free(path, force, "choose another name, use force=True to replace it, or")
+        run = prepare(model, states, grid, settings, path, recipe_of_model(model))
     if not isinstance(progress, bool):
         return run.go(progress)
     with bar() if progress else nullcontext() as report:
@@ -80,9 +86,14 @@ def run_config(
     file: Path | None = None,
     progress: Report | None = None,
     announce: Callable[[Run], None] | None = None,
+    force: bool = False,
 ) -> xr.Dataset:
-    """Run a configuration and write its output file; ``announce`` sees the run before it starts."""
+    """Run a configuration and write its output file; ``announce`` sees the run before it starts.
+
+    force : replace a result that the file holds
+    """
     path = file if file is not None else Path(config.output.file)
+    output.check_free(path, force, "choose another name (--out), replace it (--force), or")
     states = config.build_initial()
     for name, state in states.items():
         if isinstance(state, FromFile) and output.same(Path(state.path), path):
@@ -90,7 +101,8 @@ def run_config(
                 f"output.file = {str(path)!r} is what initial.{name} starts from; choose another"
             )
     with resting():
-        run = prepare(config.build_model(), states, config.grid, config, path)
+        model = config.build_model()
+        run = prepare(model, states, config.grid, config, path, recipe_of_config(config))
     if announce is not None:
         announce(run)
     return run.go(progress)
@@ -106,8 +118,12 @@ def prepare(
     request: Request,
     settings: Settings,
     file: Path | None,
+    recipe: dict[str, Any] | None = None,
 ) -> Run:
-    """A run that can start: where it is computed and written to, its grid and its f."""
+    """A run that can start: where it is computed and written to, its grid and its f.
+
+    recipe : how to make the model again, see ``resuming``
+    """
     backend, precision = resolve(settings.run.backend, settings.run.precision)
     if file is not None:
         output.check_writable(file)
@@ -121,7 +137,8 @@ def prepare(
     described["run"] |= {"backend": backend, "precision": precision}
     described["output"]["file"] = "" if file is None else str(file)
     title = described.get("title", "")
-    return Run(model, grid, f, settings, file, title, tomli_w.dumps(described))
+    about = About(title, tomli_w.dumps(described), recipe or {})
+    return Run(model, grid, f, settings, file, about)
 
 
 def _grid(request: Request, model: Model, states: Mapping[str, Shape]) -> PhaseSpace:

@@ -20,7 +20,7 @@ Row = tuple[str, str, str]
 
 def announcement(run: Any) -> Iterator[str]:
     """What is about to be solved, and where it should end."""
-    model, grid, predicted = run.model, run.grid, run.predicted
+    model, grid, predicted = run.model, run.grid, run.known.predicted
     cells = " x ".join(str(n) for n in grid.momentum_cells)
     widths = ", ".join(f"{w:g}" for w in grid.momentum_max)
     yield (

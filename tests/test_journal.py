@@ -17,7 +17,7 @@ import xarray as xr
 import relboltz as rb
 from relboltz.equilibrium import states
 from relboltz.moments import Shells
-from relboltz.records import entries, journal, output
+from relboltz.records import entries, journal, output, series
 from relboltz.records.journal import Journal
 from relboltz.records.quantities import QUANTITIES
 
@@ -82,7 +82,7 @@ def test_a_file_holds_the_bits_of_a_run_without_one(tmp_path, monkeypatch, space
     """Whatever is compressed early and however many blocks there are."""
     monkeypatch.setattr(entries, "LARGE_BYTES", large)
     monkeypatch.setattr(entries, "CHUNK_BYTES", 3000)
-    monkeypatch.setattr(journal, "BLOCK_BYTES", block)
+    monkeypatch.setattr(series, "BLOCK_BYTES", block)
     fixed = frame(space=space)
     expected = filled(None, fixed).finish(END)
     found = filled(tmp_path / "run.nc", fixed).finish(END)

@@ -1,8 +1,8 @@
 """Rows of arrays as entries of a file that only grows, each with its length and checksum."""
 
 import itertools
+import json
 import os
-import pickle
 import struct
 import zlib
 from collections.abc import Iterator, Sequence
@@ -19,8 +19,8 @@ CHUNK_BYTES = 2**20
 """Of a large array: what is read at once."""
 LARGE_BYTES = 2**16
 """Arrays from here on are compressed once, when they are recorded."""
-HEAD = struct.Struct("<QI")
-"""Before an entry: its length and its checksum."""
+HEAD, COUNT = struct.Struct("<QI"), struct.Struct("<Q")
+"""Before an entry its length and checksum; before the head of a row its length."""
 
 
 class Column(NamedTuple):
@@ -94,13 +94,26 @@ def _compressed(values: NDArray[Any], chunks: tuple[int, ...], at: tuple[int, ..
 
 
 def pack(row: Row) -> bytes:
-    """A row as bytes, which only the run that wrote them reads again."""
-    return pickle.dumps(row, pickle.HIGHEST_PROTOCOL)
+    """A row as bytes: what its columns are as JSON, and their parts one after the other."""
+    table = [
+        [name, c.dtype, c.shape, c.chunks, [len(part) for part in c.parts]]
+        for name, c in row.items()
+    ]
+    head = json.dumps(table).encode()
+    parts = (part for c in row.values() for part in c.parts)
+    return b"".join([COUNT.pack(len(head)), head, *parts])
 
 
 def unpack(payload: bytes) -> Row:
     """The row that was packed."""
-    row: Row = pickle.loads(payload)
+    end = COUNT.size + COUNT.unpack_from(payload)[0]
+    row: Row = {}
+    for name, dtype, shape, chunks, lengths in json.loads(payload[COUNT.size : end]):
+        parts = []
+        for length in lengths:
+            parts.append(payload[end : end + length])
+            end += length
+        row[name] = Column(dtype, tuple(shape), chunks and tuple(chunks), parts)
     return row
 
 

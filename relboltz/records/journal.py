@@ -4,7 +4,8 @@ A file of NetCDF cannot grow and be whole at every moment, so a run with a file 
 folder F.parts-PID-*: records to one file, snapshots to another. Each entry carries its length and a
 checksum; an entry that was cut short is ignored. Now and then, and at the end, F.nc is built
 anew from the parts beside the old one and renamed into place. A run that is killed leaves F.nc as
-it was merged last, and its parts, which nothing reads yet.
+it was merged last, and its parts; one that is continued goes on with the parts that its checkpoint
+counts, or with the rows of F.nc if it was done and its parts are gone.
 
 Building anew is cheap as long as nothing large is compressed twice: large arrays are compressed
 when they are recorded, into the very chunks that HDF5 keeps, and merging copies bytes (measured:
@@ -14,30 +15,46 @@ between merges is twenty times what the last one took; neither memory nor time p
 """
 
 import contextlib
-import copy
 import io
-import itertools
-import math
 import os
 import shutil
 import tempfile
 import time
-from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import h5py
-import numpy as np
 import xarray as xr
 
 from ..arrays import Array
+from ..errors import InputError
 from . import output
-from .entries import Column, Row, append, entries, pack, stacked, unpack
-from .output import COMPRESSED, Frame
+from .entries import Column, Row
+from .output import Frame
+from .series import Series
 
-BLOCK_BYTES = 2**20
-"""Of records: what is merged at once."""
+
+def locked(folder: Path) -> int | None:
+    """Lock a folder for as long as the handle that is returned is open.
+
+    Raises
+    ------
+    InputError : another process has done so
+    """
+    try:
+        import fcntl
+    except ImportError:  # not on every system
+        return None
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(handle)
+        raise InputError(f"{folder}: another process is at this run; wait for it to end") from None
+    except OSError:  # not on every disk
+        pass
+    return handle
 
 
 def in_memory_bytes() -> int:
@@ -46,87 +63,6 @@ def in_memory_bytes() -> int:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 4
     except (AttributeError, ValueError, OSError):  # not on every system
         return 2**32
-
-
-class Series:
-    """Rows along a dimension that grows: on disk, and in memory while the disk refuses them."""
-
-    def __init__(self, name: str):
-        self.name, self._path = name, Path(name)
-        self.layout: dict[str, Column] = {}
-        self._waiting: deque[Row] = deque()
-        self._saved = self._end = self._row_bytes = 0
-
-    def add(self, row: Row) -> None:
-        """Append a row; wider types win."""
-        for name, c in row.items():
-            known = self.layout.get(name)
-            if known is None or known.dtype != c.dtype:
-                kind = np.result_type(known.dtype if known else c.dtype, c.dtype).str
-                self.layout[name] = Column(kind, c.shape, c.chunks, ())
-        self._row_bytes = sum(len(part) for c in row.values() for part in c.parts)
-        self._waiting.append(row)
-
-    def followed_by(self, rows: Iterable[Row]) -> "Series":
-        """This series and rows that are only shown."""
-        shown = copy.copy(self)
-        shown.layout, shown._waiting = dict(self.layout), deque(self._waiting)
-        for row in rows:
-            shown.add(row)
-        return shown
-
-    def save(self, folder: Path) -> None:
-        """Bring to disk what is not there yet."""
-        self._path = folder / self.name
-        while self._waiting:
-            self._end = append(self._path, self._end, pack(self._waiting[0]))
-            self._saved += 1
-            self._waiting.popleft()
-
-    def __len__(self) -> int:
-        return self._saved + len(self._waiting)
-
-    def __iter__(self) -> Iterator[Row]:
-        good = 0
-        for payload in itertools.islice(entries(self._path) if self._saved else (), self._saved):
-            yield unpack(payload)
-            good += 1
-        if good < self._saved:
-            raise OSError(f"{self._path.parent} is damaged")
-        yield from self._waiting
-
-    def _block(self) -> int:
-        """Rows that are merged at once."""
-        return max(1, min(len(self), BLOCK_BYTES // max(1, self._row_bytes)))
-
-    def encoding(self) -> dict[str, Any]:
-        """Chunks and compression of each variable in the file."""
-        result: dict[str, Any] = {}
-        for name, c in self.layout.items():
-            size = math.prod(c.shape)
-            if c.chunks:
-                result[name] = {**COMPRESSED, "chunksizes": (1, *c.chunks)}
-            elif size:
-                packed = COMPRESSED if len(self) * size > 1000 else {}
-                result[name] = {**packed, "chunksizes": (self._block(), *c.shape)}
-        return result
-
-    def store(self, file: h5py.File) -> None:
-        """Write all rows, a block at a time."""
-        for name in self.layout:
-            file[name].resize(len(self), axis=0)
-        rows, start = iter(self), 0
-        while block := list(itertools.islice(rows, self._block())):
-            for name, c in self.layout.items():
-                if c.chunks is None:
-                    file[name][start : start + len(block)] = stacked([row[name] for row in block])
-                else:
-                    for i, row in enumerate(block, start):
-                        row[name].store(file[name], i)
-            start += len(block)
-
-
-# --- the journal --------------------------------------------------------------------------------
 
 
 class Journal:
@@ -143,9 +79,71 @@ class Journal:
         self.first: Mapping[str, Any] = {}
         self.last: Mapping[str, Any] = {}
         self._folder: Path | None = None
+        self._lock: int | None = None
         self._kept: tuple[list[Mapping[str, Any]], list[tuple[float, Array]]] = ([], [])
         self._records, self._snapshots = Series("records"), Series("snapshots")
         self._pause, self._next = pause, time.monotonic() + pause
+
+    def open(self) -> None:
+        """Make the folder of parts, if there is a file and the disk allows it."""
+        if self.path is not None and self._folder is None:
+            with contextlib.suppress(Exception):
+                prefix = f"{self.path.stem}.parts-{os.getpid()}-"
+                self._folder = Path(tempfile.mkdtemp(prefix=prefix, dir=self.path.parent))
+                self._lock = locked(self._folder)
+
+    def place(self) -> dict[str, Any]:
+        """Where this is to go on from: a folder beside F.nc, rows that are complete."""
+        name = "" if self._folder is None else self._folder.name
+        return {"parts": name, "records": len(self._records), "snapshots": len(self._snapshots)}
+
+    def settle(self) -> None:
+        """See to it that all records and snapshots so far are on the disk."""
+        for series in (self._records, self._snapshots):
+            series.settle()
+
+    def go_on(self, place: Mapping[str, Any], run: str, kept: Callable[[float], bool]) -> None:
+        """Go on from a place; kept : whether a snapshot of a time [fm] is still asked for."""
+        assert self.path is not None
+
+        def wanted(row: Row) -> bool:
+            return "snapshot" not in row or kept(float(row["snapshot"].values))
+
+        folder = self.path.with_name(place["parts"] or "?")
+        if folder.is_dir():
+            self._lock, self._folder = locked(folder), folder
+            self._records.load(folder, place["records"], wanted)
+            self._snapshots.load(folder, place["snapshots"], wanted)
+        elif place["records"] or place["snapshots"]:
+            self._take_over(place, run, wanted)
+
+    def _take_over(self, place: Mapping[str, Any], run: str, wanted: Callable[[Row], bool]) -> None:
+        """Rows of F.nc, whose parts are gone since it was finished."""
+        try:
+            with h5py.File(self.path, "r") as file:
+                if file.attrs.get("run") != run:
+                    raise OSError("it is of another run")
+                names = ("time", *self.frame.quantities)
+                found = self._rows(file, names, place["records"], 0)
+                f = self._rows(file, ("snapshot", "f"), place["snapshots"], 1)
+        except (OSError, KeyError, ValueError) as error:
+            raise InputError(
+                f"{self.path}: the records to go on from cannot be read ({error}); bring back the "
+                "file, or start the run again"
+            ) from None
+        while f and not wanted(f[-1]):
+            f.pop()
+        for series, rows in ((self._records, found), (self._snapshots, f)):
+            for row in rows:
+                series.add(row)
+        self._save()
+
+    @staticmethod
+    def _rows(file: h5py.File, names: Sequence[str], count: int, apart: int) -> list[Row]:
+        """The first rows of some variables."""
+        if len(file[names[0]]) < count:
+            raise OSError(f"it has {len(file[names[0]])} of {count} rows")
+        return [{name: Column.of(file[name][i], apart) for name in names} for i in range(count)]
 
     def record(self, values: Mapping[str, Any]) -> None:
         """Append a record that is complete."""
@@ -172,12 +170,11 @@ class Journal:
     def _save(self) -> None:
         """What the disk refuses is kept, and offered again with the next record."""
         assert self.path is not None
+        self.open()
         with contextlib.suppress(Exception):
-            if self._folder is None:
-                prefix = f"{self.path.stem}.parts-{os.getpid()}-"
-                self._folder = Path(tempfile.mkdtemp(prefix=prefix, dir=self.path.parent))
-            self._records.save(self._folder)
-            self._snapshots.save(self._folder)
+            if self._folder is not None:
+                self._records.save(self._folder)
+                self._snapshots.save(self._folder)
 
     def due(self) -> bool:
         """Whether it is time to merge again."""
@@ -196,7 +193,7 @@ class Journal:
         self._next = now + max(self._pause, 20 * (now - start))
 
     def finish(self, attributes: Mapping[str, Any]) -> xr.Dataset:
-        """Merge everything, remove the parts, and return the result.
+        """Merge everything and return the result; ``close`` removes the parts.
 
         It is in memory, but for the largest variables beyond ``in_memory_bytes``. These are read
         from F.nc, which may be deleted or replaced meanwhile, but should not be changed in place.
@@ -210,11 +207,17 @@ class Journal:
             ds = self._result(place, attributes)
         except Exception:  # the parts cannot be read either
             ds = self.frame.dataset([self.first, self.last], (), attributes)
-        if place is not None and self._folder is not None:
-            shutil.rmtree(self._folder, ignore_errors=True)
-        elif self._folder is not None:
+        if self.trouble and self._folder is not None and place is None:
             self.trouble = f"{self.trouble}; what was recorded is left in {self._folder}"
         return ds
+
+    def close(self) -> None:
+        """Remove the parts, if F.nc has all that is in them."""
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+        if self._folder is not None and self.trouble is None:
+            shutil.rmtree(self._folder, ignore_errors=True)
 
     def _merge(self, attributes: Mapping[str, Any], tail: Sequence[Mapping[str, Any]] = ()) -> None:
         """Build F.nc anew; troubles are kept in ``trouble``."""

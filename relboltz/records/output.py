@@ -23,6 +23,7 @@ from ..errors import InputError
 from ..grid import PhaseSpace
 from ..model import Model
 from ..moments import Shells
+from . import checkpoint
 from .quantities import Quantities
 
 AXES = ["x", "y", "z"]
@@ -178,6 +179,20 @@ def check_writable(path: Path, key: str = "output.file") -> None:
         wrong = f" cannot be written ({getattr(error, 'strerror', None) or error});"
     if wrong is not None:
         raise InputError(f"{key} = {str(path)!r}{wrong} {advice}")
+
+
+def check_free(path: Path, force: bool, remedy: str) -> None:
+    """Refuse to replace a result, or what a run that was killed left of one."""
+    if os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path):
+        raise InputError(f"output.file = {str(path)!r} is no file but a device; use another name")
+    if force or os.path.isdir(path):  # see check_writable
+        return
+    there, unfinished = os.path.lexists(path), checkpoint.of_run(path)
+    if there or unfinished:
+        what = "exists already" if there else f"was not finished ({unfinished[-1].name})"
+        raise InputError(
+            f"output.file = {str(path)!r} {what}; {remedy} go on with it (relboltz resume {path})"
+        )
 
 
 def _wrong_place(path: Path) -> str | None:

@@ -33,7 +33,7 @@ class State:
     wanted : length that step control wants next [fm]
     fit : last answer of the fits, to start the next from
     origin : conserved charges and momentum at the start, in quanta: drifts are counted from here
-    first : the first record, which drifts are relative to
+    first, last : the first record, which drifts are relative to, and the last complete one
     recorded, kept : times of the last record and of the last f that was kept [fm]
     pending : records that wait for what the next steps tell of them
     said : warnings so far
@@ -52,6 +52,7 @@ class State:
     fit: Array | None = None
     origin: tuple[list[int], list[int]] | None = None
     first: dict[str, Any] = field(default_factory=dict)
+    last: dict[str, Any] = field(default_factory=dict)
     recorded: float = -1.0
     kept: float = -1.0
     pending: list[dict[str, Any]] = field(default_factory=list)
@@ -98,20 +99,24 @@ class State:
 
     # -- to a file and back ----------------------------------------------------------------------
 
+    @property
+    def _records(self) -> list[dict[str, Any]]:
+        return [self.first, self.last, *self.pending]
+
     def packed(self) -> dict[str, Array]:
         """Everything as arrays; numbers of a backend are for the caller to add."""
         plain = {name: getattr(self, name) for name in PLAIN}
         plain |= {
             "watch": asdict(self.watch), "origin": self.origin, "said": self.said,
             "past": [[length for _, length in h] for h in (self.past, *self.by_part)],
-            "records": [sorted(record) for record in (self.first, *self.pending)],
+            "records": [sorted(record) for record in self._records],
         }  # fmt: skip
         arrays = {"squares": self.squares, **self.ledger.packed()}
         for k, history in enumerate((self.past, *self.by_part)):
             arrays |= {f"rate {k} {i}": rate for i, (rate, _) in enumerate(history)}
         if self.fit is not None:
             arrays["fit"] = self.fit
-        for k, record in enumerate((self.first, *self.pending)):
+        for k, record in enumerate(self._records):
             arrays |= {f"record {k} {name}": np.asarray(v) for name, v in record.items()}
         text = json.dumps(plain, default=float)
         return arrays | {"plain": np.frombuffer(text.encode(), np.uint8)}
@@ -125,13 +130,13 @@ class State:
             [(arrays[f"rate {k} {i}"], length) for i, length in enumerate(lengths)]
             for k, lengths in enumerate(plain["past"])
         ]
-        first, *pending = [
+        first, last, *pending = [
             {name: arrays[f"record {k} {name}"] for name in names}
             for k, names in enumerate(plain["records"])
         ]
         return cls(
             squares=arrays["squares"], ledger=ledger, past=histories[0], by_part=histories[1:],
             watch=Watch(**plain["watch"]), fit=arrays.get("fit"), said=plain["said"],
-            origin=plain["origin"] and tuple(plain["origin"]), first=first, pending=pending,
-            **{name: plain[name] for name in PLAIN},
+            origin=plain["origin"] and tuple(plain["origin"]), first=first, last=last,
+            pending=pending, **{name: plain[name] for name in PLAIN},
         )  # fmt: skip

@@ -20,15 +20,18 @@ from .report import StepReport
 class Stops:
     """Times [fm] that a step must hit: records at every multiple and at the end, snapshots.
 
-    Times closer than ``near`` are the same.
+    Times closer than ``near`` are the same. None of them depends on the end but the last, so that
+    a longer run has the same: multiples are rounded to 15 digits, and one that is near the end
+    stands for it.
     """
 
     def __init__(self, end: float, every: float, snapshots: tuple[float, ...]):
-        self.near = 1e-9 * end
+        self.near = 1e-9 * min(every, end)
         count = math.floor(end / every + 1e-9)
-        multiples = [i * every for i in range(count + 1)]
-        self._records = np.array([t for t in multiples if t < end - self.near] + [end])
-        self._snapshots = np.array(sorted(min(t, end) for t in snapshots))
+        records = [float(f"{i * every:.15g}") for i in range(count + 1)]
+        self.end = records[-1] if abs(records[-1] - end) <= self.near else end
+        self._records = np.array([t for t in records if t < self.end] + [self.end])
+        self._snapshots = np.array(sorted(min(t, self.end) for t in snapshots))
         self._all = np.union1d(self._records, self._snapshots)
 
     def _at(self, times: Array, now: float) -> bool:
@@ -133,9 +136,24 @@ class Interrupt:
         return self.signal != 0
 
 
+ALWAYS, UNLESS_TAKEN = ("SIGINT", "SIGTERM"), ("SIGUSR1", "SIGHUP", "SIGXCPU", "SIGQUIT")
+"""What asks a run to end: Ctrl-C, batch systems; their warnings, a closed terminal, limits."""
+
+
+def _handled() -> list[signal.Signals]:
+    """Those that this system has, but none that are ignored (nohup; ``&`` in a script)."""
+    found = []
+    for name in ALWAYS + UNLESS_TAKEN:
+        number = getattr(signal, name, None)
+        now = number and signal.getsignal(number)
+        if number and (now is signal.SIG_DFL or (name in ALWAYS and now is not signal.SIG_IGN)):
+            found.append(number)
+    return found
+
+
 @contextmanager
 def interruptible() -> Iterator[Interrupt]:
-    """Within it Ctrl-C and SIGTERM ask the run to end in good order.
+    """Within it Ctrl-C and other signals ask the run to end in good order.
 
     Work in hand is dropped after the current group of events; further signals while results are
     being saved change nothing.
@@ -150,7 +168,7 @@ def interruptible() -> Iterator[Interrupt]:
         if collector.resting:  # the compiler cannot be interrupted
             say("a function is being compiled: the run ends when that is done", BackendNotice)
 
-    before = {number: signal.signal(number, handler) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: signal.signal(number, handler) for number in _handled()}
     try:
         yield interrupt
     finally:

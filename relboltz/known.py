@@ -1,0 +1,95 @@
+"""What is found out about a run before its first step, and stays as it is until its end."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+import numpy as np
+
+from .arrays import Array
+from .backends.contract import Backend
+from .backends.cpu.masses import coupling_integrals
+from .checks import accuracy, box, matter, poles
+from .equilibrium import states as equilibrium
+from .equilibrium.states import Equilibrium
+from .errors import InputError
+from .stepping.state import State
+from .stepping.step import Course
+from .transport.forces import courant_limit
+from .transport.plane import COURANT
+
+ARRAYS = ("chemical_potential", "velocity", "mass_squared", "f")
+"""Of an equilibrium; the rest are numbers."""
+
+
+@dataclass
+class Known:
+    """What is found out before the first step.
+
+    predicted : the final state; lost : parts of the rate and of the relaxation in it that the box
+    loses; negative : the largest weight below 0 of a matrix element; attributes : of the result
+    """
+
+    predicted: Equilibrium
+    lost: tuple[float, float]
+    negative: float
+    attributes: dict[str, Any] = field(default_factory=dict)
+
+    def packed(self) -> tuple[dict[str, Any], dict[str, Array]]:
+        """As JSON and as arrays."""
+        numbers = [f.name for f in fields(Equilibrium) if f.name not in ARRAYS]
+        facts = {
+            "predicted": {name: getattr(self.predicted, name) for name in numbers},
+            "lost": self.lost, "negative": self.negative, "attributes": self.attributes,
+        }  # fmt: skip
+        return facts, {f"predicted {name}": getattr(self.predicted, name) for name in ARRAYS}
+
+    @classmethod
+    def unpacked(cls, facts: Mapping[str, Any], arrays: Mapping[str, Array]) -> "Known":
+        """What was packed."""
+        found: dict[str, Any] = {name: arrays[f"predicted {name}"] for name in ARRAYS}
+        rate, relaxation = facts["lost"]
+        return cls(
+            Equilibrium(**facts["predicted"], **found), (rate, relaxation), facts["negative"],
+            dict(facts["attributes"]),
+        )  # fmt: skip
+
+
+def found_out(backend: Backend, state: State, course: Course, f: Array) -> Known:
+    """Predict the final state, and check matrix elements and accuracy before the first step.
+
+    f : (sites, species, nodes)
+    """
+    whole, model, elements = backend.grid, backend.model, backend.elements
+    grid, leaks = whole.at_a_site, matter.leaks(whole)
+    moments = backend.moments(state.squares, np.zeros((len(model.species), grid.size)))
+    conserved = matter.totals_of_sites(whole, model, moments, state.squares, state.unit)
+    squares = matter.typical_masses(model, moments, state.squares)
+    _check_step(course, state)
+    accuracy.warn(accuracy.of_parity(whole), state.said)
+    predicted = equilibrium.nowhere(grid, model)
+    if not leaks:
+        predicted = equilibrium.predict(grid, model, *conserved)
+    for extreme in matter.extreme_masses(model, state.squares):
+        poles.check_model(elements, grid, *extreme)
+    negative = poles.check_state(elements, grid, f.mean(axis=0), squares, state.said)
+    if predicted.found and model.thermal:  # masses move: check where they will end, too
+        final, m2 = predicted.f, predicted.mass_squared
+        last = (m2, model.screening_squared(coupling_integrals(grid, model, final, m2)))
+        negative = poles.check_state(elements, grid, final, last, state.said, negative)
+    accuracy.warn(accuracy.of_setup(grid, model, squares, predicted, leaks), state.said)
+    reach = None if leaks else box.reach_of(elements, conserved)
+    lost = (np.nan, np.nan) if reach is None else reach.loss(grid.momentum_max)
+    accuracy.warn(accuracy.of_box(grid, model, squares, predicted, reach), state.said)
+    without = equilibrium.temperature_without_number(model, conserved[2])
+    return Known(predicted, lost, negative, {"temperature_at_zero_chemical_potential": without})
+
+
+def _check_step(course: Course, state: State) -> None:
+    """Refuse a given step that is too long for the space cells."""
+    step, longest = course.step, courant_limit(course.grid, state.mass_squared)
+    if not isinstance(step, str) and step > longest:
+        raise InputError(
+            f"time.step = {step!r}: a particle would cross more than {COURANT:g} of a "
+            f"space cell in half a step; use at most {longest:.4g} fm, or fewer space_cells"
+        )

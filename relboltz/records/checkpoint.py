@@ -1,0 +1,226 @@
+"""Checkpoints of a run with a file F.nc: F.checkpoint-000001 and so on beside it, two kept.
+
+A checkpoint is a head in JSON and arrays as they are, in blocks; the head and every block are
+followed by a checksum. It is written beside its place, brought to the disk and renamed: a crash
+leaves the one before intact. Compressing would take longer than the disk does.
+"""
+
+import contextlib
+import json
+import os
+import re
+import struct
+import threading
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import CheckpointWarning, InputError, say
+
+MAGIC = b"relboltz checkpoint 1\n"
+LENGTH, CHECK = struct.Struct("<Q"), struct.Struct("<I")
+BLOCK = 2**22
+"""Bytes of an array that share a checksum."""
+KEPT = 2
+WAITED_FOR = 2**28
+"""Bytes of a first checkpoint that a run waits for: at once, it can be continued from its start."""
+
+Arrays = Mapping[str, NDArray[Any]]
+
+
+@dataclass(frozen=True)
+class Saved:
+    """What a checkpoint holds: facts as JSON has them, and arrays by name."""
+
+    path: Path
+    facts: dict[str, Any]
+    arrays: dict[str, NDArray[Any]]
+
+
+# --- one file -----------------------------------------------------------------------------------
+
+
+def write(path: Path, facts: Mapping[str, Any], arrays: Arrays) -> None:
+    """Write a checkpoint; it is whole, or not there."""
+    part = path.with_name(f"{path.name}.part-{os.getpid()}")
+    try:
+        part.unlink(missing_ok=True)
+        with open(part, "xb", buffering=0) as handle:
+            for piece in _pieces(facts, arrays):
+                left = memoryview(piece)
+                while left:
+                    left = left[handle.write(left) :]
+            os.fsync(handle.fileno())
+        os.replace(part, path)
+        _settle_folder(path.parent)
+    finally:
+        with contextlib.suppress(OSError):
+            part.unlink()
+
+
+def _pieces(facts: Mapping[str, Any], arrays: Arrays) -> Iterator[Any]:
+    """The bytes of a checkpoint, one after the other."""
+    table = [(name, a.dtype.str, a.shape) for name, a in arrays.items()]
+    head = json.dumps({"facts": facts, "arrays": table}).encode()
+    yield MAGIC + LENGTH.pack(len(head))
+    yield head
+    yield CHECK.pack(zlib.crc32(head))
+    for array in arrays.values():
+        flat = np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
+        for start in range(0, len(flat), BLOCK):
+            block = flat[start : start + BLOCK]
+            yield block
+            yield CHECK.pack(zlib.crc32(block))
+
+
+def _settle_folder(folder: Path) -> None:
+    """A name that was changed reaches the disk as well, where that can be asked for."""
+    with contextlib.suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def read(path: Path) -> Saved:
+    """A checkpoint whose every byte is as it was written.
+
+    Raises
+    ------
+    InputError : it is not
+    """
+    try:
+        with open(path, "rb") as handle:
+            facts, arrays = _read(handle)
+    except (OSError, ValueError, KeyError, TypeError, MemoryError) as error:
+        raise InputError(f"{path} is damaged: {error}") from None
+    return Saved(path, facts, arrays)
+
+
+def _read(handle: BinaryIO) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    size = os.fstat(handle.fileno()).st_size
+
+    def take(count: int) -> bytes:
+        if count > size - handle.tell():
+            raise ValueError("it is cut short")
+        return handle.read(count)
+
+    def checked(piece: Any) -> Any:
+        if CHECK.unpack(take(CHECK.size)) != (zlib.crc32(piece),):
+            raise ValueError("a checksum does not agree")
+        return piece
+
+    if take(len(MAGIC)) != MAGIC:
+        raise ValueError("it does not begin as a checkpoint does")
+    head = json.loads(checked(take(LENGTH.unpack(take(LENGTH.size))[0])))
+    arrays = {}
+    for name, kind, shape in head["arrays"]:
+        dtype = np.dtype(kind)
+        count = int(np.prod(shape, dtype=object)) * dtype.itemsize
+        if count > size:
+            raise ValueError("it is cut short")
+        room = np.empty(count, np.uint8)
+        for start in range(0, count, BLOCK):
+            block = room.data[start : start + BLOCK]
+            if handle.readinto(block) != len(block):  # type: ignore[attr-defined]
+                raise ValueError("it is cut short")
+            checked(block)
+        arrays[name] = room.view(dtype).reshape(shape)
+    if handle.tell() != size:
+        raise ValueError("something follows its end")
+    return head["facts"], arrays
+
+
+# --- those of a run -----------------------------------------------------------------------------
+
+
+def of_run(file: Path) -> list[Path]:
+    """Checkpoints beside the output F.nc, the newest last."""
+    pattern = re.compile(re.escape(file.stem) + r"\.checkpoint-(\d+)")
+    found = []
+    with contextlib.suppress(OSError, ValueError):
+        for path in file.parent.iterdir():
+            if match := pattern.fullmatch(path.name):
+                found.append((int(match[1]), path))
+    return [path for _, path in sorted(found)]
+
+
+def latest(file: Path) -> Saved:
+    """The newest checkpoint of F.nc that is whole; those that are not are told of.
+
+    Raises
+    ------
+    InputError : there is none
+    """
+    damaged = []
+    for path in reversed(of_run(file)):
+        try:
+            found = read(path)
+        except InputError as error:
+            damaged.append(str(error))
+            continue
+        for text in damaged:
+            say(f"{text}; {path.name} is used instead", CheckpointWarning)
+        return found
+    if damaged:
+        raise InputError("\n".join([*damaged, "no other checkpoint is left: start the run again"]))
+    raise InputError(
+        f"{file}: there is no checkpoint {file.stem}.checkpoint-* beside it; start the run again"
+    )
+
+
+class Keeper:
+    """Writes the checkpoints of a run, each in the background, and keeps the last two.
+
+    What goes wrong is kept in ``trouble`` and said once; the ones before stay, and the next is
+    tried again.
+    """
+
+    def __init__(self, file: Path, before: Callable[[], None], others: bool):
+        """before : brings to the disk what must be there before a checkpoint is; others : those
+        that are there belong to another run, and go with the first of this one"""
+        self._file, self._before = file, before
+        there = of_run(file)
+        self._number = int(there[-1].name.rpartition("-")[2]) if there else 0
+        self._obsolete = there if others else []
+        self._thread: threading.Thread | None = None
+        self.trouble: str | None = None
+
+    @property
+    def busy(self) -> bool:
+        """Whether one is being written."""
+        return self._thread is not None and self._thread.is_alive()
+
+    def keep(self, facts: Mapping[str, Any], arrays: Arrays, wait: bool) -> None:
+        """Write a checkpoint; wait : until it is on the disk."""
+        self.wait()
+        self._number += 1
+        path = self._file.with_name(f"{self._file.stem}.checkpoint-{self._number:06d}")
+        self._thread = threading.Thread(target=self._write, args=(path, facts, arrays), daemon=True)
+        self._thread.start()
+        if wait:
+            self.wait()
+
+    def _write(self, path: Path, facts: Mapping[str, Any], arrays: Arrays) -> None:
+        try:
+            self._before()
+            write(path, facts, arrays)
+            self.trouble = None
+            for old in {*self._obsolete, *of_run(self._file)[:-KEPT]}:
+                old.unlink(missing_ok=True)
+        except Exception as error:  # whatever it is, the run goes on
+            self.trouble = f"{path.name} could not be written: {error}"
+
+    def wait(self) -> None:
+        """Until nothing is being written; what went wrong is said, once."""
+        if self._thread is not None:
+            self._thread.join()
+            self._thread = None
+            if self.trouble is not None:
+                say(f"{self.trouble}; the checkpoints before it are kept", CheckpointWarning)

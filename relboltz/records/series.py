@@ -1,0 +1,131 @@
+"""Rows along a dimension that grows: appended to a file of their own, read back to be merged."""
+
+import copy
+import itertools
+import math
+import os
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+
+from ..errors import InputError
+from .entries import HEAD, Column, Row, append, entries, pack, stacked, unpack
+from .output import COMPRESSED
+
+BLOCK_BYTES = 2**20
+"""Of records: what is merged at once."""
+
+
+class Series:
+    """Rows along a dimension that grows: on disk, and in memory while the disk refuses them."""
+
+    def __init__(self, name: str):
+        self.name, self._path = name, Path(name)
+        self.layout: dict[str, Column] = {}
+        self._waiting: deque[Row] = deque()
+        self._saved = self._end = self._row_bytes = 0
+
+    def add(self, row: Row) -> None:
+        """Append a row; wider types win."""
+        for name, c in row.items():
+            known = self.layout.get(name)
+            if known is None or known.dtype != c.dtype:
+                kind = np.result_type(known.dtype if known else c.dtype, c.dtype).str
+                self.layout[name] = Column(kind, c.shape, c.chunks, ())
+        self._row_bytes = sum(len(part) for c in row.values() for part in c.parts)
+        self._waiting.append(row)
+
+    def followed_by(self, rows: Iterable[Row]) -> "Series":
+        """This series and rows that are only shown."""
+        shown = copy.copy(self)
+        shown.layout, shown._waiting = dict(self.layout), deque(self._waiting)
+        for row in rows:
+            shown.add(row)
+        return shown
+
+    def save(self, folder: Path) -> None:
+        """Bring to disk what is not there yet."""
+        self._path = folder / self.name
+        while self._waiting:
+            self._end = append(self._path, self._end, pack(self._waiting[0]))
+            self._saved += 1
+            self._waiting.popleft()
+
+    def load(self, folder: Path, count: int, wanted: Callable[[Row], bool]) -> None:
+        """Go on after so many rows that are on disk, less the last ones that are not wanted.
+
+        What follows them is forgotten.
+        """
+        path, read, saved, good, end = folder / self.name, 0, 0, 0, 0
+        for payload in itertools.islice(entries(path) if count else (), count):
+            row = unpack(payload)
+            self.add(row)
+            self._waiting.clear()
+            read, end = read + 1, end + HEAD.size + len(payload)
+            if wanted(row):
+                saved, good = read, end
+        if read < count:
+            raise InputError(
+                f"{folder} is damaged: {count - read} of {count} {self.name} are missing; bring "
+                "it back, or start the run again"
+            )
+        if path.exists():
+            os.truncate(path, good)
+        self._path, self._saved, self._end = path, saved, good
+
+    def settle(self) -> None:
+        """See to it that what was saved is on the disk; complain if not all is saved."""
+        if self._waiting:
+            raise OSError(f"{len(self._waiting)} {self.name} wait for room on the disk")
+        if self._saved:
+            handle = os.open(self._path, os.O_RDONLY)
+            try:
+                os.fsync(handle)
+            finally:
+                os.close(handle)
+
+    def __len__(self) -> int:
+        return self._saved + len(self._waiting)
+
+    def __iter__(self) -> Iterator[Row]:
+        good = 0
+        for payload in itertools.islice(entries(self._path) if self._saved else (), self._saved):
+            yield unpack(payload)
+            good += 1
+        if good < self._saved:
+            raise OSError(f"{self._path.parent} is damaged")
+        yield from self._waiting
+
+    def _block(self) -> int:
+        """Rows that are merged at once."""
+        return max(1, min(len(self), BLOCK_BYTES // max(1, self._row_bytes)))
+
+    def encoding(self) -> dict[str, Any]:
+        """Chunks and compression of each variable in the file."""
+        result: dict[str, Any] = {}
+        for name, c in self.layout.items():
+            size = math.prod(c.shape)
+            if c.chunks:
+                result[name] = {**COMPRESSED, "chunksizes": (1, *c.chunks)}
+            elif size:
+                packed = COMPRESSED if len(self) * size > 1000 else {}
+                result[name] = {**packed, "chunksizes": (self._block(), *c.shape)}
+        return result
+
+    def store(self, file: h5py.File) -> None:
+        """Write all rows, a block at a time."""
+        for name in self.layout:
+            file[name].resize(len(self), axis=0)
+        rows, start = iter(self), 0
+        while block := list(itertools.islice(rows, self._block())):
+            for name, c in self.layout.items():
+                if c.chunks is None:
+                    file[name][start : start + len(block)] = stacked([row[name] for row in block])
+                else:
+                    for i, row in enumerate(block, start):
+                        row[name].store(file[name], i)
+            start += len(block)

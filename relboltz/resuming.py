@@ -1,0 +1,196 @@
+"""Runs that are continued: from F.nc and the checkpoints beside it, to the same bits."""
+
+import hashlib
+import inspect
+import json
+import tempfile
+import tomllib
+from collections.abc import Mapping
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import tomli_w
+import xarray as xr
+
+from .config import Config, call_model
+from .errors import CheckpointWarning, InputError, say
+from .model import Model
+from .progress import Report, bar
+from .records import checkpoint, output
+from .records.checkpoint import Saved
+from .resting import resting
+from .run import About, Run
+from .settings import Grid, Settings
+
+
+def resume(
+    file: str | Path,
+    *,
+    until: float | None = None,
+    model: Model | None = None,
+    progress: bool | Report = True,
+    threads: int | None = None,
+) -> xr.Dataset:
+    """Continue the run of a file from its last checkpoint; the result has the bits of one run.
+
+    Parameters
+    ----------
+    file : NetCDF file of the run, with its checkpoints F.checkpoint-* beside it
+    until : a later end [fm]; without it the run goes on to its own
+    model : needed again only if it was made in Python of your own processes
+    progress : as in ``solve``
+    threads : of the CPU, if other than before; 0 for all cores
+
+    Returns
+    -------
+    xarray.Dataset as of ``solve``, all records since the start of the run included
+
+    Raises
+    ------
+    InputError : there is no checkpoint, nothing to do, or a source was changed since
+    RunError, Interrupted : as of ``solve``
+    """
+    with resting():
+        run = taken_up(Path(file), until, model, threads)
+    if not isinstance(progress, bool):
+        return run.go(progress)
+    with bar() if progress else nullcontext() as report:
+        return run.go(report)
+
+
+def taken_up(
+    file: Path, until: float | None = None, model: Model | None = None, threads: int | None = None
+) -> Run:
+    """A run that can go on."""
+    saved = checkpoint.latest(file)
+    facts = saved.facts
+    try:
+        settings = _settings(file, facts, until, threads)
+        about = _about(facts, settings)
+        grid = Grid.model_validate(facts["grid"], strict=False).phase_space()
+        found = _model(file, facts, model)
+    except (KeyError, TypeError) as error:
+        raise InputError(f"{saved.path} is not of this version of relboltz ({error})") from None
+    output.check_writable(file)
+    _tell_versions(saved)
+    return Run(found, grid, saved, settings, file, about)
+
+
+def _settings(
+    file: Path, facts: Mapping[str, Any], until: float | None, threads: int | None
+) -> Settings:
+    """As they were, with a later end if one is asked for."""
+    now, end, data = facts["time"], facts["end"], facts["settings"]
+    last = end if until is None else until
+    if not isinstance(last, int | float) or not now < last < float("inf"):
+        if until is None:
+            raise InputError(f"{file}: the run is done, at t = {end:g} fm; go on with --until T")
+        raise InputError(f"--until {until!r}: the run is at t = {now:g} fm; use a later time")
+    if until is not None:
+        data["time"]["end"] = float(until)
+    if threads is not None:
+        data["run"]["threads"] = threads
+    return Settings.checked(data)
+
+
+def _about(facts: Mapping[str, Any], settings: Settings) -> About:
+    """Words and recipe of the run; its configuration tells of the new end."""
+    about = About(**facts["about"])
+    described = tomllib.loads(about.configuration)
+    described["time"]["end"] = settings.time.end
+    described["output"]["snapshots"] = list(settings.output.snapshots)
+    return About(about.title, tomli_w.dumps(described), about.recipe)
+
+
+def _tell_versions(saved: Saved) -> None:
+    """Say if other software began the run: its bits may be others."""
+    now = output.versions()
+    before = saved.facts["versions"]
+    other = [f"{k} {v} (now {now.get(k)})" for k, v in before.items() if now.get(k) != v]
+    if other:
+        say(
+            f"{saved.path.name} was written with {', '.join(other)}: the last bits may differ",
+            CheckpointWarning,
+        )
+
+
+# --- the model ----------------------------------------------------------------------------------
+
+
+def recipe_of_config(config: Config) -> dict[str, Any]:
+    """How the model of a configuration can be made again; sources of the user's files."""
+    table = {"name": config.model.name, **(config.model.model_extra or {})}
+    return {"model": _plain(table), "folder": str(config.folder), "sources": config.sources()}
+
+
+def recipe_of_model(model: Model) -> dict[str, Any]:
+    """How a model that was made in Python can be made again, if it can."""
+    return {"model": _plain(model.recipe), "functions": _functions(model)}
+
+
+def _plain(recipe: Mapping[str, Any] | None) -> Any:
+    """What JSON can hold of a recipe; None if there is none."""
+    try:
+        return json.loads(json.dumps(recipe))
+    except (TypeError, ValueError):
+        return None
+
+
+def _functions(model: Model) -> dict[str, str]:
+    """Digests of the user's matrix elements, where their source is known."""
+    found = {}
+    for process in model.processes:
+        if not process.built_in:
+            try:
+                text = inspect.getsource(process.matrix_element)
+            except (OSError, TypeError):
+                continue
+            found[process.name] = hashlib.sha256(text.encode()).hexdigest()
+    return found
+
+
+def _model(file: Path, facts: Mapping[str, Any], given: Model | None) -> Model:
+    """The model of a run, made again or given again."""
+    recipe = facts["about"]["recipe"]
+    if given is not None:
+        model = given
+    elif recipe.get("model"):
+        model = _made_again(file, recipe)
+    else:
+        raise InputError(
+            f"{file}: its model was made in Python; use relboltz.resume({str(file)!r}, model=...) "
+            "with the same model"
+        )
+    same = _plain(model.describe()) == _plain(facts["described"])
+    before, now = recipe.get("functions", {}), _functions(model)
+    changed = [name for name in now if before.get(name, now[name]) != now[name]]
+    if not same or changed:
+        what = f"the matrix element of {changed[0]} is" if changed else "it is"
+        raise InputError(
+            f"{file}: {what} not that of the model that began the run; use the same one, or start "
+            "a new run"
+        )
+    return model
+
+
+def _made_again(file: Path, recipe: Mapping[str, Any]) -> Model:
+    """A model of a configuration; users' files must be as they were, or gone."""
+    table, sources = recipe["model"], recipe.get("sources", {})
+    folder = Path(recipe.get("folder", ""))
+    for name, text in sources.items():
+        path = Path(name)
+        if path.is_file() and path.read_text("utf-8") != text:
+            raise InputError(
+                f"{path} was changed since {file} was begun: bring back what it was, or move it "
+                "away (its source is in the checkpoint and will be used), or start a new run"
+            )
+    arguments = {k: v for k, v in table.items() if k != "name"}
+    name = table["name"]
+    where, _, function = name.rpartition(":")
+    path = (folder / where).resolve()
+    if function and str(path) in sources and not path.is_file():
+        folder = Path(tempfile.mkdtemp(prefix="relboltz-source-"))
+        (folder / path.name).write_text(sources[str(path)], "utf-8")
+        name = f"{path.name}:{function}"
+    return call_model(name, arguments, folder)
