@@ -57,6 +57,13 @@ def filled(path, frame, records=5, snapshots=2):
     return log
 
 
+def finished(log):
+    """The result, once all is merged."""
+    ds = log.finish(END)
+    log.close()
+    return ds
+
+
 def parts(folder):
     (found,) = folder.glob("run.parts-*")
     return found
@@ -84,8 +91,8 @@ def test_a_file_holds_the_bits_of_a_run_without_one(tmp_path, monkeypatch, space
     monkeypatch.setattr(entries, "CHUNK_BYTES", 3000)
     monkeypatch.setattr(series, "BLOCK_BYTES", block)
     fixed = frame(space=space)
-    expected = filled(None, fixed).finish(END)
-    found = filled(tmp_path / "run.nc", fixed).finish(END)
+    expected = finished(filled(None, fixed))
+    found = finished(filled(tmp_path / "run.nc", fixed))
     xr.testing.assert_identical(found, expected)
     assert list(found.variables) == list(expected.variables)
     assert {n: v.dtype for n, v in found.variables.items()} == {
@@ -112,17 +119,17 @@ def test_integers_that_overflow_later_become_floats(tmp_path):
         log = Journal(path, fixed)
         log.record(first)
         log.record(second)
-        drift = log.finish(END).charge_drift.values
+        drift = finished(log).charge_drift.values
         assert drift.dtype == float and drift.ravel().tolist() == [3.0, 1e30]
     log = Journal(tmp_path / "run.nc", fixed)
     log.record(first)
-    assert log.finish(END).charge_drift.dtype == np.int64
+    assert finished(log).charge_drift.dtype == np.int64
 
 
 def test_a_dimension_without_members_and_a_run_without_records(tmp_path):
     fixed = replace(frame(), model=rb.Model([rb.Species("a", 1, 0)], [], masses={"a": 0.3}))
     for records in (0, 3):
-        ds = filled(tmp_path / "run.nc", fixed, records, snapshots=0).finish(END)
+        ds = finished(filled(tmp_path / "run.nc", fixed, records, snapshots=0))
         assert ds.rate.shape == (records, 0) and ds.f.shape == (0, 1, 7, 7, 7)
         assert rb.load(tmp_path / "run.nc").sizes["time"] == records
 
@@ -138,14 +145,14 @@ def test_records_that_are_not_complete_are_shown_but_not_kept(tmp_path):
     merge(log)
     np.testing.assert_allclose(rb.load(path).time, [0.7, 0.8])
     assert log.first["time"] == pytest.approx(0.7) and log.last["time"] == pytest.approx(0.8)
-    assert log.finish(END).sizes["time"] == 2
+    assert finished(log).sizes["time"] == 2
 
 
 def test_a_result_beyond_memory_is_read_from_a_file_that_may_be_deleted(tmp_path, monkeypatch):
     monkeypatch.setattr(journal, "in_memory_bytes", lambda: 3000)
     fixed, path = frame(), tmp_path / "run.nc"
-    ds = filled(path, fixed).finish(END)
-    filled(path, fixed, snapshots=1).finish(END)  # replaces the file
+    ds = finished(filled(path, fixed))
+    finished(filled(path, fixed, snapshots=1))  # replaces the file
     path.unlink()
     assert not ds.variables["f"]._in_memory and ds.variables["number"]._in_memory
     np.testing.assert_array_equal(ds.f[1].values.ravel(), occupation(fixed, 1).ravel())
@@ -155,7 +162,7 @@ def test_parts_of_a_killed_run_are_left_alone(tmp_path):
     stale = tmp_path / f"run.parts-{os.getpid()}-stale"
     stale.mkdir()
     (stale / "records-00000").write_bytes(b"torn")
-    ds = filled(tmp_path / "run.nc", frame(), records=3).finish(END)
+    ds = finished(filled(tmp_path / "run.nc", frame(), records=3))
     assert ds.sizes["time"] == 3
     assert (stale / "records-00000").read_bytes() == b"torn"
     assert {p.name for p in tmp_path.iterdir()} == {"run.nc", stale.name}
@@ -185,14 +192,14 @@ def test_records_wait_in_memory_for_a_disk_that_recovers(tmp_path, monkeypatch):
     for number in range(6):
         expected.record(record(fixed, number))
         expected.snapshot(float(number), occupation(fixed, number))
-    xr.testing.assert_identical(log.finish(END), expected.finish(END))
+    xr.testing.assert_identical(finished(log), finished(expected))
     assert log.trouble is None
 
 
 def test_a_folder_without_room_for_parts_still_gets_its_file(tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "mkdtemp", no_space)
     log = filled(tmp_path / "run.nc", frame())
-    assert log.finish(END).sizes["time"] == 5 and log.trouble is None
+    assert finished(log).sizes["time"] == 5 and log.trouble is None
     assert rb.load(tmp_path / "run.nc").sizes["snapshot"] == 2
 
 
@@ -247,7 +254,7 @@ def test_deleted_parts_are_a_trouble_and_the_file_stays(tmp_path):
     merge(log)
     for part in parts(tmp_path).iterdir():
         part.unlink()
-    ds = log.finish(END)
+    ds = finished(log)
     assert "could not be written" in log.trouble and ds.sizes["time"] == 2
     assert rb.load(tmp_path / "run.nc").sizes["time"] == 5
 
@@ -307,7 +314,7 @@ def test_records_do_not_pile_up_in_memory(tmp_path):
             sizes.append(tracemalloc.get_traced_memory()[0])
     tracemalloc.stop()
     assert sizes[-1] - sizes[0] < 20_000  # 1000 records have 1 MB
-    assert log.finish(END).sizes["time"] == 1500
+    assert finished(log).sizes["time"] == 1500
 
 
 def test_snapshots_do_not_pile_up_in_memory_nor_does_merging_read_them_at_once(tmp_path):
@@ -324,7 +331,7 @@ def test_snapshots_do_not_pile_up_in_memory_nor_does_merging_read_them_at_once(t
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 3.5 * f.nbytes, "more than one snapshot at a time"
-    assert log.finish(END).sizes["snapshot"] == 4
+    assert finished(log).sizes["snapshot"] == 4
 
 
 def test_a_large_array_is_compressed_once(tmp_path, monkeypatch):
@@ -384,7 +391,7 @@ def test_whatever_goes_wrong_while_writing_the_result_is_rescued(tmp_path, monke
     names = []
     for _ in range(2):
         log = filled(wanted, frame())
-        ds = log.finish(END)
+        ds = finished(log)
         (rescued,) = elsewhere.iterdir()
         assert log.trouble == (
             f"{wanted} could not be written: never heard of; the result was saved as {rescued} "
@@ -404,6 +411,6 @@ def test_a_file_is_never_written_through_a_link(tmp_path):
     output.check_writable(path)
     output._part(path).symlink_to(precious)
     log = filled(path, frame())
-    log.finish(END)
+    finished(log)
     assert log.trouble is None and precious.read_text() == "old"
     assert len(rb.load(path).time) == 5
