@@ -11,9 +11,10 @@ import xarray as xr
 from .arrays import Array
 from .backends import choose
 from .backends.cpu.masses import coupling_integrals
-from .checks import accuracy, box, matter, poles
+from .checks import accuracy, box, duration, matter, poles
 from .equilibrium import states as equilibrium
-from .errors import Halted, InputError, Interrupted, RunError
+from .equilibrium.conserved import running
+from .errors import Halted, Interrupted, RunError
 from .events.collisions import Flows
 from .grid import PhaseSpace
 from .model import Model
@@ -27,7 +28,6 @@ from .stepping.quanta import occupation
 from .stepping.step import Course, Leg, begin
 from .stepping.watch import Interrupt, Stops, interruptible
 from .transport.forces import courant_limit
-from .transport.plane import COURANT
 
 
 class Run:
@@ -67,19 +67,24 @@ class Run:
         conserved = matter.totals_of_sites(self.grid, model, moments, state.squares, state.unit)
         squares = matter.typical_masses(model, moments, state.squares)
         self._energy = conserved[2]
-        self._check_step()
+        longest = courant_limit(self.grid, state.mass_squared)
+        duration.check_step(self.settings.time, longest)
+        self._say(duration.of_steps(self.settings.time, longest, self.backend, state))
         self._say(accuracy.of_parity(self.grid))
         self.predicted = equilibrium.nowhere(grid, model)
         if not leaks:
             self.predicted = equilibrium.predict(grid, model, *conserved)
+        happens = running(model, conserved[0])
         for extreme in matter.extreme_masses(model, state.squares):
-            poles.check_model(elements, grid, *extreme)
-        self._negative = poles.check_state(elements, grid, f.mean(axis=0), squares, self.state.said)
+            poles.check_model(elements, grid, *extreme, happens)
+        self._negative = poles.check_state(
+            elements, grid, f.mean(axis=0), squares, self.state.said, happens=happens
+        )
         if self.predicted.found and model.thermal:  # masses move: check where they will end, too
             final, m2 = self.predicted.f, self.predicted.mass_squared
             last = (m2, model.screening_squared(coupling_integrals(grid, model, final, m2)))
             self._negative = poles.check_state(
-                elements, grid, final, last, self.state.said, self._negative
+                elements, grid, final, last, self.state.said, self._negative, happens
             )
         self._say(accuracy.of_setup(grid, model, squares, self.predicted, leaks))
         reach = None if leaks else box.reach_of(elements, conserved)
@@ -89,15 +94,6 @@ class Run:
     def _say(self, texts: Iterable[str]) -> None:
         """Warn of what is said for the first time."""
         accuracy.warn(texts, self.state.said)
-
-    def _check_step(self) -> None:
-        """Refuse a given step that is too long for the space cells."""
-        step, longest = self.course.step, courant_limit(self.grid, self.state.mass_squared)
-        if not isinstance(step, str) and step > longest:
-            raise InputError(
-                f"time.step = {step!r}: a particle would cross more than {COURANT:g} of a "
-                f"space cell in half a step; use at most {longest:.4g} fm, or fewer space_cells"
-            )
 
     def _attributes(self, title: str, configuration: str) -> dict[str, Any]:
         without = equilibrium.temperature_without_number(self.model, self._energy)

@@ -9,6 +9,7 @@ import tomli_w
 import xarray as xr
 
 from .backends import resolve
+from .backends.cpu.threads import available_cores
 from .checks import box, matter
 from .config import Config
 from .errors import InputError
@@ -109,8 +110,11 @@ def prepare(
     backend, precision = resolve(settings.run.backend, settings.run.precision)
     if file is not None:
         output.check_writable(file)
+    threads, there = settings.run.threads or available_cores(), backend == "cpu"
+    room = (settings.collisions.samples if there else 0, threads if there else 1)
+    matter.check_host_memory(_outline(request), model, *room)  # before a box is chosen for it
     grid = _grid(request, model, states)
-    matter.check_host_memory(grid, model)
+    matter.check_host_memory(grid, model, *room)
     f = evaluate(states, grid, model)
     shapes = {name: repr(state) for name, state in states.items()}
     described: dict[str, Any] = {"model": model.describe(), "grid": {}, "initial": shapes}
@@ -122,14 +126,23 @@ def prepare(
     return Run(model, grid, f, settings, file, title, tomli_w.dumps(described))
 
 
-def _grid(request: Request, model: Model, states: Mapping[str, Shape]) -> PhaseSpace:
-    """The grid that is asked for, with a box for the model and its start where that is "auto"."""
+def _outline(request: Request) -> PhaseSpace:
+    """The grid that is asked for, in a box of any width."""
     if isinstance(request, PhaseSpace):
         return request
     if request is None:
         raise InputError(
             "grid = None: give a PhaseSpace, or a number of cells for an automatic box"
         )
+    if isinstance(request, Grid):
+        return request.phase_space(momentum_max=1.0)
+    return PhaseSpace(request, 1.0)
+
+
+def _grid(request: Request, model: Model, states: Mapping[str, Shape]) -> PhaseSpace:
+    """The grid that is asked for, with a box for the model and its start where that is "auto"."""
+    if isinstance(request, PhaseSpace):
+        return request
     if not isinstance(request, Grid):
         if any(isinstance(state, NodeValues) for state in states.values()):
             raise InputError("grid: an initial state given as an array needs a PhaseSpace")
