@@ -1,6 +1,7 @@
 """The command line: relboltz run, new, plot, info, bench."""
 
 import json
+import os
 import sys
 import warnings
 from collections.abc import Iterator
@@ -10,10 +11,10 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.markup import escape
 
 from . import __version__, tables
 from .errors import AccuracyWarning, BackendNotice, InputError, Interrupted, RelboltzError
+from .words import harmless, unmarked
 
 app = typer.Typer(
     help="The relativistic Boltzmann equation of quark-gluon matter.",
@@ -31,7 +32,7 @@ def main() -> None:
         app()
     except RelboltzError as error:
         word, code = ("error", 2) if isinstance(error, InputError) else ("stopped", 1)
-        errors.print(f"[bold red]{word}:[/] {escape(str(error))}", soft_wrap=True)
+        errors.print(f"[bold red]{word}:[/] {unmarked(error)}", soft_wrap=True)
         sys.exit(code)
     except KeyboardInterrupt:
         sys.exit(130)
@@ -62,23 +63,24 @@ def run(
 ) -> None:
     """Run a configuration and write its result as NetCDF."""
     from . import config, progress, simulation
+    from .records import output
 
     overrides = list(set_ or [])
     overrides += [f"run.threads={threads}"] if threads is not None else []
     overrides += [f"run.backend={backend!r}"] if backend is not None else []
     settings = config.load(file, overrides)
     path = out if out is not None else Path(settings.output.file)
-    if path.resolve() == file.resolve():
+    if output.same_file(path, file):
         raise InputError(f"output.file = {str(path)!r} is the configuration itself; choose another")
     with _plain_warnings(quiet), nullcontext() if quiet else progress.bar(console) as report:
         try:
             ds = simulation.run_config(settings, path, report, None if quiet else _announce)
         except Interrupted as error:
-            errors.print(f"[yellow]{escape(str(error))}[/]; everything so far is in {path}")
+            errors.print(f"[yellow]{unmarked(error)}[/]; everything so far is in {unmarked(path)}")
             raise typer.Exit(128 + error.signal) from None
     if not quiet:
         console.print(tables.summary(ds))
-        console.print(f"written: {path}   (plots: relboltz plot {path})", soft_wrap=True)
+        _print(f"written: {path}   (plots: relboltz plot {path})")
 
 
 @app.command()
@@ -86,13 +88,13 @@ def new(file: Annotated[Path, typer.Argument(help="File to create.")]) -> None:
     """Write a commented configuration to start from."""
     from .config import TEMPLATE
 
-    if file.exists():
+    if os.path.exists(file):
         raise InputError(f"{file} exists already; choose another name")
     try:
         file.write_text(TEMPLATE)
     except OSError as error:
         raise InputError(f"{file} cannot be written: {error.strerror}") from None
-    console.print(f"written: {file}   (start it: relboltz run {file})", soft_wrap=True)
+    _print(f"written: {file}   (start it: relboltz run {file})")
 
 
 @app.command()
@@ -108,13 +110,15 @@ def plot(
     """Draw a result: spectra, numbers, energies, masses, temperature; profiles and maps."""
     from . import plots
     from .records import output
+    from .records.result import undamaged
 
     ds = output.load(file)
     if animate is not None:
         output.check_writable(animate, "--animate")
         names = species.split(",") if species else None
-        plots.animation(ds, animate, quantity or "number", names)
-        console.print(f"written: {animate}", soft_wrap=True)
+        with undamaged(file):
+            plots.animation(ds, animate, quantity or "number", names)
+        _print(f"written: {animate}")
         return
     for key, value in (("--quantity", quantity), ("--species", species)):
         if value is not None:
@@ -124,28 +128,31 @@ def plot(
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(f"--out {folder}: cannot be created: {error.strerror}") from None
-    for path in plots.save_all(ds, folder):
-        console.print(f"written: {path}", soft_wrap=True)
+    with undamaged(file):
+        paths = plots.save_all(ds, folder)
+    for path in paths:
+        _print(f"written: {path}")
 
 
 @app.command()
 def info(file: Annotated[Path | None, typer.Argument(help="Result, NetCDF.")] = None) -> None:
     """Tell about this installation, or about a result."""
     from .records import output
+    from .records.result import undamaged
 
     if file is None:
         console.print(tables.installation())
         return
     ds = output.load(file)
-    console.print(escape(f"{ds.attrs['title']}   ({ds.attrs['status']})"), soft_wrap=True)
-    console.print(f"backend: {ds.attrs.get('device', ds.attrs['backend'])}", soft_wrap=True)
-    console.print(tables.summary(ds))
-    sizes = ", ".join(f"{name} {n}" for name, n in ds.sizes.items())
-    console.print(f"dimensions: {sizes}", soft_wrap=True)
-    if ds.attrs["warnings"]:
-        console.print(f"warnings:\n{escape(ds.attrs['warnings'])}", soft_wrap=True)
-    if ds.attrs["configuration"]:
-        console.print(f"configuration:\n{escape(ds.attrs['configuration'])}", soft_wrap=True)
+    with undamaged(file):
+        _print(f"{ds.attrs['title']}   ({ds.attrs['status']})")
+        _print(f"backend: {ds.attrs.get('device', ds.attrs['backend'])}")
+        console.print(tables.summary(ds))
+        sizes = ", ".join(f"{name} {n}" for name, n in ds.sizes.items())
+        _print(f"dimensions: {sizes}")
+        for name in ("warnings", "configuration"):
+            if ds.attrs[name]:
+                _print(f"{name}:\n{ds.attrs[name]}")
 
 
 @app.command()
@@ -163,19 +170,24 @@ def bench(
     if backend not in ("auto", "cpu", "cuda"):
         raise InputError(f"--backend {backend}: use auto, cpu or cuda")
     with _plain_warnings():
-        found = benchmark.measure(backend, threads, lambda text: errors.print(escape(text)))
+        found = benchmark.measure(backend, threads, lambda text: errors.print(unmarked(text)))
     for table in tables.benchmark(found):
         console.print(table)
     console.print(f"importance pairs: {found['importance_gain']:.1f} times less variance x time")
     if json_ is not None:
         json_.write_text(json.dumps(found, indent=2) + "\n")
-        console.print(f"written: {json_}", soft_wrap=True)
+        _print(f"written: {json_}")
 
 
 def _announce(run: object) -> None:
     """Say what is about to be solved."""
     for line in tables.announcement(run):
-        console.print(line, soft_wrap=True)
+        _print(line)
+
+
+def _print(text: str) -> None:
+    """A line that holds what others wrote: names, titles, paths."""
+    console.print(unmarked(text), soft_wrap=True)
 
 
 @contextmanager
@@ -187,7 +199,8 @@ def _plain_warnings(quiet: bool = False) -> Iterator[None]:
 
         def show(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
             label = "note" if issubclass(category, BackendNotice) else "warning"
-            print(f"{label}: {message}", file=sys.stderr)  # a running bar makes room for it
+            text = f"{label}: {harmless(message)}"
+            print(text, file=sys.stderr)  # a running bar makes room for it
 
         warnings.showwarning = show
         yield

@@ -230,7 +230,7 @@ def load(path: str | Path, overrides: Sequence[str] = ()) -> Config:
         data = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror or error}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:  # ValueError: also of numbers without end
         raise InputError(f"{path}: not valid TOML: {error}") from error
     for text in overrides:
         _override(data, text)
@@ -254,7 +254,7 @@ def _override(data: dict[str, Any], text: str) -> None:
 def _override_value(value: str, text: str) -> Any:
     try:
         parsed = tomllib.loads(f"value = {value}")
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:
         if value and value[0] not in "[{\"'" and "\n" not in value:
             return value
         raise InputError(f"--set {text}: {value!r} is not a TOML value: {error}") from error

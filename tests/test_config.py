@@ -301,7 +301,6 @@ def test_several_mistakes_are_listed_together():
         ({"output__marginals": [["x"]]}, "output.marginals = [['x']]: use a list of directions"),
         ({"output__marginals": [{}]}, "output.marginals = [{}]: use a list of directions"),
         ({"time__end": 10**400}, "time.end = a whole number of 401 digits: use a number of fm"),
-        ({"time__end": 16**5000}, "time.end = a whole number of 6022 digits: use a number of fm"),
         ({"time__end": 5e-324}, "time.end = 5e-324: use a number of fm above 0, from 1e-09 to"),
         ({"time__end": 1e300, "output__every": 1e299}, "time.end = 1e+300: use a number of fm"),
         (

@@ -81,7 +81,7 @@ def test_more_matter_than_memory_is_refused():
 
 def test_the_largest_grid_that_fits_is_told(monkeypatch):
     """Also without space, and before a box is chosen; what is told fits."""
-    monkeypatch.setattr(matter, "_free_memory", lambda: 2.0**34)
+    monkeypatch.setattr(matter, "free_memory", lambda: 2.0**34)
     for grid in (rb.PhaseSpace(1024, 2.0), 1024):
         with pytest.raises(rb.InputError, match=r"momentum_cells = \[1024, 1024, 1024\]") as caught:
             rb.solve(MODEL, grid, STARTS[1], end=1.0, backend="cpu", threads=1)

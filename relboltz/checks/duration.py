@@ -5,7 +5,6 @@ from collections.abc import Iterator
 
 from ..backends.contract import Backend
 from ..errors import InputError
-from ..records.observables import collision_rates
 from ..settings import MOST_STEPS, Time
 from ..stepping.control import CHANGE, largest_change
 from ..stepping.state import State
@@ -55,9 +54,8 @@ def _between_collisions(time: Time, backend: Backend, state: State) -> float:
     times = FREE_TIMES * min(1.0, largest_change(time.tolerance, 0.0) / CHANGE)
     if time.end * FASTEST <= MANY_STEPS * times:
         return math.inf
-    grid, model = backend.grid, backend.model
+    grid = backend.grid
     report = backend.collide(state.step, 0.0, state.squares)
-    rate = sum(float(part.sum()) for part in collision_rates(grid, model, report.flows))
-    quanta = float(backend.get().sum(dtype=float)) / grid.sites
-    density = quanta * state.unit * grid.measure
-    return times * density / rate if rate > 0 else math.inf
+    collisions = float((report.flows.forward + report.flows.backward).sum())
+    number = float(backend.get().sum(dtype=float)) * state.unit / grid.sites
+    return times * number / (2 * collisions) if collisions > 0 else math.inf

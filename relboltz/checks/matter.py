@@ -1,12 +1,8 @@
 """What a start holds: its conserved totals, its masses, and the memory that it needs."""
 
-import math
-import os
-from pathlib import Path
-
 import numpy as np
 
-from ..arrays import Array
+from ..arrays import Array, free_memory
 from ..backends.cpu.collider import EVENT_BYTES, STORE_LIMIT
 from ..backends.cpu.masses import masses, total_energy
 from ..equilibrium import states as equilibrium
@@ -107,20 +103,9 @@ def host_memory(grid: PhaseSpace, model: Model, samples: int = 0, threads: int =
     return HOST_COPIES * 8 * grid.sites * cells + NODE_BYTES * grid.size + work
 
 
-def _free_memory() -> float:
-    """Bytes that this machine has to give."""
-    try:
-        there = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-        lines = Path("/proc/meminfo").read_text().splitlines()
-        there = max(there, *(1024 * int(v.split()[1]) for v in lines if v.startswith("MemAvail")))
-    except (OSError, ValueError, AttributeError):  # not a Linux machine
-        return math.inf
-    return float(there)
-
-
 def check_host_memory(grid: PhaseSpace, model: Model, samples: int = 0, threads: int = 1) -> None:
     """Refuse what this machine cannot hold; arguments as in ``host_memory``."""
-    needed, there = host_memory(grid, model, samples, threads), _free_memory()
+    needed, there = host_memory(grid, model, samples, threads), free_memory()
     if needed <= there:
         return
     cells, less = list(grid.momentum_cells), grid

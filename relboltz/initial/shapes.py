@@ -297,8 +297,9 @@ class Random(Shape):
     def _check(self) -> None:
         self._number("low", lambda v: v >= 0, f"use a number f >= 0{MOST}")
         self._number("high", lambda v: v > self.low, f"use a number above low = {self.low:g}{MOST}")
-        if isinstance(self.seed, bool) or not isinstance(self.seed, int) or self.seed < 0:
-            raise InputError(f"seed = {shown(self.seed)}: use a whole number, 0 or more")
+        whole = isinstance(self.seed, int) and not isinstance(self.seed, bool)
+        if not whole or not 0 <= self.seed < 2**63:
+            raise InputError(f"seed = {shown(self.seed)}: use a whole number from 0 to 2^63 - 1")
 
     def is_local(self, grid: PhaseSpace) -> bool:
         return grid.sites > 1

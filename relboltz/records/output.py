@@ -16,13 +16,14 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from .. import __version__
-from ..arrays import Array
+from ..arrays import Array, free_memory
 from ..backends.cpu.moments import entropy_sum
 from ..equilibrium.states import Equilibrium
 from ..errors import InputError
 from ..grid import PhaseSpace
 from ..model import Model
 from ..moments import Shells
+from ..words import shown
 from .quantities import Quantities
 
 AXES = ["x", "y", "z"]
@@ -156,10 +157,10 @@ def variable(dims: Any, values: Any, unit: str, words: str) -> tuple[Any, Any, d
 def check_writable(path: Path, key: str = "output.file") -> None:
     """Complain before the run if the file cannot be written."""
     advice = "choose another place (--out)" if key == "output.file" else "choose another place"
-    if path.is_dir():
+    if os.path.isdir(path):  # no error for names that no file can have
         raise InputError(f"{key} = {str(path)!r} is a folder; {advice}")
     folder = path.parent
-    if not folder.is_dir():
+    if not os.path.isdir(folder):
         raise InputError(
             f"{key} = {str(path)!r}: the folder {str(folder)!r} does not exist; "
             f"create it or {advice}"
@@ -169,12 +170,21 @@ def check_writable(path: Path, key: str = "output.file") -> None:
         with open(part, "wb"):
             pass
         part.unlink()
-    except OSError as error:
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or error
         raise InputError(
-            f"{key} = {str(path)!r} cannot be written ({error.strerror}); {advice}"
+            f"{key} = {shown(str(path))} cannot be written ({why}); {advice}"
         ) from None
     if path.exists() and not os.access(path, os.W_OK):
         raise InputError(f"{key} = {str(path)!r} is write-protected; {advice}")
+
+
+def same_file(one: str | Path, other: str | Path) -> bool:
+    """Whether two names are of one file; those that no file can have are not."""
+    try:
+        return os.path.realpath(one) == os.path.realpath(other)
+    except (OSError, ValueError):
+        return False
 
 
 def _part(path: Path) -> Path:
@@ -270,12 +280,14 @@ def load(path: str | Path) -> xr.Dataset:
     InputError : the file is missing or was not written by relboltz
     """
     path = Path(path)
-    if not path.is_file():
+    if not os.path.isfile(path):
         raise InputError(f"{path}: there is no such file")
     try:
         with xr.open_dataset(path, engine="h5netcdf") as handle:
+            if handle.nbytes > free_memory():
+                raise MemoryError(f"{handle.nbytes / 2**30:.1f} GiB do not fit into memory")
             ds = handle.load()
-    except (OSError, ValueError, KeyError) as error:
+    except Exception as error:  # a damaged file can make its readers raise anything
         raise InputError(f"{path} is not a NetCDF file written by relboltz ({error})") from None
     if "relboltz_version" not in ds.attrs:
         raise InputError(f"{path} was not written by relboltz: it has no relboltz_version")
