@@ -285,8 +285,8 @@ class Settings(Table):
         ):  # fmt: skip
             if value != usual:
                 yield (
-                    f"{key} = {value!r}: needs {feature}, which this version does not have yet; "
-                    f"use {instead}"
+                    f"{key} = {shown(value)}: needs {feature}, which this version does not have "
+                    f"yet; use {instead}"
                 )
 
     @classmethod

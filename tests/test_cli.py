@@ -317,7 +317,7 @@ def test_damaged_results_are_refused_in_words(call, monkeypatch):
     for name in ("title", "warnings", "backend"):
         del (ds := whole.copy()).attrs[name]
         spoilt[f"no {name}"] = ds
-    spoilt["odd steps"] = whole.assign_attrs(steps=[1.5, 2.5])
+    spoilt["odd steps"] = whole.assign_attrs(steps=np.array([1.5, 2.5]))
     spoilt["no time"] = whole.isel(time=slice(0, 0))
     for what, ds in spoilt.items():
         monkeypatch.setattr(output, "load", lambda path, ds=ds: ds)
