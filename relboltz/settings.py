@@ -128,7 +128,7 @@ class Sampling(Table):
     sampling: Literal["cm", "k2", "k3"] = "cm"
     symmetrical: bool = key(True, "use true or false")
     pairs: Pairs = "importance"
-    samples: int = key(16, "use a whole number, 1 or more", ge=1)
+    samples: int = key(16, "use a whole number, 1 or more", ge=1, lt=2**32)
     seed: int = key(1, "use a whole number from 0 to 2^63 - 1", ge=0, lt=2**63)
 
     @model_validator(mode="before")

@@ -352,3 +352,9 @@ def test_each_mistake_gets_one_line(keys, message):
     found = lines(changed(**keys))
     assert len(found) == 1
     assert found[0].startswith(message)
+
+
+def test_numbers_that_python_does_not_print_are_named_too():
+    for key in ("run.workers", "time.end", "collisions.samples", "grid.space_cells", "title"):
+        (line,) = lines(changed(**{key.replace(".", "__"): 16**5000}))
+        assert line.startswith(f"{key} = a whole number of 6022 digits: ")
