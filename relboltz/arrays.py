@@ -1,10 +1,13 @@
-"""Arrays by what they hold, for annotations; results of functions of arrays that are kept."""
+"""Arrays by what they hold, for annotations; results of functions of arrays that are kept; room."""
 
+import math
+import os
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
 from copy import deepcopy
 from functools import wraps
+from pathlib import Path
 from typing import ParamSpec, TypeVar, cast
 
 import numpy as np
@@ -53,3 +56,14 @@ def remembered(function: Callable[P, R]) -> Callable[P, R]:
         return deepcopy(cast(R, result))  # whoever asks may change it
 
     return found
+
+
+def free_memory() -> float:
+    """Bytes that this machine has to give; inf where it does not tell."""
+    try:
+        there = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        lines = Path("/proc/meminfo").read_text().splitlines()
+        there = max(there, *(1024 * int(v.split()[1]) for v in lines if v.startswith("MemAvail")))
+    except (OSError, ValueError, AttributeError):  # not a Linux machine
+        return math.inf
+    return float(there)

@@ -1,6 +1,7 @@
 """The command line: relboltz run, resume, new, plot, info, bench."""
 
 import json
+import os
 import sys
 import warnings
 from collections.abc import Iterator
@@ -10,7 +11,6 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.markup import escape
 
 from . import __version__, tables
 from .errors import (
@@ -21,7 +21,8 @@ from .errors import (
     Interrupted,
     RelboltzError,
 )
-from .streams import Steady, steady, visible
+from .streams import Steady, steady
+from .words import harmless, unmarked
 
 app = typer.Typer(
     help="The relativistic Boltzmann equation of quark-gluon matter.",
@@ -40,20 +41,15 @@ def main() -> None:
             app()
         except RelboltzError as error:
             word, code = ("error", 2) if isinstance(error, InputError) else ("stopped", 1)
-            errors.print(f"[bold red]{word}:[/] {shown(error)}", soft_wrap=True)
+            errors.print(f"[bold red]{word}:[/] {unmarked(error)}", soft_wrap=True)
             sys.exit(code)
         except KeyboardInterrupt:
             sys.exit(130)
 
 
-def shown(text: object) -> str:
-    """Text for a console as it is: neither markup nor terminals make anything of it."""
-    return escape(visible(str(text)))
-
-
 def tell(text: object) -> None:
-    """A line on standard output."""
-    console.print(shown(text), soft_wrap=True)
+    """A line on standard output, which may hold what others wrote: names, titles, paths."""
+    console.print(unmarked(text), soft_wrap=True)
 
 
 def _delivered() -> None:
@@ -93,7 +89,7 @@ def run(
     overrides += [f"run.backend={backend!r}"] if backend is not None else []
     settings = config.load(file, overrides)
     path = out if out is not None else Path(settings.output.file)
-    if output.same(path, file):
+    if output.same_file(path, file):
         raise InputError(f"output.file = {str(path)!r} is the configuration itself; choose another")
     with _told(path, quiet), nullcontext() if quiet else progress.bar(console) as report:
         announce = None if quiet else _announce
@@ -124,7 +120,7 @@ def new(file: Annotated[Path, typer.Argument(help="File to create.")]) -> None:
     """Write a commented configuration to start from."""
     from .config import TEMPLATE
 
-    if file.exists():
+    if os.path.exists(file):
         raise InputError(f"{file} exists already; choose another name")
     try:
         file.write_text(TEMPLATE)
@@ -146,12 +142,14 @@ def plot(
     """Draw a result: spectra, numbers, energies, masses, temperature; profiles and maps."""
     from . import plots
     from .records import output
+    from .records.result import undamaged
 
     ds = output.load(file)
     if animate is not None:
         output.check_writable(animate, "--animate")
         names = species.split(",") if species else None
-        plots.animation(ds, animate, quantity or "number", names)
+        with undamaged(file):
+            plots.animation(ds, animate, quantity or "number", names)
         tell(f"written: {animate}")
         return
     for key, value in (("--quantity", quantity), ("--species", species)):
@@ -162,7 +160,9 @@ def plot(
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(f"--out {folder}: cannot be created: {error.strerror}") from None
-    for path in plots.save_all(ds, folder):
+    with undamaged(file):
+        paths = plots.save_all(ds, folder)
+    for path in paths:
         tell(f"written: {path}")
 
 
@@ -170,6 +170,7 @@ def plot(
 def info(file: Annotated[Path | None, typer.Argument(help="Result, NetCDF.")] = None) -> None:
     """Tell about this installation, or about a result."""
     from .records import output
+    from .records.result import undamaged
 
     if file is None:
         with _plain_warnings():
@@ -177,14 +178,15 @@ def info(file: Annotated[Path | None, typer.Argument(help="Result, NetCDF.")] = 
         _delivered()
         return
     ds = output.load(file)
-    tell(f"{ds.attrs['title']}   ({ds.attrs['status']})")
-    tell(f"backend: {ds.attrs.get('device', ds.attrs['backend'])}")
-    console.print(tables.summary(ds))
-    sizes = ", ".join(f"{name} {n}" for name, n in ds.sizes.items())
-    tell(f"dimensions: {sizes}")
-    for name in ("warnings", "configuration"):
-        if ds.attrs[name]:
-            tell(f"{name}:\n{ds.attrs[name]}")
+    with undamaged(file):
+        tell(f"{ds.attrs['title']}   ({ds.attrs['status']})")
+        tell(f"backend: {ds.attrs.get('device', ds.attrs['backend'])}")
+        console.print(tables.summary(ds))
+        sizes = ", ".join(f"{name} {n}" for name, n in ds.sizes.items())
+        tell(f"dimensions: {sizes}")
+        for name in ("warnings", "configuration"):
+            if ds.attrs[name]:
+                tell(f"{name}:\n{ds.attrs[name]}")
     _delivered()
 
 
@@ -203,7 +205,7 @@ def bench(
     if backend not in ("auto", "cpu", "cuda"):
         raise InputError(f"--backend {backend}: use auto, cpu or cuda")
     with _plain_warnings():
-        found = benchmark.measure(backend, threads, lambda text: errors.print(shown(text)))
+        found = benchmark.measure(backend, threads, lambda text: errors.print(unmarked(text)))
     for table in tables.benchmark(found):
         console.print(table)
     console.print(f"importance pairs: {found['importance_gain']:.1f} times less variance x time")
@@ -227,8 +229,10 @@ def _told(path: Path, quiet: bool) -> Iterator[None]:
         try:
             yield
         except Interrupted as error:
-            words = f"[yellow]{shown(error)}[/]; everything so far is in {shown(path)}"
-            errors.print(f"{words}; go on with it: relboltz resume {shown(path)}", soft_wrap=True)
+            words = f"[yellow]{unmarked(error)}[/]; everything so far is in {unmarked(path)}"
+            errors.print(
+                f"{words}; go on with it: relboltz resume {unmarked(path)}", soft_wrap=True
+            )
             raise typer.Exit(128 + error.signal) from None
 
 
@@ -249,7 +253,7 @@ def _plain_warnings(quiet: bool = False) -> Iterator[None]:
 
         def show(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
             label = "note" if issubclass(category, BackendNotice) else "warning"
-            text = visible(f"{label}: {message}")
+            text = f"{label}: {harmless(message)}"
             print(text, file=sys.stderr)  # a running bar makes room for it
 
         warnings.showwarning = show

@@ -12,11 +12,13 @@ from pydantic import ConfigDict, Field, PrivateAttr
 
 from .errors import InputError
 from .initial import SHAPES, FromFunction, Shape, load_function
+from .initial.functions import users_code
 from .initial.start import named
 from .model import Model
 from .process import suggest
 from .qcd import gluons, qcd, quarks
 from .settings import Grid, Settings, Table, key, no_marginals, refuse, short_axes
+from .words import shown
 
 MODELS: dict[str, Callable[..., Model]] = {"qcd": qcd, "gluons": gluons, "quarks": quarks}
 TEMPLATE = (Path(__file__).parent / "template.toml").read_text()
@@ -135,8 +137,11 @@ def call_model(name: str, arguments: Mapping[str, Any], folder: Path) -> Model:
     elif ":" in name:
         function = load_function(str(folder / name), "model.name")
     else:
-        raise InputError(f"model.name = {name!r}: {suggest(name, (*MODELS, 'file.py:function'))}")
-    parameters = inspect.signature(function).parameters.values()
+        raise InputError(
+            f"model.name = {shown(name)}: {suggest(name, (*MODELS, 'file.py:function'))}"
+        )
+    with users_code(f"model.name = {name!r}: reading its arguments"):
+        parameters = inspect.signature(function).parameters.values()
     named = [p for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
     known = [p.name for p in named]
     if any(p.kind is p.VAR_KEYWORD for p in parameters):
@@ -147,16 +152,12 @@ def call_model(name: str, arguments: Mapping[str, Any], folder: Path) -> Model:
         if p.default is p.empty
     }
     _check_keys("model", arguments, known, needed)
-    try:
+    with users_code(f"model.name = {name!r}: the function"):
         model = function(**arguments)
-    except InputError:
-        raise
-    except Exception as error:
-        raise InputError(
-            f"model.name = {name!r}: the function failed with {type(error).__name__}: {error}"
-        ) from error
     if not isinstance(model, Model):
-        raise InputError(f"model.name = {name!r}: the function returned {model!r}, not a Model")
+        raise InputError(
+            f"model.name = {name!r}: the function returned {shown(model)}, not a Model"
+        )
     return model
 
 
@@ -189,8 +190,8 @@ def _shape_arguments(name: str, table: Mapping[str, Any]) -> tuple[type[Shape], 
     elif isinstance(shape, str) and shape in SHAPES:
         kind = SHAPES[shape]
     else:
-        advice = suggest(str(shape), (*SHAPES, "file.py:function"))
-        raise InputError(f"{place}.shape = {shape!r}: {advice}")
+        advice = suggest(shape if isinstance(shape, str) else "", (*SHAPES, "file.py:function"))
+        raise InputError(f"{place}.shape = {shown(shape)}: {advice}")
     expected = {f.name: f for f in fields(kind) if f.init and f.name != "function"}
     given = {key: value for key, value in table.items() if key != "shape"}
     needed = {
@@ -225,7 +226,7 @@ def _build_shapes(built: _Built, initial: Any) -> list[str]:
                 built.shapes[name] = build_shape(name, table, built.folder)
             elif given.get("sampling", "cell") not in ("cell", "node"):
                 raise InputError(
-                    f"initial.{name}.sampling = {given['sampling']!r}: use 'cell' or 'node'"
+                    f"initial.{name}.sampling = {shown(given['sampling'])}: use 'cell' or 'node'"
                 )
         except InputError as error:
             problems += str(error).splitlines()
@@ -242,7 +243,7 @@ def load(path: str | Path, overrides: Sequence[str] = ()) -> Config:
         data = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror or error}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:  # ValueError: also of numbers without end
         raise InputError(f"{path}: not valid TOML: {error}") from error
     for text in overrides:
         _override(data, text)
@@ -266,7 +267,7 @@ def _override(data: dict[str, Any], text: str) -> None:
 def _override_value(value: str, text: str) -> Any:
     try:
         parsed = tomllib.loads(f"value = {value}")
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:
         if value and value[0] not in "[{\"'" and "\n" not in value:
             return value
         raise InputError(f"--set {text}: {value!r} is not a TOML value: {error}") from error

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from .arrays import Array, Integers
 from .errors import InputError
-from .units import HBARC
+from .units import HBARC, LARGEST, SMALLEST
+from .words import shown
 
 MAX_CELLS = 1024
 """Nodes per axis: an index must fit the ten bits it gets in a packed node."""
@@ -28,7 +29,7 @@ def choices(kind: Any) -> str:
 BOUNDARY_ADVICE = f"use {choices(Boundary)}, or one of them for each axis"
 
 
-def _triple(value: object, key: str, kind: type) -> tuple[Any, Any, Any]:
+def _triple(value: object, key: str) -> tuple[Any, ...]:
     """One number for all axes or three numbers, as a tuple of three."""
     if isinstance(value, str) and value == "auto":
         raise InputError(
@@ -37,34 +38,42 @@ def _triple(value: object, key: str, kind: type) -> tuple[Any, Any, Any]:
         )
     values: tuple[Any, ...] = (value,) * 3 if np.ndim(value) == 0 else tuple(value)  # type: ignore
     if len(values) != 3 or not all(isinstance(v, int | float | np.number) for v in values):
-        raise InputError(f"grid.{key} = {value!r}: give one number or three, one for each axis")
-    if kind is int and not all(float(v).is_integer() for v in values):
-        raise InputError(f"grid.{key} = {value!r}: numbers of cells are whole numbers")
-    x, y, z = (kind(v) for v in values)
-    return x, y, z
+        raise InputError(
+            f"grid.{key} = {shown(value)}: give one number or three, one for each axis"
+        )
+    return values
 
 
 def numbers_of_cells(value: object, key: str = "momentum_cells") -> tuple[int, int, int]:
     """One number of cells for all axes or three, as a tuple of three."""
-    cells = _triple(value, key, int)
+    cells = _triple(value, key)
+    if not all(n % 1 == 0 for n in cells):
+        raise InputError(f"grid.{key} = {shown(value)}: numbers of cells are whole numbers")
     if not all(1 <= n <= MAX_CELLS for n in cells):
-        raise InputError(f"grid.{key} = {list(cells)}: each must lie between 1 and {MAX_CELLS}")
-    return cells
+        raise InputError(
+            f"grid.{key} = {shown(list(cells))}: each must lie between 1 and {MAX_CELLS}"
+        )
+    x, y, z = (int(n) for n in cells)
+    return x, y, z
 
 
 def half_widths(value: object, key: str = "momentum_max", unit: str = "GeV") -> Triple:
     """One half width for all axes or three, as a tuple of three."""
-    widths = _triple(value, key, float)
-    if not all(np.isfinite(w) and w > 0 for w in widths):
-        raise InputError(f"grid.{key} = {list(widths)}: half widths in {unit} must be positive")
-    return widths
+    widths = _triple(value, key)
+    if not all(SMALLEST <= w <= LARGEST for w in widths):
+        raise InputError(
+            f"grid.{key} = {shown(list(widths))}: half widths in {unit} must be positive, from "
+            f"{SMALLEST:g} to {LARGEST:g}"
+        )
+    x, y, z = (float(w) for w in widths)
+    return x, y, z
 
 
 def _boundaries(value: object) -> tuple[str, str, str]:
     """One boundary for all axes or three, as a tuple of three."""
     values = (value,) * 3 if isinstance(value, str) else tuple(value)  # type: ignore
     if len(values) != 3 or not all(v in get_args(Boundary) for v in values):
-        raise InputError(f"grid.boundary = {value!r}: {BOUNDARY_ADVICE}")
+        raise InputError(f"grid.boundary = {shown(value)}: {BOUNDARY_ADVICE}")
     return values
 
 
@@ -124,7 +133,7 @@ class PhaseSpace:
     ):
         if momentum_boundary not in get_args(MomentumBoundary):
             advice = f"use {choices(MomentumBoundary)}"
-            raise InputError(f"grid.momentum_boundary = {momentum_boundary!r}: {advice}")
+            raise InputError(f"grid.momentum_boundary = {shown(momentum_boundary)}: {advice}")
         values = {
             "momentum_cells": numbers_of_cells(momentum_cells),
             "momentum_max": half_widths(momentum_max),

@@ -9,14 +9,13 @@ import numpy as np
 from .arrays import Array
 from .backends.contract import Backend
 from .backends.cpu.masses import coupling_integrals
-from .checks import accuracy, box, matter, poles
+from .checks import accuracy, box, duration, matter, poles
 from .equilibrium import states as equilibrium
+from .equilibrium.conserved import running
 from .equilibrium.states import Equilibrium
-from .errors import InputError
+from .settings import Time
 from .stepping.state import State
-from .stepping.step import Course
 from .transport.forces import courant_limit
-from .transport.plane import COURANT
 
 ARRAYS = ("chemical_potential", "velocity", "mass_squared", "f")
 """Of an equilibrium; the rest are numbers."""
@@ -55,7 +54,7 @@ class Known:
         )  # fmt: skip
 
 
-def found_out(backend: Backend, state: State, course: Course, f: Array) -> Known:
+def found_out(backend: Backend, state: State, time: Time, f: Array) -> Known:
     """Predict the final state, and check matrix elements and accuracy before the first step.
 
     f : (sites, species, nodes)
@@ -65,31 +64,26 @@ def found_out(backend: Backend, state: State, course: Course, f: Array) -> Known
     moments = backend.moments(state.squares, np.zeros((len(model.species), grid.size)))
     conserved = matter.totals_of_sites(whole, model, moments, state.squares, state.unit)
     squares = matter.typical_masses(model, moments, state.squares)
-    _check_step(course, state)
+    longest = courant_limit(whole, state.mass_squared)
+    duration.check_step(time, longest)
+    accuracy.warn(duration.of_steps(time, longest, backend, state), state.said)
     accuracy.warn(accuracy.of_parity(whole), state.said)
     predicted = equilibrium.nowhere(grid, model)
     if not leaks:
         predicted = equilibrium.predict(grid, model, *conserved)
+    happens = running(model, conserved[0])
     for extreme in matter.extreme_masses(model, state.squares):
-        poles.check_model(elements, grid, *extreme)
-    negative = poles.check_state(elements, grid, f.mean(axis=0), squares, state.said)
+        poles.check_model(elements, grid, *extreme, happens)
+    negative = poles.check_state(
+        elements, grid, f.mean(axis=0), squares, state.said, happens=happens
+    )
     if predicted.found and model.thermal:  # masses move: check where they will end, too
         final, m2 = predicted.f, predicted.mass_squared
         last = (m2, model.screening_squared(coupling_integrals(grid, model, final, m2)))
-        negative = poles.check_state(elements, grid, final, last, state.said, negative)
+        negative = poles.check_state(elements, grid, final, last, state.said, negative, happens)
     accuracy.warn(accuracy.of_setup(grid, model, squares, predicted, leaks), state.said)
     reach = None if leaks else box.reach_of(elements, conserved)
     lost = (np.nan, np.nan) if reach is None else reach.loss(grid.momentum_max)
     accuracy.warn(accuracy.of_box(grid, model, squares, predicted, reach), state.said)
     without = equilibrium.temperature_without_number(model, conserved[2])
     return Known(predicted, lost, negative, {"temperature_at_zero_chemical_potential": without})
-
-
-def _check_step(course: Course, state: State) -> None:
-    """Refuse a given step that is too long for the space cells."""
-    step, longest = course.step, courant_limit(course.grid, state.mass_squared)
-    if not isinstance(step, str) and step > longest:
-        raise InputError(
-            f"time.step = {step!r}: a particle would cross more than {COURANT:g} of a "
-            f"space cell in half a step; use at most {longest:.4g} fm, or fewer space_cells"
-        )

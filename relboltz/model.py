@@ -15,6 +15,8 @@ import numpy as np
 from .arrays import Array, Integers
 from .errors import InputError
 from .process import Process, is_number, suggest
+from .units import LARGEST
+from .words import shown
 
 __all__ = ["Model", "Process", "Screening", "Species"]
 
@@ -41,11 +43,13 @@ class Species:
             raise InputError(f"species name {self.name!r}: use one word without '->'")
         if self.statistics not in (1, -1, 0):
             raise InputError(
-                f"species {self.name}: statistics = {self.statistics!r}: "
+                f"species {self.name}: statistics = {shown(self.statistics)}: "
                 "use +1 (Bose), -1 (Fermi) or 0 (classical)"
             )
         if not 0 < self.degeneracy < np.inf:
-            raise InputError(f"species {self.name}: degeneracy = {self.degeneracy!r} must be > 0")
+            raise InputError(
+                f"species {self.name}: degeneracy = {shown(self.degeneracy)} must be > 0"
+            )
 
 
 @dataclass(frozen=True)
@@ -127,15 +131,18 @@ class Model:
         masses = {} if masses in (None, "massless") else masses
         if not isinstance(masses, Mapping):
             raise InputError(
-                f"masses = {masses!r}: use a dictionary of masses in GeV by species, or leave it "
-                "out for massless species"
+                f"masses = {shown(masses)}: use a dictionary of masses in GeV by species, or leave "
+                "it out for massless species"
             )
         self.names = tuple(s.name for s in self.species)
         self.degeneracy = np.array([s.degeneracy for s in self.species], dtype=float)
         self.statistics = np.array([s.statistics for s in self.species], dtype=np.int64)
         if not isinstance(screening, Screening):
-            if not is_number(screening) or not 0 <= screening < np.inf:
-                raise InputError(f"screening = {screening!r}: a mass in GeV is 0 or positive")
+            if not is_number(screening) or not 0 <= screening <= LARGEST:
+                raise InputError(
+                    f"screening = {shown(screening)}: a mass in GeV is 0 or positive, at most "
+                    f"{LARGEST:g}"
+                )
             screening = Screening(float(screening) ** 2)
         self.screening = screening
         self.screenings = (screening, *dict.fromkeys(screening.exchange.values()))
@@ -143,8 +150,11 @@ class Model:
         self.constant_mass_squared = np.zeros(len(self.species))
         for key, mass in sorted(masses.items(), key=lambda item: item[0] in self.names):
             for index in self.indices(key, "masses"):
-                if not isinstance(mass, int | float) or not 0 <= mass < np.inf:
-                    raise InputError(f"masses: {key} = {mass!r}: a mass in GeV is 0 or positive")
+                if not is_number(mass) or not 0 <= mass <= LARGEST:
+                    raise InputError(
+                        f"masses: {key} = {shown(mass)}: a mass in GeV is 0 or positive, at most "
+                        f"{LARGEST:g}"
+                    )
                 self.constant_mass_squared[index] = float(mass) ** 2
         n = len(self.species)
         coupling = np.zeros((n, n)) if mass_coupling is None else np.asarray(mass_coupling, float)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 import numpy as np
 
 from .errors import InputError
+from .words import shown
 
 MASSES = ("ma2", "mb2", "mc2", "md2")
 KINEMATIC = ("s", "t", "u", *MASSES)
@@ -69,8 +70,9 @@ class Process:
                     f"process {self.name}: {key!r} is the name of a kinematic quantity; give the "
                     "parameter another name"
                 )
-            if not is_number(value) and not isinstance(value, np.number):
-                raise InputError(f"process {self.name}: {key} = {value!r} must be a number")
+            vast = isinstance(value, int) and value.bit_length() > 1000  # more than a float holds
+            if vast or not (is_number(value) or isinstance(value, np.number)):
+                raise InputError(f"process {self.name}: {key} = {shown(value)} must be a number")
         self.parameters = {key: float(value) for key, value in parameters.items()}
         self.arguments = _arguments(self)
 

@@ -17,6 +17,7 @@ from .errors import InputError
 from .model import Model, Process, Species
 from .process import is_number
 from .qcd_settings import Masses, Screened, check_pole, constant_masses, screening_of
+from .words import shown
 
 P = ParamSpec("P")
 
@@ -29,6 +30,9 @@ N_G = 16
 N_Q = 6
 """Quark helicities times colours."""
 
+WEAKEST, STRONGEST = 1e-6, 1e3
+"""Couplings that are taken: a weaker one relaxes nothing within the longest run, and a stronger one
+is a slip, as perturbation theory ends at 1."""
 FLAVORS = ("u", "d", "s")
 ELECTRIC = {"u": 2 / 3, "d": -1 / 3, "s": -1 / 3}
 
@@ -202,6 +206,8 @@ def quarks(
     screening: Screened = None,
 ) -> Model:
     """Quarks without gluons: the paper's pure u quarks, or more flavours and antiquarks."""
+    if not isinstance(antiquarks, bool):
+        raise InputError(f"model.antiquarks = {shown(antiquarks)}: use true or false")
     names = FLAVORS[: _flavors(flavors, 1)]
     if antiquarks:
         names = (*names, *(q + "bar" for q in names))
@@ -210,7 +216,7 @@ def quarks(
 
 def _flavors(value: int, least: int) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= 3:
-        raise InputError(f"model.flavors = {value!r}: use a whole number from {least} to 3")
+        raise InputError(f"model.flavors = {shown(value)}: use a whole number from {least} to 3")
     return value
 
 
@@ -275,8 +281,11 @@ def mass_coupling(names: tuple[str, ...], g2: float) -> np.ndarray:
 def _build(
     name: str, alpha_s: float, names: tuple[str, ...], masses: Masses, screening: Screened
 ) -> Model:
-    if not is_number(alpha_s) or not 0 < alpha_s < math.inf:
-        raise InputError(f"model.alpha_s = {alpha_s!r}: the coupling must be a positive number")
+    if not is_number(alpha_s) or not WEAKEST <= alpha_s <= STRONGEST:
+        raise InputError(
+            f"model.alpha_s = {shown(alpha_s)}: the coupling must be a positive number, from "
+            f"{WEAKEST:g} to {STRONGEST:g}"
+        )
     g2 = 4 * math.pi * alpha_s
     groups = {
         "quarks": tuple(n for n in names if n in FLAVORS),

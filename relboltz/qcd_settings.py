@@ -6,12 +6,16 @@ from collections.abc import Mapping, Sequence
 from .errors import InputError
 from .model import Screening
 from .process import is_number, suggest
+from .units import SMALLEST
+from .words import shown
 
 Masses = str | Mapping[str, float]
 """A word, or constant masses [GeV] by species or group."""
 Screened = str | float | None
 """A word, or a mass [GeV]."""
 
+HEAVIEST = 1e3
+"""Constant masses that are taken [GeV]: a larger one is in MeV."""
 XI_GLUON = math.exp(5 / 6) / 2
 """Screening mass of gluon exchange over the asymptotic gluon mass, the paper's m_g.
 
@@ -34,19 +38,22 @@ def constant_masses(
     masses: Masses, names: tuple[str, ...], groups: Mapping[str, tuple[str, ...]]
 ) -> dict[str, float]:
     """Constant masses by species: a species overrides its group, a quark implies its antiquark."""
-    if isinstance(masses, str):
+    if not isinstance(masses, Mapping):
         if masses not in ("thermal", "massless"):
             raise InputError(
-                f"model.masses = {masses!r}: use 'thermal', 'massless' or a table of masses in "
-                "GeV such as { g = 0.7, quarks = 0.4 }"
+                f"model.masses = {shown(masses)}: use 'thermal', 'massless' or a table of masses "
+                "in GeV such as { g = 0.7, quarks = 0.4 }"
             )
         return {}
     known = (*names, *groups)
     for key, value in masses.items():
         if key not in known:
             raise InputError(f"unknown key model.masses.{key}: {suggest(key, known)}")
-        if not is_number(value) or not 0 <= value < 1e3:
-            raise InputError(f"model.masses.{key} = {value!r}: a mass in GeV is 0 or positive")
+        if not is_number(value) or not 0 <= value <= HEAVIEST:
+            raise InputError(
+                f"model.masses.{key} = {shown(value)}: a mass in GeV is 0 or positive, at most "
+                f"{HEAVIEST:g}"
+            )
     result: dict[str, float] = {}
     for n in names:
         particle = n.removesuffix("bar")
@@ -113,11 +120,16 @@ def screening_of(
             )
         screening = "thermal"
     if not isinstance(screening, str):
-        if not is_number(screening) or not 0 < screening < math.inf:
-            raise InputError(f"model.screening = {screening!r}: a mass in GeV must be positive")
+        if not is_number(screening) or not SMALLEST <= screening <= HEAVIEST:
+            raise InputError(
+                f"model.screening = {shown(screening)}: a mass in GeV must be positive, from "
+                f"{SMALLEST:g} to {HEAVIEST:g}; or use 'thermal' or 'ekt'"
+            )
         return Screening(float(screening) ** 2)
     if screening not in ("thermal", "ekt"):
-        raise InputError(f"model.screening = {screening!r}: use 'thermal', 'ekt' or a mass in GeV")
+        raise InputError(
+            f"model.screening = {shown(screening)}: use 'thermal', 'ekt' or a mass in GeV"
+        )
     if screening == "thermal":
         return _mass_in_force("g", 1.0, constant, coupling)
     gluon = _mass_in_force("g", XI_GLUON, constant, coupling)

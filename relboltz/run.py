@@ -70,7 +70,7 @@ class Run:
         else:
             f = start.reshape(-1, len(model.species), grid.size)
             self.state = begin(self.backend, f)
-            self.known = found_out(self.backend, self.state, self.course, f)
+            self.known = found_out(self.backend, self.state, settings.time, f)
             self.known.attributes |= {"run": uuid.uuid4().hex, **self._attributes()}
         shown = quantities(grid, kept.marginals)
         known = self.known

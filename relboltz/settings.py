@@ -18,8 +18,18 @@ from .errors import InputError
 from .events.collisions import SETS, Channel
 from .grid import MAX_CELLS, PhaseSpace, choices, half_widths, numbers_of_cells
 from .process import suggest
+from .units import LARGEST, SMALLEST
+from .words import shown
 
 MOST_RECORDS = 100_000
+MOST_STEPS = 1e9
+"""More are refused: at 0.1 ms, the shortest that a step takes anywhere, they take 28 hours, and at
+10 ms, as on a few cores, 116 days."""
+LEAST_TOLERANCE = 1e-12
+"""Errors below STILL = 1e-6 of the tolerance count as rounding; with a smaller tolerance those are
+less than one of the 2^61 quanta that a state may have, so that no step could tell its error."""
+MOST_THREADS = 1024
+"""Threads have memory of their own, and no machine has more cores."""
 REQUIRED = {
     "model": 'add a table [model] with name = "qcd" and alpha_s = 0.3',
     "model.name": 'add name = "qcd" to [model]',
@@ -51,9 +61,11 @@ def _in_order(value: Any) -> Any:
         words = text.split() if isinstance(text, str) else []
         known = bool(words) and set(words) <= set(DIRECTIONS)
         result.append(" ".join(sorted(set(words), key=DIRECTIONS.index)) if known else text)
-    return tuple(dict.fromkeys(result))
+    plain = all(isinstance(text, str) for text in result)
+    return tuple(dict.fromkeys(result)) if plain else result
 
 
+WITHIN = f"from {SMALLEST:g} to {LARGEST:g}"
 LIST = Field(strict=False)
 """A tuple that may be written as a list; nothing else is converted."""
 Cells = Annotated[
@@ -88,11 +100,13 @@ class Grid(Table):
 
     momentum_cells: Cells = (31, 31, 31)
     momentum_max: Literal["auto"] | Widths = key(
-        "auto", "use 'auto', or one number of GeV above 0 or three"
+        "auto", f"use 'auto', or one number of GeV above 0 or three, {WITHIN}"
     )
     momentum_boundary: grid.MomentumBoundary = PhaseSpace.momentum_boundary
     space_cells: Cells = PhaseSpace.space_cells
-    space_max: Widths = key(PhaseSpace.space_max, "use one number of fm above 0 or three")
+    space_max: Widths = key(
+        PhaseSpace.space_max, f"use one number of fm above 0 or three, {WITHIN}"
+    )
     boundary: grid.Boundary | Boundaries = key(PhaseSpace.boundary[0], grid.BOUNDARY_ADVICE)
 
     def phase_space(self, **chosen: Any) -> PhaseSpace:
@@ -114,7 +128,7 @@ class Sampling(Table):
     sampling: Literal["cm", "k2", "k3"] = "cm"
     symmetrical: bool = key(True, "use true or false")
     pairs: Pairs = "importance"
-    samples: int = key(16, "use a whole number, 1 or more", ge=1)
+    samples: int = key(16, "use a whole number, 1 or more", ge=1, lt=2**32)
     seed: int = key(1, "use a whole number from 0 to 2^63 - 1", ge=0, lt=2**63)
 
     @model_validator(mode="before")
@@ -132,11 +146,14 @@ class Sampling(Table):
 class Time(Table):
     """[time]: times in fm."""
 
-    end: float = key(advice="use a number of fm above 0", gt=0)
+    end: float = key(advice=f"use a number of fm above 0, {WITHIN}", ge=SMALLEST, le=LARGEST)
     step: Literal["auto"] | Annotated[float, Field(gt=0)] = key(
         "auto", "use 'auto' or a number of fm above 0"
     )
-    tolerance: float = key(1e-3, "use a number between 0 and 1", gt=0, lt=1)
+    tolerance: float = key(
+        1e-3, f"use a number between 0 and 1, at least {LEAST_TOLERANCE:g}",
+        ge=LEAST_TOLERANCE, lt=1,
+    )  # fmt: skip
 
 
 class Run(Table):
@@ -144,7 +161,9 @@ class Run(Table):
 
     backend: Literal["auto", "cpu", "cuda"] = "auto"
     precision: Literal["auto", "float32", "float64"] = "auto"
-    threads: int = key(0, "use a whole number; 0 = all cores", ge=0)
+    threads: int = key(
+        0, f"use a whole number; 0 = all cores, at most {MOST_THREADS}", ge=0, le=MOST_THREADS
+    )
     workers: int = key(0, "use a whole number; 0 = this process alone", ge=0)
     address: str = key("", "use the address of a cluster; '' = none")
     gpus_per_worker: float = key(0.0, "use a number, 0 or more", ge=0)
@@ -245,6 +264,12 @@ class Settings(Table):
         end = f"time.end = {time.end!r}"
         if time.step != "auto" and time.step > time.end:
             yield f"time.step = {time.step!r}: longer than the run; use at most {end}"
+        if time.step != "auto" and time.end > MOST_STEPS * time.step:
+            yield (
+                f"time.step = {time.step!r}: {end} would take end / step = "
+                f"{time.end / time.step:.1e} steps, and {MOST_STEPS:.0e} are the most; use at "
+                f"least {time.end / MOST_STEPS:.1e} fm, or 'auto'"
+            )
         late = [t for t in output.snapshots if t > time.end * (1 + 1e-9)]
         if late:
             yield (
@@ -264,8 +289,8 @@ class Settings(Table):
         ):  # fmt: skip
             if value != usual:
                 yield (
-                    f"{key} = {value!r}: needs {feature}, which this version does not have yet; "
-                    f"use {instead}"
+                    f"{key} = {shown(value)}: needs {feature}, which this version does not have "
+                    f"yet; use {instead}"
                 )
 
     @classmethod
@@ -305,7 +330,7 @@ class Settings(Table):
                 text = f"missing key {path}: {REQUIRED[path]}"
             else:
                 advice = _advice(cls._keys_of(table).get(key))
-                text = f"{path} = {value!r}: {advice or f'write it as a table [{path}]'}"
+                text = f"{path} = {shown(value)}: {advice or f'write it as a table [{path}]'}"
             found.setdefault(path, text)
         return list(found.values())
 

@@ -9,11 +9,13 @@ import tomli_w
 import xarray as xr
 
 from .backends import resolve
+from .backends.cpu.threads import available_cores
 from .checks import box, matter
 from .config import Config
 from .errors import InputError
 from .grid import PhaseSpace
 from .initial import FromFile, NodeValues, Shape, Start, evaluate, file_grid, starting_states
+from .initial.start import named
 from .model import Model
 from .progress import Report, bar
 from .records import output
@@ -96,7 +98,7 @@ def run_config(
     output.check_free(path, force, "choose another name (--out), replace it (--force), or")
     states = config.build_initial()
     for name, state in states.items():
-        if isinstance(state, FromFile) and output.same(Path(state.path), path):
+        if isinstance(state, FromFile) and output.same_file(state.path, path):
             raise InputError(
                 f"output.file = {str(path)!r} is what initial.{name} starts from; choose another"
             )
@@ -124,11 +126,7 @@ def prepare(
 
     recipe : how to make the model again, see ``resuming``
     """
-    backend, precision = resolve(settings.run.backend, settings.run.precision)
-    if file is not None:
-        output.check_writable(file)
-    grid = _grid(request, model, states)
-    matter.check_host_memory(grid, model)
+    grid, backend, precision = planned(model, states, request, settings, file)
     f = evaluate(states, grid, model)
     shapes = {name: repr(state) for name, state in states.items()}
     described: dict[str, Any] = {"model": model.describe(), "grid": {}, "initial": shapes}
@@ -137,18 +135,53 @@ def prepare(
     described["run"] |= {"backend": backend, "precision": precision}
     described["output"]["file"] = "" if file is None else str(file)
     title = described.get("title", "")
-    about = About(title, tomli_w.dumps(described), recipe or {})
-    return Run(model, grid, f, settings, file, about)
+    return Run(model, grid, f, settings, file, About(title, _written(described), recipe or {}))
 
 
-def _grid(request: Request, model: Model, states: Mapping[str, Shape]) -> PhaseSpace:
-    """The grid that is asked for, with a box for the model and its start where that is "auto"."""
+def _written(described: Mapping[str, Any]) -> str:
+    """A configuration as TOML."""
+    try:
+        return tomli_w.dumps(described)
+    except (TypeError, ValueError, RecursionError) as error:  # what a user's model may be given
+        raise InputError(f"[model] or [initial] hold what TOML cannot say: {error}") from error
+
+
+def planned(
+    model: Model,
+    states: Mapping[str, Shape],
+    request: Request,
+    settings: Settings,
+    file: Path | None,
+) -> tuple[PhaseSpace, str, str]:
+    """The grid, the backend and its precision; the file can be written, and memory holds it."""
+    backend, precision = resolve(settings.run.backend, settings.run.precision)
+    if file is not None:
+        output.check_writable(file)
+    threads, there = settings.run.threads or available_cores(), backend == "cpu"
+    room = (settings.collisions.samples if there else 0, threads if there else 1)
+    matter.check_host_memory(_outline(request), model, *room)  # before a box is chosen for it
+    grid = _grid(request, model, states)
+    matter.check_host_memory(grid, model, *room)
+    return grid, backend, precision
+
+
+def _outline(request: Request) -> PhaseSpace:
+    """The grid that is asked for, in a box of any width."""
     if isinstance(request, PhaseSpace):
         return request
     if request is None:
         raise InputError(
             "grid = None: give a PhaseSpace, or a number of cells for an automatic box"
         )
+    if isinstance(request, Grid):
+        return request.phase_space(momentum_max=1.0)
+    return PhaseSpace(request, 1.0)
+
+
+def _grid(request: Request, model: Model, states: Mapping[str, Shape]) -> PhaseSpace:
+    """The grid that is asked for, with a box for the model and its start where that is "auto"."""
+    if isinstance(request, PhaseSpace):
+        return request
     if not isinstance(request, Grid):
         if any(isinstance(state, NodeValues) for state in states.values()):
             raise InputError("grid: an initial state given as an array needs a PhaseSpace")
@@ -161,6 +194,9 @@ def _grid(request: Request, model: Model, states: Mapping[str, Shape]) -> PhaseS
             momentum_cells=found.momentum_cells, momentum_max=found.momentum_max
         )
     if cells is None:
-        sources = [state.path for state in states.values() if isinstance(state, FromFile)]
-        cells = file_grid(sources[0]).momentum_cells if sources else box.default_cells(model)
+        cells = box.default_cells(model)
+        sources = [(name, s.path) for name, s in states.items() if isinstance(s, FromFile)]
+        for name, path in sources[:1]:
+            with named(name):
+                cells = file_grid(path).momentum_cells
     return request.phase_space(momentum_cells=cells)

@@ -79,10 +79,3 @@ def steady() -> Iterator[None]:
         for stream in ours:
             stream.flush()
             stream.give_up()
-
-
-def visible(text: str) -> str:
-    """Text whose control characters are shown, not obeyed."""
-    return "".join(
-        c if c.isprintable() or c in "\n\t" else c.encode("unicode_escape").decode() for c in text
-    )

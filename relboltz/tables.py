@@ -13,6 +13,7 @@ from rich.table import Table
 
 from . import __version__
 from .grid import PhaseSpace
+from .words import unmarked
 
 Row = tuple[str, str, str]
 """Words, value, and the value that is predicted."""
@@ -59,7 +60,7 @@ def summary(ds: xr.Dataset) -> Table:
     words = f"t = {float(ds.time[-1]):g} fm"
     if "steps" in ds.attrs:  # not while it runs
         words += f", {_count(ds.attrs['steps'], 'step')}, {ds.attrs['wall_seconds']:.1f} s"
-    table = Table("", title=words)
+    table = Table("", title=unmarked(words))
     rows = list(_in_space(ds) if "x" in ds.number.dims else _homogeneous(ds))
     losses = {"collisions without a place in the box": ds.null_weight[-1]}
     if "box_loss" in ds:  # not in older files
@@ -76,12 +77,12 @@ def _homogeneous(ds: xr.Dataset) -> Iterator[Row]:
     yield _final(r"entropy \[fm^-3]", ds, "entropy")
     yield _final("temperature [GeV]", ds, "temperature")
     for alike in _alike(ds):
-        name = " ".join(str(n) for n in ds.species.values[alike])
+        name = unmarked(" ".join(str(n) for n in ds.species.values[alike]))
         yield _final(f"mu of {name} [GeV]", ds, "chemical_potential", alike[0])
         yield _final(f"m^2 of {name} [GeV^2]", ds, "mass_squared", alike[0])
     if np.abs(ds.momentum_drift[0]).max() or float(np.abs(ds.velocity[0]).max()) > 1e-9:
         for i, axis in enumerate(ds.axis.values):
-            yield _final(f"velocity {axis}", ds, "velocity", i)
+            yield _final(f"velocity {unmarked(axis)}", ds, "velocity", i)
     condensate = float(ds.condensate_fraction)
     if condensate > 0:
         yield "condensate, part of all particles", "", f"{condensate:.3f}"
@@ -94,7 +95,7 @@ def _conserved(ds: xr.Dataset, with_momentum: bool) -> Iterator[Row]:
     total = float(ds.number[0].sum())
     for i, name in enumerate(ds.charge.values):
         change = float(ds.charge_density[-1, i] - ds.charge_density[0, i]) / total
-        yield f"change of {name}", _exact(ds.charge_drift[-1, i], change), "0"
+        yield f"change of {unmarked(name)}", _exact(ds.charge_drift[-1, i], change), "0"
     if with_momentum:
         change = float(np.abs(ds.momentum[-1] - ds.momentum[0]).max() / ds.energy_kinetic[0])
         yield "change of momentum", _exact(np.abs(ds.momentum_drift[-1]).max(), change), "0"

@@ -10,6 +10,7 @@ from .arrays import Array
 from .backends import estimator
 from .backends.cpu.masses import coupling_integrals
 from .checks import poles
+from .equilibrium.conserved import running
 from .errors import InputError
 from .events.estimates import Estimates, standard_error
 from .grid import PhaseSpace
@@ -77,7 +78,10 @@ def collision_term(
         squares = np.append(mass_squared, model.screening_squared(y))
     found = worker.estimates(values, squares, range(batches))
     m2, screening2 = np.split(squares, [len(model.species)])
-    poles.check_state(worker.elements, grid, values, (m2, screening2), [])  # while a GPU draws
+    happens = running(model, values.sum(axis=1))
+    poles.check_state(  # while a GPU draws
+        worker.elements, grid, values, (m2, screening2), [], happens=happens
+    )
     return _dataset(model, grid, found())
 
 

@@ -276,3 +276,17 @@ def test_warnings_point_to_the_users_line():
         warnings.simplefilter("always")
         rb.solve(GLUONS, GRID, {"g": STEP}, end=0.01, samples=2)
     assert {w.filename for w in caught if w.category is rb.AccuracyWarning} == {__file__}
+
+
+def test_a_box_that_is_filled_evenly_has_no_temperature():
+    """f = 0.2 at every node is what T = infinity gives; no words contradict others."""
+    for cells, width in ((5, 3.0), (7, 1.0), (8, 2.0)):
+        grid = rb.PhaseSpace(cells, width)
+        found = matter.predict_from(grid, GLUONS, np.full((1, grid.size), 0.2))
+        assert not found.found and math.isnan(found.temperature)
+    _, texts = said(grid=grid, start={"g": np.full(grid.momentum_cells, 0.2)})
+    assert one(texts, "no final equilibrium was found")
+    assert "collisions in the equilibrium of an unlimited box need" in one(
+        texts, "the box is small"
+    )
+    assert not [text for text in texts if "predicted equilibrium" in text]

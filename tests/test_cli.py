@@ -13,8 +13,10 @@ import time
 import tomllib
 from pathlib import Path
 
+import h5netcdf
 import numpy as np
 import pytest
+import xarray as xr
 
 import relboltz as rb
 from relboltz import cli, simulation
@@ -235,6 +237,125 @@ def test_bad_input_gets_one_message_and_code_2(call, monkeypatch, change, messag
     assert message in err
     assert err.startswith("error: ") and len(err.splitlines()) == 1
     assert not Path("run.nc").exists()
+
+
+@pytest.mark.parametrize("where", ["top", "model", "shape"])
+def test_leaving_in_a_users_file_is_an_error(call, lazy, where):
+    """sys.exit(0) would end the command in silence, and well."""
+    Path("mine.py").write_text(
+        ("import sys; sys.exit(0)\n" if where == "top" else "import sys\n")
+        + "def model():\n    sys.exit(0)\ndef shape(px, py, pz):\n    sys.exit(0)\n"
+    )
+    change = (
+        "initial.g={shape='mine.py:shape'}" if where == "shape" else "model={name='mine.py:model'}"
+    )
+    code, _, err = call("run", "small.toml", "--quiet", "--set", change)
+    assert code == 2 and "failed with SystemExit: 0" in err and len(err.splitlines()) == 1
+
+
+def test_ctrl_c_in_a_users_file_is_ctrl_c(call, lazy):
+    Path("mine.py").write_text("raise KeyboardInterrupt\n")
+    assert call("run", "small.toml", "--set", "model={name='mine.py:model'}")[0] == 130
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a = " + "[" * 5000, "odd.toml: not valid TOML: maximum recursion depth"),
+        ("a = " + "9" * 5000, "odd.toml: not valid TOML: Exceeds the limit"),
+        (SMALL + "file = 'a\0b'", "odd.toml: not valid TOML"),
+        (SMALL + 'file = "a\\u0000b"', "cannot be written (embedded null byte)"),
+        (SMALL + f"file = '{'a' * 300}'", "cannot be written (File name too long)"),
+        (SMALL + "file = 'loop/a.nc'", "the folder 'loop' does not exist"),
+    ],
+)
+def test_odd_texts_and_paths_are_refused(call, lazy, text, message):
+    Path("odd.toml").write_text(text)
+    Path("loop").symlink_to("loop")
+    code, _, err = call("run", "odd.toml")
+    assert code == 2 and message in err
+    for name in ("a" * 300, "loop"):
+        assert [call(word, name)[0] for word in ("run", "info", "plot")] == [2, 2, 2]
+    assert call("new", "a" * 300)[0] == 2
+
+
+# --- what others wrote --------------------------------------------------------------------------
+
+OWN = """
+from relboltz.model import Model, Process, Species
+def constant(s):
+    return 1.0
+def gas():
+    name = "x[/b]\x1b[31m"
+    return Model([Species(name)], [Process(f"{name} {name} -> {name} {name}", constant)])
+"""
+
+
+def test_names_are_neither_markup_nor_commands_to_a_terminal(call):
+    """Of a species, a title, a file."""
+    Path("own.py").write_text(OWN)
+    text = SMALL.replace("[initial.g]", r'[initial."x[/b]\u001b[31m"]').replace("7\n", "8\n", 1)
+    text = re.sub(r"\[model\].*\[grid\]", "[model]\nname = 'own.py:gas'\n[grid]", text, flags=re.S)
+    Path("own.toml").write_text(text.replace("small [bold]", r"[/red]\u001b[31m"))
+    code, out, err = call("run", "own.toml", "--out", "[red].nc", "--set", "run.backend=cpu")
+    assert code == 0 and "written: [red].nc" in out and r"mu of x[/b]\x1b[31m [GeV]" in out
+    code, told, _ = call("info", "[red].nc")
+    assert code == 0 and r"[/red]\x1b[31m   (done)" in told
+    assert "\x1b" not in out + err + told
+
+
+# --- results that are not whole -----------------------------------------------------------------
+
+
+def test_damaged_results_are_refused_in_words(call, monkeypatch):
+    """Variables or attributes that are missing, of no dimension, or of another kind."""
+    call("run", "small.toml", "--quiet")
+    whole = rb.load("run.nc")
+    spoilt = {name: whole.drop_vars(name) for name in ("number", "charge_drift", "statistics")}
+    spoilt |= {f"{name} 1": whole.assign({name: 1.0}) for name in ("number", "temperature")}
+    spoilt["number x"] = whole.assign(number=(("time", "species"), [["x"], ["x"], ["x"]]))
+    for name in ("title", "warnings", "backend"):
+        del (ds := whole.copy()).attrs[name]
+        spoilt[f"no {name}"] = ds
+    spoilt["odd steps"] = whole.assign_attrs(steps=np.array([1.5, 2.5]))
+    spoilt["no time"] = whole.isel(time=slice(0, 0))
+    for what, ds in spoilt.items():
+        monkeypatch.setattr(output, "load", lambda path, ds=ds: ds)
+        for word in ("info", "plot") if what == "number" else ("info",):
+            code, _, err = call(word, "spoilt.nc")
+            assert code == 2 and "spoilt.nc: is damaged, or not a result of this" in err, what
+
+
+def test_a_shape_of_many_terabytes_is_not_allocated(call):
+    """A file of 9 kB."""
+    with h5netcdf.File("vast.nc", "w") as file:
+        axes = dict.fromkeys(("px", "py", "pz"), 21544)
+        file.dimensions = {"time": 1, "snapshot": 1, "species": 1, **axes}
+        for name in file.dimensions:
+            file.create_variable(name, (name,), float)
+        dims = ("snapshot", "species", "px", "py", "pz")
+        file.create_variable("f", dims, float, chunks=(1, 1, 64, 64, 64))
+        file.attrs["relboltz_version"] = file.attrs["status"] = "1"
+    for word in ("info", "plot"):
+        code, _, err = call(word, "vast.nc")
+        assert code == 2 and "GiB do not fit into memory" in err
+    change = "initial.g={shape='file', path='vast.nc'}"
+    code, _, err = call("run", "small.toml", "--out", "b.nc", "--set", change)
+    assert code == 2 and "initial.g.path = 'vast.nc': a snapshot takes" in err
+
+
+@pytest.mark.parametrize("spoil", ["torn", "without f", "f 1", "text"])
+def test_starts_from_damaged_files_are_refused(call, lazy, spoil):
+    Path("torn.nc").write_bytes(b"\x89HDF\r\n\x1a\n" + bytes(100))
+    if spoil != "torn":
+        axes = {name: (name, np.linspace(-1, 1, 3)) for name in ("px", "py", "pz")}
+        ds = xr.Dataset({"species": ("species", ["g"]), "snapshot": ("snapshot", [0.0]), **axes})
+        if spoil != "without f":
+            ds["f"] = ("species", ["x"]) if spoil == "text" else 1.0
+        ds.to_netcdf("torn.nc", engine="h5netcdf")
+    change = "initial.g={shape='file', path='torn.nc'}"
+    code, _, err = call("run", "small.toml", "--out", "b.nc", "--set", change)
+    assert code == 2 and "initial.g.path = 'torn.nc': " in err and len(err.splitlines()) == 1
 
 
 def test_too_many_fermions_are_refused(call, lazy):

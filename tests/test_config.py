@@ -13,6 +13,7 @@ from relboltz.errors import InputError
 from relboltz.grid import PhaseSpace
 from relboltz.settings import Grid, Output, Run, Sampling, Time
 
+STEP = {"shape": "step", "height": 0.5, "edge": 1.5}
 SMALL = {
     "model": {"name": "gluons", "alpha_s": 0.3},
     "initial": {"g": {"shape": "step", "height": 0.5, "edge": 1.5}},
@@ -185,6 +186,9 @@ def gas(strength, mass=0.1):
 def nothing():
     return 3
 
+def leaves():
+    raise SystemExit(0)
+
 def start(px, py, pz):
     return 0.1 + 0 * px
 """
@@ -215,11 +219,14 @@ def test_files_of_the_user_lie_beside_the_configuration(tmp_path):
         ({"name": "mine.py:gaz"}, "model.name = .*mine.py has no function 'gaz'"),
         ({"name": "mine.py:gas", "strength": 1, "mass": "x"}, "a mass in GeV is 0 or positive"),
         ({"name": "mine.py:nothing"}, "returned 3, not a Model"),
+        ({"name": "mine.py:leaves"}, "the function failed with SystemExit: 0"),
+        ({"name": "exits.py:gas"}, "exits.py failed with SystemExit: 0"),
         ({"name": "other.py:gas"}, "there is no file"),
     ],
 )
 def test_faults_of_a_user_model_are_named(tmp_path, model, message):
     (tmp_path / "mine.py").write_text(USER)
+    (tmp_path / "exits.py").write_text("import sys; sys.exit(0)")
     start = {"a": {"shape": "step", "height": 1, "edge": 1}}
     config = Config.from_dict(changed(model=model, initial=start), folder=tmp_path)
     with pytest.raises(InputError, match=message):
@@ -246,7 +253,7 @@ def test_several_mistakes_are_listed_together():
     )
     found = lines(data)
     assert len(found) == 4
-    assert "time.end = -1: use a number of fm above 0" in found
+    assert "time.end = -1: use a number of fm above 0, from 1e-09 to 1e+09" in found
     assert "unknown key grid.momentum_cell: did you mean momentum_cells?" in found
     assert "unknown key model.alpha: did you mean alpha_s?" in found
     assert "initial.g.shape = 'steps': did you mean 'step'?" in found
@@ -291,6 +298,31 @@ def test_several_mistakes_are_listed_together():
         ({"output__every": 0}, "output.every = 0: use a number of fm above 0"),
         ({"output__snapshots": [0, 9]}, "output.snapshots = [0.0, 9.0]: 9.0 is after time.end"),
         ({"output__snapshots": 1.0}, "output.snapshots = 1.0: use a list of times in fm"),
+        ({"output__marginals": [["x"]]}, "output.marginals = [['x']]: use a list of directions"),
+        ({"output__marginals": [{}]}, "output.marginals = [{}]: use a list of directions"),
+        ({"time__end": 10**400}, "time.end = a whole number of 401 digits: use a number of fm"),
+        ({"time__end": 5e-324}, "time.end = 5e-324: use a number of fm above 0, from 1e-09 to"),
+        ({"time__end": 1e300, "output__every": 1e299}, "time.end = 1e+300: use a number of fm"),
+        (
+            {"time__step": 1e-18},
+            "time.step = 1e-18: time.end = 5.0 would take end / step = 5.0e+18 steps, and 1e+09 "
+            "are the most; use at least 5.0e-09 fm, or 'auto'",
+        ),
+        ({"time__tolerance": 1e-300}, "time.tolerance = 1e-300: use a number between 0 and 1, at"),
+        ({"run__threads": 100000}, "run.threads = 100000: use a whole number; 0 = all cores, at"),
+        ({"grid__momentum_max": 1e-300}, "grid.momentum_max = 1e-300: use 'auto', or one number"),
+        ({"grid__momentum_cells": 10**400}, "grid.momentum_cells = a whole number of 401 digits"),
+        ({"model__masses": 0.5}, "model.masses = 0.5: use 'thermal', 'massless' or a table"),
+        ({"model__screening": 1e300}, "model.screening = 1e+300: a mass in GeV must be positive,"),
+        ({"model__screening": 1e-200}, "model.screening = 1e-200: a mass in GeV must be positive,"),
+        ({"model__alpha_s": 1e200}, "model.alpha_s = 1e+200: the coupling must be a positive"),
+        (
+            {"model": {"name": "quarks", "alpha_s": 0.3, "antiquarks": "yes"}},
+            "model.antiquarks = 'yes': use true or false",
+        ),
+        ({"initial__g": STEP | {"edge": 10**400}}, "initial.g.edge = a whole number of 401 digits"),
+        ({"initial__g": STEP | {"height": 10**400}}, "initial.g.height = a whole number of 401"),
+        ({"initial__g": STEP | {"edge": 1e300}}, "initial.g.edge = 1e+300: a step has an edge"),
         ({"output__file": ""}, "output.file = '': use the name of a file"),
         ({"output__checkpoint_every": 60}, "output.checkpoint_every = 60.0: needs checkpoints"),
         ({"model": "qcd"}, "model = 'qcd': write it as a table [model]"),
@@ -320,3 +352,9 @@ def test_each_mistake_gets_one_line(keys, message):
     found = lines(changed(**keys))
     assert len(found) == 1
     assert found[0].startswith(message)
+
+
+def test_numbers_that_python_does_not_print_are_named_too():
+    for key in ("run.workers", "time.end", "collisions.samples", "grid.space_cells", "title"):
+        (line,) = lines(changed(**{key.replace(".", "__"): 16**5000}))
+        assert line.startswith(f"{key} = a whole number of 6022 digits: ")

@@ -77,3 +77,24 @@ def test_more_matter_than_memory_is_refused():
     with pytest.raises(rb.InputError, match=r"needs .* GiB, and this machine has .* GiB free"):
         matter.check_host_memory(vast, MODEL)
     matter.check_host_memory(rb.PhaseSpace(8, 2.0, [2, 1, 1], 3.0), MODEL)
+
+
+def test_the_largest_grid_that_fits_is_told(monkeypatch):
+    """Also without space, and before a box is chosen; what is told fits."""
+    monkeypatch.setattr(matter, "free_memory", lambda: 2.0**34)
+    for grid in (rb.PhaseSpace(1024, 2.0), 1024):
+        with pytest.raises(rb.InputError, match=r"momentum_cells = \[1024, 1024, 1024\]") as caught:
+            rb.solve(MODEL, grid, STARTS[1], end=1.0, backend="cpu", threads=1)
+    assert "this machine has 16.0 GiB free; use at most [" in str(caught.value)
+    fits = int(str(caught.value).split(", ")[-1].rstrip("]"))
+    room = {"samples": 16, "threads": 1}
+    assert matter.host_memory(rb.PhaseSpace(fits, 2.0), MODEL, **room) <= 2**34
+    assert matter.host_memory(rb.PhaseSpace(int(1.03 * fits), 2.0), MODEL, **room) > 2**34
+
+
+def test_memory_that_is_foretold_is_taken():
+    """What a collider of 24^3 nodes reports is part of it: events, and sums of all threads."""
+    grid = rb.PhaseSpace(24, 2.0)
+    backend, _ = begun(grid, MODEL, rb.initial.evaluate(STARTS[1], grid, MODEL)[None])
+    foretold = matter.host_memory(grid, MODEL, backend.sampling.samples, backend.count)
+    assert backend.memory <= foretold < 1.5 * backend.memory

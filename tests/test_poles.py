@@ -46,7 +46,7 @@ def test_masses_and_screening_that_give_a_pole_are_refused_before_the_run(lazy):
     process = rb.Process("g u -> u g", lambda t_screened: 1 / t_screened**2)
     model = rb.Model(legs, [process], masses={"g": 0.3, "u": 0.7}, screening=0.3)
     with pytest.raises(rb.InputError) as caught:
-        said(model)
+        said(model, start={"g": STEP, "u": STEP})
     message = str(caught.value)
     assert re.search(r"process g u -> u g has a pole", message)
     assert "screening mass squared of 0.09 GeV^2" in message
@@ -156,6 +156,37 @@ def test_a_screening_mass_beyond_the_pole_is_refused_before_the_run(screening):
     with pytest.raises(rb.InputError, match="process u g -> u g has a pole: .* u reaches 0.05"):
         said(rb.qcd(0.3, flavors=1, screening=screening))
     said(rb.qcd(0.3, flavors=1, screening=0.24))
+
+
+# --- species that never appear ------------------------------------------------------------------
+
+
+def final_state(names, **keys):
+    """A tiny run of QCD that starts with these species."""
+    start = {name: rb.initial.step(0.5, 0.5) for name in names}
+    return said(rb.qcd(1.0, **keys), rb.PhaseSpace(8, 2.0), start, end=0.05, backend="cpu")[0]
+
+
+@pytest.mark.parametrize("names", [["u"], ["u", "d"], ["ubar"], ["u", "ubar"]])
+def test_some_flavours_alone_are_a_start(names):
+    """m_d = 0 beside m_g > 0: without antiquarks nothing makes a d or a gluon that could scatter.
+
+    The predicted masses and the screening mass differ by 2e-6 here, which would be a pole.
+    """
+    ds = final_state(names)
+    kept = [name for name in ds.data_vars if name.startswith(("number", "mass", "rate", "energy"))]
+    assert all(np.isfinite(ds[name]).all() for name in kept)
+    assert not ds.charge_drift.any() and not ds.momentum_drift.any()
+    assert float(abs(ds.energy_total[-1] / ds.energy_total[0] - 1)) < 1e-3
+    others = ds.number.drop_sel(species=names)
+    assert others[-1].any() == ("ubar" in names and "u" in names) and not others[0].any()
+
+
+def test_a_pole_counts_where_its_species_can_appear():
+    """With u and ubar gluons and d appear while m_g - m_d exceeds the screening mass of 0.1."""
+    final_state(["u"], screening=0.1)
+    with pytest.raises(rb.InputError, match="process [uds]b?a?r? g -> [uds]b?a?r? g has a pole"):
+        final_state(["u", "ubar"], screening=0.1)
 
 
 # --- a user's matrix element --------------------------------------------------------------------

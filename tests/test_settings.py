@@ -25,7 +25,7 @@ def test_every_problem_is_told_at_once():
     assert str(caught.value).splitlines() == [
         "collisions.pairs = 'many': use 'importance' or 'uniform'",
         "collisions.samples = 0: use a whole number, 1 or more",
-        "time.end = -1.0: use a number of fm above 0",
+        "time.end = -1.0: use a number of fm above 0, from 1e-09 to 1e+09",
     ]
 
 

@@ -9,6 +9,7 @@ from ..errors import BackendNotice, InputError, say
 from ..grid import PhaseSpace
 from ..model import Model
 from ..settings import Sampling
+from ..words import shown
 
 if TYPE_CHECKING:
     from .contract import Backend, Estimator
@@ -85,7 +86,7 @@ def _check_size(grid: PhaseSpace, model: Model, sampling: Sampling) -> None:
         )
     if sampling.samples * grid.size >= 2**32:
         raise InputError(
-            f"collisions.samples = {sampling.samples}: samples times nodes must stay below "
+            f"collisions.samples = {shown(sampling.samples)}: samples times nodes must stay below "
             f"2^32; use at most {2**32 // grid.size - 1}"
         )
 

@@ -151,8 +151,9 @@ def of_box(
         larger = PhaseSpace(grid.momentum_cells, [max(w, wanted) for w in widths])
         needed, _ = _largest_spacing(model, squares)
         cells = _cells(larger, min(spacing, needed))
+        state = "predicted equilibrium" if predicted.found else "equilibrium of an unlimited box"
         yield (
-            f"the box is small: {100 * rate:.1f} % of the collisions in the predicted equilibrium "
+            f"the box is small: {100 * rate:.1f} % of the collisions in the {state} "
             f"need momenta beyond momentum_max = {widths} GeV, and with them "
             f"{100 * relaxation:.0f} % of what relaxes the spectrum; tails and late rates suffer. "
             f"Use momentum_max = {list(larger.momentum_max)}; momentum_cells = {cells} "

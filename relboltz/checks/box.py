@@ -15,6 +15,7 @@ from ..equilibrium import unlimited
 from ..errors import InputError
 from ..grid import PhaseSpace
 from ..initial import FromFile, Shape
+from ..initial.start import named
 from ..model import Model, Species
 from . import reach
 from .accuracy import ACCEPTED_LOSS, WANTED_RELAXATION, rounded_up
@@ -67,9 +68,10 @@ def automatic_grid(
 
     space : a grid whose space the state lives in; up to four places along each axis are looked at
     """
-    for shape in states.values():
+    for name, shape in states.items():
         if isinstance(shape, FromFile):
-            grid = initial.file_grid(shape.path)
+            with named(name):
+                grid = initial.file_grid(shape.path)
             if cells is not None and PhaseSpace(cells, 1.0).momentum_cells != grid.momentum_cells:
                 raise InputError(
                     f"grid.momentum_cells = {cells!r}: the start from {str(shape.path)!r} lives on "

@@ -1,15 +1,14 @@
 """What a start holds: its conserved totals, its masses, and the memory that it needs."""
 
-import os
-from pathlib import Path
-
 import numpy as np
 
-from ..arrays import Array
+from ..arrays import Array, free_memory
+from ..backends.cpu.collider import EVENT_BYTES, STORE_LIMIT
 from ..backends.cpu.masses import masses, total_energy
 from ..equilibrium import states as equilibrium
 from ..equilibrium.states import Equilibrium
 from ..errors import InputError
+from ..events.collisions import SETS
 from ..grid import PhaseSpace
 from ..masses import field_energy
 from ..model import Model
@@ -23,7 +22,10 @@ Totals = tuple[Array, Array, float]
 
 Of the numbers only the model's charges are conserved."""
 HOST_COPIES = 4
-"""Copies of a state in space that the host needs while it begins."""
+"""Copies of a state that the host needs while it begins."""
+NODE_BYTES, CELL_BYTES, THREAD_BYTES = 100, 100, 2**20
+"""What else runs take for a node, for f of a species at a node, for a thread: measured, rounded
+down (96^3 nodes of gluons and 48^3 of QCD with three flavours)."""
 
 
 def totals(grid: PhaseSpace, model: Model, f: Array) -> Totals:
@@ -87,18 +89,35 @@ def _split(model: Model, squares: Array) -> Squares:
     return squares[: len(model.species)], squares[len(model.species) :]
 
 
-def check_host_memory(grid: PhaseSpace, model: Model) -> None:
-    """Refuse states in space that this machine cannot hold."""
-    needed = HOST_COPIES * 8 * grid.sites * grid.size * len(model.species)
-    try:
-        there = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-        lines = Path("/proc/meminfo").read_text().splitlines()
-        there = max(there, *(1024 * int(v.split()[1]) for v in lines if v.startswith("MemAvail")))
-    except (OSError, ValueError, AttributeError):  # not a Linux machine
+def host_memory(grid: PhaseSpace, model: Model, samples: int = 0, threads: int = 1) -> int:
+    """Bytes that a run takes on the host, at least.
+
+    samples : of collisions on the host; 0 if they are on a GPU
+    """
+    cells = grid.size * len(model.species)
+    events = samples * grid.size * len(model.processes) * EVENT_BYTES
+    events = events if events <= STORE_LIMIT else 0
+    workers = threads if threads <= grid.sites else 1  # else all threads share a site
+    sums = 8 * SETS * cells * (threads - workers)
+    work = workers * (events + CELL_BYTES * cells) + sums + threads * THREAD_BYTES
+    return HOST_COPIES * 8 * grid.sites * cells + NODE_BYTES * grid.size + work
+
+
+def check_host_memory(grid: PhaseSpace, model: Model, samples: int = 0, threads: int = 1) -> None:
+    """Refuse what this machine cannot hold; arguments as in ``host_memory``."""
+    needed, there = host_memory(grid, model, samples, threads), free_memory()
+    if needed <= there:
         return
-    if grid.sites > 1 and needed > there:
-        raise InputError(
-            f"grid.space_cells = {list(grid.space_cells)} with momentum_cells = "
-            f"{list(grid.momentum_cells)}: needs {needed / 2**30:.1f} GiB, and this machine has "
-            f"{there / 2**30:.1f} GiB free; use fewer cells"
-        )
+    cells, less = list(grid.momentum_cells), grid
+    while max(less.momentum_cells) > 1 and host_memory(less, model, samples, threads) > there:
+        fewer = [max(1, int(0.98 * n)) for n in less.momentum_cells]
+        less = PhaseSpace(fewer, 1.0, grid.space_cells)
+    what = f"grid.momentum_cells = {cells}"
+    remedy = f"use at most {list(less.momentum_cells)}"
+    if grid.sites > 1:
+        what = f"grid.space_cells = {list(grid.space_cells)} with momentum_cells = {cells}"
+        remedy = f"use fewer space cells, or at most {list(less.momentum_cells)} in momentum"
+    raise InputError(
+        f"{what}: needs {needed / 2**30:.1f} GiB, and this machine has {there / 2**30:.1f} GiB "
+        f"free; {remedy}"
+    )

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ..arrays import Array
+from ..arrays import Array, Flags
 from ..backends.cpu.collider import Collider
 from ..backends.elements import Elements
 from ..errors import InputError, negative_element
@@ -27,18 +27,27 @@ DRAWN = 20000
 
 
 def check_model(
-    elements: Elements, grid: PhaseSpace, mass_squared: Array, screening2: Array
+    elements: Elements,
+    grid: PhaseSpace,
+    mass_squared: Array,
+    screening2: Array,
+    happens: Flags | None = None,
 ) -> list[int]:
     """Refuse matrix elements with a pole, or that are negative or undefined over a range.
 
     Every process is evaluated on a grid of s (from threshold to the largest the box admits) and
     of the scattering angle, with the masses given. Returns those of this package's own rows that
     are negative somewhere: whether that matters is for ``check_state`` to say.
+
+    happens : processes that ever run, all unless given. A flavour that is neither there nor can be
+        produced may be massless beside massive gluons: its processes do nothing
     """
     model = elements.model
     negative = []
     largest = math.sqrt(float(grid.momentum_squared.max()))
     for index, process in enumerate(model.processes):
+        if happens is not None and not happens[index]:
+            continue
         m2 = tuple(float(mass_squared[model.index(leg)]) for leg in process.legs)
         roots = [math.sqrt(m) for m in m2]
         threshold = max(roots[0] + roots[1], roots[2] + roots[3], 1e-3) ** 2
@@ -110,16 +119,17 @@ def check_state(
     squares: Squares,
     said: list[str],
     known: float = 0.0,
+    happens: Flags | None = None,
 ) -> float:
     """``check_model``; refuse or warn of rows that screening makes negative too often in a state.
 
     By the weight that drawn events have in the collision term; returns the largest, ``known``
     from before included.
 
-    squares : masses and screening masses
+    squares : masses and screening masses; happens : as in ``check_model``
     """
     model = elements.model
-    processes = [model.processes[i] for i in check_model(elements, grid, *squares)]
+    processes = [model.processes[i] for i in check_model(elements, grid, *squares, happens)]
     if not processes:
         return known
     part = Model(model.species, processes, screening=model.screening)

@@ -20,21 +20,33 @@ MODE_WEIGHT = 1e-8
 """States of a condensate's mode, in units of the number of particles: mu stays that close to m."""
 
 
-def reachable(model: Model, numbers: Array) -> tuple[Indices, Array]:
-    """Species that are there or can be produced, and a basis of the charges they conserve.
-
-    A process runs once all species of one side are there; processes that never run conserve
-    more than the model's charges, so the null space of the others completes the basis.
-    """
+def _there(model: Model, numbers: Array) -> Flags:
+    """Species that are there or can be produced: a process runs once one side of it is there."""
     there = np.asarray(numbers) > 0
     sides = [[[model.index(leg) for leg in side] for side in p.sides] for p in model.processes]
     for _ in model.species:
         for incoming, outgoing in sides:
             if there[incoming].all() or there[outgoing].all():
                 there[incoming + outgoing] = True
+    return there
+
+
+def running(model: Model, numbers: Array) -> Flags:
+    """Processes that ever run: all of their species are there or can be produced."""
+    there = _there(model, numbers)
+    legs = [[model.index(leg) for leg in process.legs] for process in model.processes]
+    return np.array([there[some].all() for some in legs], dtype=bool)
+
+
+def reachable(model: Model, numbers: Array) -> tuple[Indices, Array]:
+    """Species that are there or can be produced, and a basis of the charges they conserve.
+
+    Processes that never run conserve more than the model's charges, so the null space of the others
+    completes the basis.
+    """
+    there = _there(model, numbers)
     present = np.flatnonzero(there)
-    running = np.array([there[a + b].all() for a, b in sides], dtype=bool)
-    table = model.stoichiometry[running][:, present].astype(float)
+    table = model.stoichiometry[running(model, numbers)][:, present].astype(float)
     _, values, rows = np.linalg.svd(np.vstack([table, np.zeros((1, len(present)))]))
     rank = int((values > 1e-9 * max(1.0, values.max(initial=0))).sum())
     named = np.array(list(model.conserved.values()), dtype=float).reshape(-1, len(there))

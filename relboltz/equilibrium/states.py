@@ -20,6 +20,8 @@ from .gas import Gas, Indices, Refined, fluid_energy, gas_on, nodes, occupation,
 
 LEAST_CONDENSATE = 1e-4
 """Condensate fractions below this are set to 0: it is what MODE_WEIGHT leaves undecided."""
+FLAT = 1e-9
+"""p_max/T below which f is flat but for rounding: it fills the box evenly, and has no T."""
 
 
 @dataclass(frozen=True)
@@ -101,7 +103,7 @@ def _state_of(
     m2: Array,
 ) -> Equilibrium:  # fmt: skip
     """The state that the gas of the species present has."""
-    if not theta[0] > 0 or not velocity @ velocity < 1:
+    if not theta[0] * max(grid.momentum_max) > FLAT or not velocity @ velocity < 1:
         return nowhere(grid, model)  # hotter than any T, as only a box allows: not a gas
     temperature = 1 / (theta[0] * np.sqrt(1 - velocity @ velocity))
     mu = np.full(len(model.species), np.nan)

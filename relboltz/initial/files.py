@@ -1,5 +1,8 @@
 """A start from a file: the last snapshot of a run."""
 
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -7,10 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays import Array
+from ..arrays import Array, free_memory
 from ..errors import InputError
 from ..grid import PhaseSpace
 from ..model import Species
+from ..words import shown
 from .shapes import Shape, describe
 
 
@@ -22,7 +26,7 @@ class FromFile(Shape):
 
     def _check(self) -> None:
         if not isinstance(self.path, str | Path) or not str(self.path):
-            raise InputError(f"path = {self.path!r}: use the name of a NetCDF file")
+            raise InputError(f"path = {shown(self.path)}: use the name of a NetCDF file")
 
     def values(self, grid: PhaseSpace, species: Species, m2: float, site: int = 0) -> Array:
         theirs, names, f = _last_snapshot(self.path)
@@ -45,25 +49,40 @@ class FromFile(Shape):
         return max(file_grid(self.path).momentum_max)
 
 
-def _open(path: str | Path) -> Any:
+@contextmanager
+def _open(path: str | Path) -> Iterator[Any]:
+    """The Dataset of a file with snapshots; whatever is wrong with it is an InputError."""
     import xarray
 
-    if not Path(path).is_file():
-        raise InputError(f"path = {str(path)!r}: there is no such file")
+    if not os.path.isfile(path):  # no error for names that no file can have
+        kind = "this is a folder; use" if os.path.isdir(path) else "there is no such file; use"
+        raise InputError(f"path = {str(path)!r}: {kind} a NetCDF file written by relboltz")
     try:
-        dataset = xarray.open_dataset(path, engine="h5netcdf")
+        with xarray.open_dataset(path, engine="h5netcdf") as dataset:
+            _check(dataset, path)
+            yield dataset
+    except InputError:
+        raise
     except Exception as error:
         raise InputError(f"path = {str(path)!r}: cannot be read as NetCDF: {error}") from error
+
+
+def _check(dataset: Any, path: str | Path) -> None:
+    """Refuse a file without snapshots, and one that declares more than fits."""
     wanted = ("f", "species", "px", "py", "pz")
     missing = [name for name in wanted if name not in dataset.variables]
     if missing or not dataset.sizes.get("snapshot"):
-        dataset.close()
         what = ", ".join(missing) or "snapshots"
         raise InputError(
             f"path = {str(path)!r}: has no {what}; use a file written by relboltz, with snapshots "
             "(a run in space keeps those that output.snapshots asks for)"
         )
-    return dataset
+    needed, there = 2 * 8 * dataset["f"].size / dataset.sizes["snapshot"], free_memory()
+    if needed > there:
+        raise InputError(
+            f"path = {str(path)!r}: a snapshot takes {needed / 2**30:.1f} GiB, and this machine "
+            f"has {there / 2**30:.1f} GiB free; is the file damaged?"
+        )
 
 
 def _grid_of(dataset: Any, path: str | Path) -> PhaseSpace:
@@ -95,7 +114,7 @@ def file_grid(path: str | Path) -> PhaseSpace:
 
 def _last_snapshot(path: str | Path) -> tuple[PhaseSpace, list[str], Array]:
     """Grid, species and last f (species, ...) of a file."""
-    changed = Path(path).stat().st_mtime_ns if Path(path).is_file() else 0
+    changed = os.stat(path).st_mtime_ns if os.path.isfile(path) else 0
     return _read_snapshot(str(path), changed)
 
 

@@ -3,9 +3,11 @@
 import importlib.util
 import inspect
 import math
+import os
 import sys
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import product
@@ -67,13 +69,9 @@ class FromFunction(Shape):
     def _call(self, where: tuple[float, ...], px: Array, py: Array, pz: Array) -> Array:
         """f at a place, or anywhere if the function does not ask for one."""
         places = [np.full_like(px, x) for x in where]
-        try:
+        with users_code(f"shape = {self.label!r}: the function"):
             f = self.function(*places, px.copy(), py.copy(), pz.copy())
             f = np.asarray(f, dtype=np.float64)
-        except Exception as error:
-            raise InputError(
-                f"shape = {self.label!r}: the function failed with {type(error).__name__}: {error}"
-            ) from error
         if f.shape not in ((), px.shape):
             raise InputError(
                 f"shape = {self.label!r}: the function returned an array of shape {f.shape} for "
@@ -119,25 +117,35 @@ class NodeValues(Shape):
         raise InputError("array: needs a PhaseSpace, an automatic box does not know its nodes")
 
 
+@contextmanager
+def users_code(whose: str) -> Iterator[None]:
+    """Whatever a user's code raises, sys.exit() included, is an error of the input.
+
+    Not Ctrl-C, and not an error that the code has in this package's own words.
+    """
+    try:
+        yield
+    except (KeyboardInterrupt, InputError):
+        raise
+    except BaseException as error:
+        raise InputError(f"{whose} failed with {type(error).__name__}: {error}") from error
+
+
 def load_function(text: str, key: str) -> Callable[..., Any]:
     """The function named by "file.py:function"; errors begin with the key."""
     where, _, name = text.rpartition(":")
     path = Path(where)
     if path.suffix != ".py" or not name.isidentifier():
         raise InputError(f"{key} = {text!r}: write file.py:function")
-    if not path.is_file():
+    if not os.path.isfile(path):  # no error for names that no file can have
         raise InputError(f"{key} = {text!r}: there is no file {path}")
     path = path.resolve()
     module_name = f"relboltz_user_{path.stem}_{zlib.crc32(str(path).encode()):08x}"
     spec = importlib.util.spec_from_file_location(module_name, path)
     module = importlib.util.module_from_spec(spec)  # type: ignore[arg-type]
     sys.modules[module_name] = module
-    try:
+    with users_code(f"{key} = {text!r}: {path.name}"):
         spec.loader.exec_module(module)  # type: ignore[union-attr]
-    except Exception as error:
-        raise InputError(
-            f"{key} = {text!r}: {path.name} failed with {type(error).__name__}: {error}"
-        ) from error
     function = getattr(module, name, None)
     if not callable(function):
         known = [k for k, v in vars(module).items() if callable(v) and not k.startswith("_")]

@@ -21,10 +21,13 @@ from ..equilibrium.gas import fluid_energy, occupation
 from ..errors import InputError
 from ..grid import PhaseSpace
 from ..model import Species
+from ..units import LARGEST, SMALLEST
+from ..words import shown
 
 SAMPLINGS = ("cell", "node")
 STEP_POINTS = 64
 """Lines per axis in a cell that the edge of a step cuts."""
+MOST, RANGE = f", at most {LARGEST:g}", f", from {SMALLEST:g} to {LARGEST:g}"
 THERMAL_POINTS = 4
 """Gauss-Legendre points per axis; an even number, so that p = 0 is never one of them."""
 
@@ -33,6 +36,11 @@ def place(p: Iterable[float], where: Iterable[float] = ()) -> str:
     """A momentum [GeV] in words, and a place [fm] if one matters."""
     momentum, position = (", ".join(f"{v:.6g}" for v in point) for point in (p, where))
     return f"p = ({momentum}) GeV" + (f" and ({position}) fm" if position else "")
+
+
+def _is_momentum(value: float) -> bool:
+    """Whether a number of GeV is large enough for a momentum, a width or a temperature."""
+    return value >= SMALLEST
 
 
 def describe(grid: PhaseSpace) -> str:
@@ -102,7 +110,7 @@ class Shape:
     def __post_init__(self) -> None:
         if self.sampling not in SAMPLINGS:
             raise InputError(
-                f"sampling = {self.sampling!r}: use 'cell' (average over the cell) or 'node'"
+                f"sampling = {shown(self.sampling)}: use 'cell' (average over the cell) or 'node'"
             )
         self._check()
 
@@ -116,17 +124,17 @@ class Shape:
     def _number(
         self, key: str, legal: Callable[[float], bool], remedy: str, three: bool = False
     ) -> None:
-        """Keeps a field as a finite number that passes the test, or as three such numbers."""
+        """Keeps a field as a number that passes the test, or as three; none is out of bounds."""
         given = getattr(self, key)
         several = three and isinstance(given, list | tuple | np.ndarray)
         values = tuple(given) if several else (given,) * (3 if three else 1)
         if three and len(values) != 3:
-            raise InputError(f"{key} = {given!r}: {remedy}")
+            raise InputError(f"{key} = {shown(given)}: {remedy}")
         for value in values:
             plain = isinstance(value, int | float | np.integer | np.floating)
             plain = plain and not isinstance(value, bool)
-            if not plain or not math.isfinite(value) or not legal(value):
-                raise InputError(f"{key} = {value!r}: {remedy}")
+            if not plain or not abs(value) <= LARGEST or not legal(value):  # NaN is neither
+                raise InputError(f"{key} = {shown(value)}: {remedy}")
         self._keep(**{key: tuple(float(v) for v in values) if three else float(given)})
 
     def values(self, grid: PhaseSpace, species: Species, m2: float, site: int = 0) -> Array:
@@ -175,8 +183,8 @@ class Step(Shape):
     edge: float
 
     def _check(self) -> None:
-        self._number("height", lambda v: v >= 0, "a step has a height f >= 0")
-        self._number("edge", lambda v: v > 0, "a step has an edge above 0 GeV")
+        self._number("height", lambda v: v >= 0, f"a step has a height f >= 0{MOST}")
+        self._number("edge", _is_momentum, f"a step has an edge above 0 GeV{RANGE}")
 
     def values(self, grid: PhaseSpace, species: Species, m2: float, site: int = 0) -> Array:
         centres, classes = _mirror_classes(grid)
@@ -206,11 +214,11 @@ class Thermal(Shape):
     velocity: tuple[float, float, float] = (0.0, 0.0, 0.0)
 
     def _check(self) -> None:
-        self._number("temperature", lambda v: v > 0, "a temperature is above 0 GeV")
-        self._number("chemical_potential", math.isfinite, "use a number of GeV")
+        self._number("temperature", _is_momentum, f"a temperature is above 0 GeV{RANGE}")
+        self._number("chemical_potential", math.isfinite, f"use a number of GeV{MOST}")
         remedy = "use three numbers, with a length below 1 (the speed of light)"
         if not isinstance(self.velocity, list | tuple | np.ndarray):
-            raise InputError(f"velocity = {self.velocity!r}: {remedy}")
+            raise InputError(f"velocity = {shown(self.velocity)}: {remedy}")
         self._number("velocity", math.isfinite, remedy, three=True)
         if math.hypot(*self.velocity) >= 1:
             raise InputError(f"velocity = {list(self.velocity)}: {remedy}")
@@ -258,8 +266,10 @@ class Gaussian(Shape):
     widths: float | Sequence[float]
 
     def _check(self) -> None:
-        self._number("height", lambda v: v >= 0, "a gaussian has a height f >= 0")
-        self._number("widths", lambda v: v > 0, "use one width or three, above 0 GeV", three=True)
+        self._number("height", lambda v: v >= 0, f"a gaussian has a height f >= 0{MOST}")
+        self._number(
+            "widths", _is_momentum, f"use one width or three, above 0 GeV{RANGE}", three=True
+        )
 
     def values(self, grid: PhaseSpace, species: Species, m2: float, site: int = 0) -> Array:
         factors = []
@@ -285,10 +295,11 @@ class Random(Shape):
     seed: int = 1
 
     def _check(self) -> None:
-        self._number("low", lambda v: v >= 0, "use a number f >= 0")
-        self._number("high", lambda v: v > self.low, f"use a number above low = {self.low:g}")
-        if isinstance(self.seed, bool) or not isinstance(self.seed, int) or self.seed < 0:
-            raise InputError(f"seed = {self.seed!r}: use a whole number, 0 or more")
+        self._number("low", lambda v: v >= 0, f"use a number f >= 0{MOST}")
+        self._number("high", lambda v: v > self.low, f"use a number above low = {self.low:g}{MOST}")
+        whole = isinstance(self.seed, int) and not isinstance(self.seed, bool)
+        if not whole or not 0 <= self.seed < 2**63:
+            raise InputError(f"seed = {shown(self.seed)}: use a whole number from 0 to 2^63 - 1")
 
     def is_local(self, grid: PhaseSpace) -> bool:
         return grid.sites > 1
@@ -312,7 +323,7 @@ class Gradient(Shape):
     maximum: float
 
     def _check(self) -> None:
-        self._number("minimum", lambda v: v >= 0, "use a number f >= 0")
+        self._number("minimum", lambda v: v >= 0, f"use a number f >= 0{MOST}")
         low = self.minimum
         remedy = f"use a number from minimum = {low:g} to 3 minimum, or f becomes negative"
         self._number("maximum", lambda v: low <= v <= 3 * low, remedy)

@@ -160,7 +160,10 @@ def evaluate(initial: Mapping[str, Shape], grid: PhaseSpace, model: Model) -> Ar
     they themselves cause.
     """
     shapes = _assign(initial, model)
-    local = [name for name, shape in shapes.values() if shape.is_local(grid)]
+    local = []
+    for name, shape in shapes.values():
+        with named(name):
+            local += [name] if shape.is_local(grid) else []
     if grid.sites == 1 and local:
         raise InputError(
             f"initial.{local[0]}: depends on the place, and the grid has one space cell; give "

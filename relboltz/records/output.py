@@ -16,7 +16,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from .. import __version__
-from ..arrays import Array
+from ..arrays import Array, free_memory
 from ..backends.cpu.moments import entropy_sum
 from ..equilibrium.states import Equilibrium
 from ..errors import InputError
@@ -162,14 +162,6 @@ def storable(value: Any) -> Any:
     return value
 
 
-def same(path: Path, other: Path) -> bool:
-    """Whether two paths lead to the same place."""
-    try:
-        return path.resolve() == other.resolve()
-    except (OSError, ValueError, RuntimeError):  # they lead nowhere
-        return False
-
-
 def check_writable(path: Path, key: str = "output.file") -> None:
     """Complain before the run if the file cannot be written."""
     advice = "choose another place (--out)" if key == "output.file" else "choose another place"
@@ -209,6 +201,14 @@ def _wrong_place(path: Path) -> str | None:
     if path.exists() and not os.access(path, os.W_OK):
         return " is write-protected;"
     return None
+
+
+def same_file(one: str | Path, other: str | Path) -> bool:
+    """Whether two names are of one file; those that no file can have are not."""
+    try:
+        return os.path.realpath(one) == os.path.realpath(other)
+    except (OSError, ValueError):
+        return False
 
 
 def _part(path: Path) -> Path:
@@ -305,12 +305,14 @@ def load(path: str | Path) -> xr.Dataset:
     InputError : the file is missing or was not written by relboltz
     """
     path = Path(path)
-    if not path.is_file():
+    if not os.path.isfile(path):
         raise InputError(f"{path}: there is no such file")
     try:
         with xr.open_dataset(path, engine="h5netcdf") as handle:
+            if handle.nbytes > free_memory():
+                raise MemoryError(f"{handle.nbytes / 2**30:.1f} GiB do not fit into memory")
             ds = handle.load()
-    except (OSError, ValueError, KeyError) as error:
+    except Exception as error:  # a damaged file can make its readers raise anything
         raise InputError(f"{path} is not a NetCDF file written by relboltz ({error})") from None
     if "relboltz_version" not in ds.attrs:
         raise InputError(f"{path} was not written by relboltz: it has no relboltz_version")

@@ -1,6 +1,27 @@
 """A result as a Dataset: what its pictures and tables ask of it."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
 from xarray import Dataset
+
+from ..errors import InputError
+
+
+@contextmanager
+def undamaged(path: str | Path) -> Iterator[None]:
+    """Within it a file that lacks what a result has, or has it otherwise, is an InputError."""
+    try:
+        yield
+    except InputError:
+        raise
+    except (AttributeError, LookupError, TypeError, ValueError) as error:
+        words = str(error).splitlines() or [""]
+        raise InputError(
+            f"{path}: is damaged, or not a result of this version of relboltz "
+            f"({type(error).__name__}: {words[0]})"
+        ) from error
 
 
 def is_in_space(ds: Dataset) -> bool:

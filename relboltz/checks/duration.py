@@ -1,0 +1,61 @@
+"""How many steps a run takes at the least: too many are refused before the first one."""
+
+import math
+from collections.abc import Iterator
+
+from ..backends.contract import Backend
+from ..errors import InputError
+from ..settings import MOST_STEPS, Time
+from ..stepping.control import CHANGE, largest_change
+from ..stepping.state import State
+from ..transport.plane import COURANT
+
+MANY_STEPS = 1e6
+"""More are worth a warning: three hours at 10 ms each."""
+FREE_TIMES = 10.0
+"""Mean times between collisions that an automatic step is shorter than; at most 6 were seen."""
+FASTEST = 1e3
+"""Collisions of a particle in a fm that are not expected; the rate itself is measured if a run that
+has as many would take many steps."""
+
+
+def check_step(time: Time, longest: float) -> None:
+    """Refuse a given step that is too long for the space cells; longest : Courant limit [fm]."""
+    step = time.step
+    if not isinstance(step, str) and step > longest:
+        raise InputError(
+            f"time.step = {step!r}: a particle would cross more than {COURANT:g} of a "
+            f"space cell in half a step; use at most {longest:.4g} fm, or fewer space_cells"
+        )
+
+
+def of_steps(time: Time, longest: float, backend: Backend, state: State) -> Iterator[str]:
+    """Runs of many steps; refuse those of too many. ``longest`` : Courant limit [fm]."""
+    if not isinstance(time.step, str):
+        bound, why = time.step, f"time.step = {time.step:.3g} fm"
+    elif longest <= (between := _between_collisions(time, backend, state)):
+        bound, why = longest, f"a step in these space cells is at most {longest:.2g} fm"
+    else:
+        bound = between
+        why = f"with its collisions and time.tolerance = {time.tolerance:g} a step is at most "
+        why += f"about {between:.2g} fm"
+    steps = time.end / bound
+    if steps > MOST_STEPS:
+        raise InputError(
+            f"time.end = {time.end!r}: would take {steps:.1e} steps, as {why}, and "
+            f"{MOST_STEPS:.0e} are the most; use at most {MOST_STEPS * bound:.2g} fm"
+        )
+    if steps > MANY_STEPS:
+        yield f"time.end = {time.end:g} fm takes at least {steps:.1e} steps, as {why}"
+
+
+def _between_collisions(time: Time, backend: Backend, state: State) -> float:
+    """The longest that collisions allow an automatic step to be [fm]; inf in short runs."""
+    times = FREE_TIMES * min(1.0, largest_change(time.tolerance, 0.0) / CHANGE)
+    if time.end * FASTEST <= MANY_STEPS * times:
+        return math.inf
+    grid = backend.grid
+    report = backend.collide(state.step, 0.0, state.squares)
+    collisions = float((report.flows.forward + report.flows.backward).sum())
+    number = float(backend.get().sum(dtype=float)) * state.unit / grid.sites
+    return times * number / (2 * collisions) if collisions > 0 else math.inf

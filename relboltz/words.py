@@ -1,0 +1,32 @@
+"""What others wrote, in messages and on a terminal: short, and without power over either."""
+
+import unicodedata
+
+LONGEST = 200
+"""Characters of a value that a message shows."""
+
+
+def shown(value: object) -> str:
+    """A value as a message shows it: its repr, cut where it is long."""
+    if isinstance(value, int) and value.bit_length() > 256:
+        return f"a whole number of {round(value.bit_length() * 0.30103) + 1} digits"
+    try:
+        text = repr(value)
+    except Exception as error:  # nested too deep, or numbers with thousands of digits within
+        return f"a {type(value).__name__} that cannot be shown ({type(error).__name__})"
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 20]} ... {text[-15:]}"
+
+
+def harmless(text: object) -> str:
+    """A text without what a terminal would obey: control characters are spelt out."""
+    return "".join(
+        c if c == "\n" or unicodedata.category(c) not in ("Cc", "Cf", "Cs") else ascii(c)[1:-1]
+        for c in str(text)
+    )
+
+
+def unmarked(text: object) -> str:
+    """The same for rich, which would read square brackets as markup."""
+    from rich.markup import escape
+
+    return escape(harmless(text))
