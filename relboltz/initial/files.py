@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..arrays import Array, free_memory
-from ..errors import InputError
+from ..errors import AccuracyWarning, InputError, say
 from ..grid import PhaseSpace
 from ..model import Species
 from ..words import shown
@@ -122,9 +122,24 @@ def _last_snapshot(path: str | Path) -> tuple[PhaseSpace, list[str], Array]:
 def _read_snapshot(path: str, changed: int) -> tuple[PhaseSpace, list[str], Array]:
     with _open(path) as dataset:
         names = [str(name) for name in dataset["species"].values]
+        _tell_age(dataset, path)
         place = [name for name in "xyz" if name in dataset["f"].dims]
         f = dataset["f"].isel(snapshot=-1).transpose("species", *place, "px", "py", "pz")
         return _grid_of(dataset, path), names, f.values.astype(np.float64)
+
+
+def _tell_age(dataset: Any, path: str) -> None:
+    """Say if a run went on after the f that a start is taken from."""
+    if "time" not in dataset.variables or not dataset.sizes.get("time"):
+        return
+    kept, last = float(dataset["snapshot"][-1]), float(dataset["time"][-1])
+    if kept < last - 1e-9 * abs(last):
+        say(
+            f"path = {path!r}: its last f is of t = {kept:g} fm, its last record of {last:g} fm: "
+            f"the start is the older state; finish that run (relboltz resume {path}), or name the "
+            "time in its output.snapshots",
+            AccuracyWarning,
+        )
 
 
 def _same(a: PhaseSpace, b: PhaseSpace) -> bool:

@@ -151,6 +151,15 @@ def of_run(file: Path) -> list[Path]:
     return [path for _, path in sorted(found)]
 
 
+def clear_parts(file: Path) -> None:
+    """Remove what processes that were killed while writing F.nc or a checkpoint left behind."""
+    pattern = re.compile(re.escape(file.stem) + r"\.(checkpoint-\d+|.*)\.part-\d+")
+    with contextlib.suppress(OSError):
+        for path in file.parent.iterdir():
+            if pattern.fullmatch(path.name):
+                path.unlink(missing_ok=True)
+
+
 def latest(file: Path) -> Saved:
     """The newest checkpoint of F.nc that is whole; those that are not are told of.
 

@@ -29,7 +29,7 @@ import xarray as xr
 
 from ..arrays import Array
 from ..errors import InputError
-from . import output
+from . import checkpoint, output
 from .entries import Column, Row
 from .output import Frame
 from .series import Series
@@ -112,6 +112,7 @@ class Journal:
         folder = self.path.with_name(place["parts"] or "?")
         if folder.is_dir():
             self._lock, self._folder = locked(folder), folder
+            checkpoint.clear_parts(self.path)  # nobody else is at it
             self._records.load(folder, place["records"], wanted)
             self._snapshots.load(folder, place["snapshots"], wanted)
         elif place["records"] or place["snapshots"]:
