@@ -145,7 +145,8 @@ class Run:
         backend, state, end = self.backend, self.state, self.stops.end
         self._record(self._look())
         self._checkpoint(first=True)
-        while state.time < end and not interrupt:
+        sent = False
+        while state.time < end and (sent or not interrupt):  # steps that were sent are told of
             for leg in backend.advance(state, self.course, self.stops.next(state.time)):
                 due = self._due()
                 looked = self._look()

@@ -9,7 +9,10 @@ CUDA simulator (NUMBA_ENABLE_CUDASIM=1), a process of its own, and prints JSON:
 from __future__ import annotations
 
 import json
+import os
+import signal
 import sys
+import tempfile
 import warnings
 
 import begun  # noqa: F401, sets up the simulator
@@ -324,10 +327,52 @@ def pushes(name: str) -> dict:
     return {"apart": apart, "moved": float(np.abs(a - start).max() / a.max())}
 
 
+RESUMED = ("resumed, alone", "resumed, in space")
+"""Runs that end early and go on from their file."""
+
+
+def resumed(name: str) -> dict:
+    """Variables that have other bits than those of one run: interrupted, and beyond the end."""
+    model, grid, start = rb.gluons(0.3), SMALL, GAUSSIAN
+    if name != RESUMED[0]:
+        grid = rb.PhaseSpace([4, 3, 3], 2.0, [2, 1, 1], 3.0, "open")
+    options = dict(step=0.001, every=0.002, samples=1, backend="cuda", precision="float64")
+    found = {}
+    with tempfile.TemporaryDirectory() as folder:
+        files = {key: f"{folder}/{key}.nc" for key in ("whole", "until", "step", "record")}
+
+        def solve(key, end, progress=False):
+            return rb.solve(
+                model, grid, start, end=end, file=files[key], progress=progress, **options
+            )
+
+        whole = solve("whole", 0.004)
+        solve("until", 0.002)
+        found["until"] = rb.resume(files["until"], until=0.004, progress=False)
+        for key, time in (("step", 0.001), ("record", 0.002)):
+
+            def stop(moment, time=time):
+                if moment.time == time:
+                    os.kill(os.getpid(), signal.SIGTERM)
+
+            try:
+                solve(key, 0.004, stop)
+            except rb.Interrupted:
+                found[key] = rb.resume(files[key], progress=False)
+        return {
+            key: [
+                n
+                for n, v in whole.variables.items()
+                if v.values.tobytes() != ds[n].values.tobytes()
+            ]
+            for key, ds in found.items()
+        }
+
+
 def measure(name: str) -> dict:
     """One of the systems above."""
     kinds = ((RUNS, run), (SPACES, in_space), (TERMS, term), (FAULTS, fault), (FINE, fault),
-             (SITES, neighbours), (PUSHES, pushes))  # fmt: skip
+             (SITES, neighbours), (PUSHES, pushes), (RESUMED, resumed))  # fmt: skip
     return next(function(name) for systems, function in kinds if name in systems)
 
 

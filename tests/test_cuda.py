@@ -19,7 +19,7 @@ from relboltz.errors import BackendNotice
 
 HERE = Path(__file__).parent
 PARTS = importlib.util.find_spec("numba_cuda") is not None
-KINDS = ("RUNS", "SPACES", "TERMS", "FAULTS", "FINE", "SITES", "PUSHES")
+KINDS = ("RUNS", "SPACES", "TERMS", "FAULTS", "FINE", "SITES", "PUSHES", "RESUMED")
 SYSTEMS = [name for kind in KINDS for name in getattr(cuda_agreement, kind)]
 NEEDS_PARTS = pytest.mark.skipif(not PARTS, reason="numba-cuda is not installed (Linux only)")
 SIMULATOR = {"NUMBA_ENABLE_CUDASIM": "1", "CORE": "1"}
@@ -103,6 +103,13 @@ def test_forces_from_outside_are_the_same_on_both(name, agreements):
     """Sweeps with a push: the state, what left and what was refused."""
     found = agreements[name]
     assert max(found["apart"].values()) < 1e-11 and found["moved"] > 0.1
+
+
+@NEEDS_PARTS
+@pytest.mark.parametrize("name", cuda_agreement.RESUMED)
+def test_runs_on_a_gpu_go_on_to_the_same_bits(name, agreements):
+    """Beyond the end, and after a signal between records or when the next steps are on the way."""
+    assert agreements[name] == {"until": [], "step": [], "record": []}
 
 
 @NEEDS_PARTS

@@ -169,10 +169,10 @@ class Ahead:
             if done:
                 yield Leg(state.watch.length, flows, float(self._scalars[k.RATES_NULL]))
             self._raise_trouble(state, status)
+            if status == k.ARRIVED:  # the next steps may be on their way
+                return
             if self.backend.interrupt:
                 raise Halted
-            if status == k.ARRIVED:
-                return
             if status == k.LIMIT:
                 self._go_on_carefully()
 
