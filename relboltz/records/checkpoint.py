@@ -31,6 +31,7 @@ WAITED_FOR = 2**28
 """Bytes of a first checkpoint that a run waits for: at once, it can be continued from its start."""
 
 Arrays = Mapping[str, NDArray[Any]]
+Facts = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -178,19 +179,20 @@ def latest(file: Path) -> Saved:
 class Keeper:
     """Writes the checkpoints of a run, each in the background, and keeps the last two.
 
-    What goes wrong is kept in ``trouble`` and said once; the ones before stay, and the next is
-    tried again.
+    What goes wrong is kept in ``trouble`` and said once until one succeeds; the ones before stay,
+    and the next is tried again.
     """
 
-    def __init__(self, file: Path, before: Callable[[], None], others: bool):
-        """before : brings to the disk what must be there before a checkpoint is; others : those
-        that are there belong to another run, and go with the first of this one"""
+    def __init__(self, file: Path, before: Callable[[Facts], None], others: bool):
+        """before : brings to the disk what must be there before a checkpoint of these facts is;
+        others : those that are there belong to another run, and go with the first of this one"""
         self._file, self._before = file, before
         there = of_run(file)
         self._number = int(there[-1].name.rpartition("-")[2]) if there else 0
         self._obsolete = there if others else []
         self._thread: threading.Thread | None = None
         self.trouble: str | None = None
+        self._told = False
 
     @property
     def busy(self) -> bool:
@@ -209,7 +211,7 @@ class Keeper:
 
     def _write(self, path: Path, facts: Mapping[str, Any], arrays: Arrays) -> None:
         try:
-            self._before()
+            self._before(facts)
             write(path, facts, arrays)
             self.trouble = None
             for old in {*self._obsolete, *of_run(self._file)[:-KEPT]}:
@@ -222,5 +224,6 @@ class Keeper:
         if self._thread is not None:
             self._thread.join()
             self._thread = None
-            if self.trouble is not None:
+            if self.trouble is not None and not self._told:
                 say(f"{self.trouble}; the checkpoints before it are kept", CheckpointWarning)
+            self._told = self.trouble is not None

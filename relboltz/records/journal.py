@@ -97,10 +97,10 @@ class Journal:
         name = "" if self._folder is None else self._folder.name
         return {"parts": name, "records": len(self._records), "snapshots": len(self._snapshots)}
 
-    def settle(self) -> None:
-        """See to it that all records and snapshots so far are on the disk."""
+    def settle(self, place: Mapping[str, Any]) -> None:
+        """See to it that all rows of a place are on the disk, whatever is added meanwhile."""
         for series in (self._records, self._snapshots):
-            series.settle()
+            series.settle(place[series.name])
 
     def go_on(self, place: Mapping[str, Any], run: str, kept: Callable[[float], bool]) -> None:
         """Go on from a place; kept : whether a snapshot of a time [fm] is still asked for."""
