@@ -82,7 +82,8 @@ class Run:
             self.journal.go_on(start.facts["place"], run, self.stops.wants_snapshot)
         self._keeper = None
         if file is not None:
-            self._keeper = Keeper(file, self._settle, others=not isinstance(start, Saved))
+            origin = start.path if isinstance(start, Saved) else None
+            self._keeper = Keeper(file, self._settle, origin)
 
     def _take_up(self, saved: Saved) -> None:
         """Go on from a checkpoint."""

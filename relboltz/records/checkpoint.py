@@ -152,6 +152,16 @@ def of_run(file: Path) -> list[Path]:
     return [path for _, path in sorted(found)]
 
 
+def torn(file: Path) -> list[Path]:
+    """Pieces of F.nc and its checkpoints that a killed process left."""
+    names = f"({re.escape(file.name)}|{re.escape(file.stem)}\\.checkpoint-\\d+)"
+    pattern, own = re.compile(names + r"\.part-(\d+)"), str(os.getpid())
+    with contextlib.suppress(OSError, ValueError):
+        found = [(path, pattern.fullmatch(path.name)) for path in file.parent.iterdir()]
+        return [path for path, match in found if match and match[2] != own]
+    return []
+
+
 def latest(file: Path) -> Saved:
     """The newest checkpoint of F.nc that is whole; those that are not are told of.
 
@@ -183,13 +193,15 @@ class Keeper:
     and the next is tried again.
     """
 
-    def __init__(self, file: Path, before: Callable[[Facts], None], others: bool):
+    def __init__(self, file: Path, before: Callable[[Facts], None], origin: Path | None = None):
         """before : brings to the disk what must be there before a checkpoint of these facts is;
-        others : those that are there belong to another run, and go with the first of this one"""
+        origin : the one that the run goes on from. Others that are there, damaged or of another
+        run, go with the first that is written, and so do pieces that a killed process left"""
         self._file, self._before = file, before
         there = of_run(file)
         self._number = int(there[-1].name.rpartition("-")[2]) if there else 0
-        self._obsolete = there if others else []
+        self._obsolete = there[there.index(origin) + 1 :] if origin in there else there
+        self._obsolete += torn(file)
         self._thread: threading.Thread | None = None
         self.trouble: str | None = None
         self._told = False
@@ -214,7 +226,9 @@ class Keeper:
             self._before(facts)
             write(path, facts, arrays)
             self.trouble = None
-            for old in {*self._obsolete, *of_run(self._file)[:-KEPT]}:
+            while self._obsolete:
+                self._obsolete.pop().unlink(missing_ok=True)
+            for old in of_run(self._file)[:-KEPT]:
                 old.unlink(missing_ok=True)
         except Exception as error:  # whatever it is, the run goes on
             self.trouble = f"{path.name} could not be written: {error}"

@@ -112,8 +112,12 @@ class Journal:
         folder = self.path.with_name(place["parts"] or "?")
         if folder.is_dir():
             self._lock, self._folder = locked(folder), folder
-            self._records.load(folder, place["records"], wanted)
-            self._snapshots.load(folder, place["snapshots"], wanted)
+            try:
+                self._records.load(folder, place["records"], wanted)
+                self._snapshots.load(folder, place["snapshots"], wanted)
+            except BaseException:
+                self._unlock()  # who mends it may try again
+                raise
         elif place["records"] or place["snapshots"]:
             self._take_over(place, run, wanted)
 
@@ -211,11 +215,14 @@ class Journal:
             self.trouble = f"{self.trouble}; what was recorded is left in {self._folder}"
         return ds
 
-    def close(self) -> None:
-        """Remove the parts, if F.nc has all that is in them."""
+    def _unlock(self) -> None:
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None
+
+    def close(self) -> None:
+        """Remove the parts, if F.nc has all that is in them."""
+        self._unlock()
         if self._folder is not None and self.trouble is None:
             shutil.rmtree(self._folder, ignore_errors=True)
 

@@ -61,7 +61,7 @@ class Series:
         What follows them is forgotten.
         """
         path, read, saved, good, end = folder / self.name, 0, 0, 0, 0
-        for payload in itertools.islice(entries(path) if count else (), count):
+        for payload in itertools.islice(entries(path) if path.exists() else (), count):
             row = unpack(payload)
             self.add(row)
             self._waiting.clear()
