@@ -40,8 +40,8 @@ def small(path):
     return path
 
 
-def keeper(folder, others=False, before=lambda facts: None):
-    return Keeper(folder / "run.nc", before, others)
+def keeper(folder, origin="run.checkpoint-000003", before=lambda facts: None):
+    return Keeper(folder / "run.nc", before, folder / origin)
 
 
 def names(folder):
@@ -321,7 +321,7 @@ def test_a_record_that_is_being_saved_is_no_trouble_for_a_checkpoint(tmp_path, m
 
 def test_those_of_another_run_go_with_the_first_of_this_one(tmp_path):
     three(tmp_path)
-    kept = keeper(tmp_path, others=True)
+    kept = Keeper(tmp_path / "run.nc", lambda facts: None)
     assert names(tmp_path) == ["run.checkpoint-000002", "run.checkpoint-000003"]
     kept.keep({"number": 4}, ARRAYS, wait=True)
     assert names(tmp_path) == ["run.checkpoint-000004"]
@@ -337,3 +337,20 @@ def test_a_result_that_is_replaced_leaves_no_checkpoint(tmp_path):
     for path in checkpoint.of_run(file):
         saved = checkpoint.read(path)
         assert saved.facts["known"]["attributes"]["run"] == second.attrs["run"]
+
+
+def test_one_that_was_damaged_is_not_kept_in_place_of_a_good_one(tmp_path):
+    three(tmp_path)
+    kept = keeper(tmp_path, "run.checkpoint-000002")
+    kept.keep({"number": 4}, ARRAYS, wait=True)
+    assert names(tmp_path) == ["run.checkpoint-000002", "run.checkpoint-000004"]
+
+
+def test_pieces_that_a_killed_process_left_are_removed(tmp_path):
+    three(tmp_path)
+    for name in ("run.checkpoint-000004.part-77", "run.nc.part-77", "rune.nc.part-77", "[run].nc"):
+        (tmp_path / name).touch()
+    keeper(tmp_path).keep({"number": 4}, ARRAYS, wait=True)
+    assert names(tmp_path) == [
+        "[run].nc", "run.checkpoint-000003", "run.checkpoint-000004", "rune.nc.part-77",
+    ]  # fmt: skip
