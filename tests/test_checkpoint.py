@@ -28,6 +28,12 @@ GRID, START = rb.PhaseSpace(5, 2.0), {"g": rb.initial.step(0.5, 1.5)}
 NO_SPACE = OSError(errno.ENOSPC, "No space left on device")
 
 
+@pytest.fixture(autouse=True)
+def _quick_disk(monkeypatch):
+    """Waiting for the disk changes nothing but the time."""
+    monkeypatch.setattr(os, "fsync", lambda _: None)
+
+
 @pytest.fixture
 def path(tmp_path):
     return tmp_path / "run.checkpoint-000001"
