@@ -83,7 +83,9 @@ def _settings(
     """As they were, with a later end if one is asked for."""
     now, end, data = facts["time"], facts["end"], facts["settings"]
     last = end if until is None else until
-    if not isinstance(last, int | float) or not now < last < float("inf"):
+    unwritten = until is None and file.with_name(facts["place"]["parts"] or "?").is_dir()
+    later = isinstance(last, int | float) and now < last < float("inf")
+    if not later and not unwritten:  # at its end a run removes its parts when F.nc has them
         if until is None:
             raise InputError(f"{file}: the run is done, at t = {end:g} fm; go on with --until T")
         raise InputError(f"--until {until!r}: the run is at t = {now:g} fm; use a later time")

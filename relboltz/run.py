@@ -82,7 +82,8 @@ class Run:
             self.journal.go_on(start.facts["place"], run, self.stops.wants_snapshot)
         self._keeper = None
         if file is not None:
-            self._keeper = Keeper(file, self.journal.settle, others=not isinstance(start, Saved))
+            origin = start.path if isinstance(start, Saved) else None
+            self._keeper = Keeper(file, self._settle, origin)
 
     def _take_up(self, saved: Saved) -> None:
         """Go on from a checkpoint."""
@@ -244,6 +245,10 @@ class Run:
         if self._keeper is not None:
             facts, arrays = self._packed()
             self._keeper.keep(facts, arrays, wait=first and arrays["number"].nbytes < WAITED_FOR)
+
+    def _settle(self, facts: Mapping[str, Any]) -> None:
+        """What a checkpoint counts on is on the disk before it is."""
+        self.journal.settle(facts["place"])
 
     def _packed(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """All that is needed to go on from here, as JSON and as arrays."""

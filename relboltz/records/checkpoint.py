@@ -31,6 +31,7 @@ WAITED_FOR = 2**28
 """Bytes of a first checkpoint that a run waits for: at once, it can be continued from its start."""
 
 Arrays = Mapping[str, NDArray[Any]]
+Facts = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -151,13 +152,14 @@ def of_run(file: Path) -> list[Path]:
     return [path for _, path in sorted(found)]
 
 
-def clear_parts(file: Path) -> None:
-    """Remove what processes that were killed while writing F.nc or a checkpoint left behind."""
-    pattern = re.compile(re.escape(file.stem) + r"\.(checkpoint-\d+|.*)\.part-\d+")
-    with contextlib.suppress(OSError):
-        for path in file.parent.iterdir():
-            if pattern.fullmatch(path.name):
-                path.unlink(missing_ok=True)
+def torn(file: Path) -> list[Path]:
+    """Pieces of F.nc and its checkpoints that a killed process left."""
+    names = f"({re.escape(file.name)}|{re.escape(file.stem)}\\.checkpoint-\\d+)"
+    pattern, own = re.compile(names + r"\.part-(\d+)"), str(os.getpid())
+    with contextlib.suppress(OSError, ValueError):
+        found = [(path, pattern.fullmatch(path.name)) for path in file.parent.iterdir()]
+        return [path for path, match in found if match and match[2] != own]
+    return []
 
 
 def latest(file: Path) -> Saved:
@@ -187,19 +189,22 @@ def latest(file: Path) -> Saved:
 class Keeper:
     """Writes the checkpoints of a run, each in the background, and keeps the last two.
 
-    What goes wrong is kept in ``trouble`` and said once; the ones before stay, and the next is
-    tried again.
+    What goes wrong is kept in ``trouble`` and said once until one succeeds; the ones before stay,
+    and the next is tried again.
     """
 
-    def __init__(self, file: Path, before: Callable[[], None], others: bool):
-        """before : brings to the disk what must be there before a checkpoint is; others : those
-        that are there belong to another run, and go with the first of this one"""
+    def __init__(self, file: Path, before: Callable[[Facts], None], origin: Path | None = None):
+        """before : brings to the disk what must be there before a checkpoint of these facts is;
+        origin : the one that the run goes on from. Others that are there, damaged or of another
+        run, go with the first that is written, and so do pieces that a killed process left"""
         self._file, self._before = file, before
         there = of_run(file)
         self._number = int(there[-1].name.rpartition("-")[2]) if there else 0
-        self._obsolete = there if others else []
+        self._obsolete = there[there.index(origin) + 1 :] if origin in there else there
+        self._obsolete += torn(file)
         self._thread: threading.Thread | None = None
         self.trouble: str | None = None
+        self._told = False
 
     @property
     def busy(self) -> bool:
@@ -218,10 +223,12 @@ class Keeper:
 
     def _write(self, path: Path, facts: Mapping[str, Any], arrays: Arrays) -> None:
         try:
-            self._before()
+            self._before(facts)
             write(path, facts, arrays)
             self.trouble = None
-            for old in {*self._obsolete, *of_run(self._file)[:-KEPT]}:
+            while self._obsolete:
+                self._obsolete.pop().unlink(missing_ok=True)
+            for old in of_run(self._file)[:-KEPT]:
                 old.unlink(missing_ok=True)
         except Exception as error:  # whatever it is, the run goes on
             self.trouble = f"{path.name} could not be written: {error}"
@@ -231,5 +238,6 @@ class Keeper:
         if self._thread is not None:
             self._thread.join()
             self._thread = None
-            if self.trouble is not None:
+            if self.trouble is not None and not self._told:
                 say(f"{self.trouble}; the checkpoints before it are kept", CheckpointWarning)
+            self._told = self.trouble is not None

@@ -29,7 +29,7 @@ import xarray as xr
 
 from ..arrays import Array
 from ..errors import InputError
-from . import checkpoint, output
+from . import output
 from .entries import Column, Row
 from .output import Frame
 from .series import Series
@@ -97,10 +97,10 @@ class Journal:
         name = "" if self._folder is None else self._folder.name
         return {"parts": name, "records": len(self._records), "snapshots": len(self._snapshots)}
 
-    def settle(self) -> None:
-        """See to it that all records and snapshots so far are on the disk."""
+    def settle(self, place: Mapping[str, Any]) -> None:
+        """See to it that all rows of a place are on the disk, whatever is added meanwhile."""
         for series in (self._records, self._snapshots):
-            series.settle()
+            series.settle(place[series.name])
 
     def go_on(self, place: Mapping[str, Any], run: str, kept: Callable[[float], bool]) -> None:
         """Go on from a place; kept : whether a snapshot of a time [fm] is still asked for."""
@@ -112,9 +112,12 @@ class Journal:
         folder = self.path.with_name(place["parts"] or "?")
         if folder.is_dir():
             self._lock, self._folder = locked(folder), folder
-            checkpoint.clear_parts(self.path)  # nobody else is at it
-            self._records.load(folder, place["records"], wanted)
-            self._snapshots.load(folder, place["snapshots"], wanted)
+            try:
+                self._records.load(folder, place["records"], wanted)
+                self._snapshots.load(folder, place["snapshots"], wanted)
+            except BaseException:
+                self._unlock()  # who mends it may try again
+                raise
         elif place["records"] or place["snapshots"]:
             self._take_over(place, run, wanted)
 
@@ -212,11 +215,14 @@ class Journal:
             self.trouble = f"{self.trouble}; what was recorded is left in {self._folder}"
         return ds
 
-    def close(self) -> None:
-        """Remove the parts, if F.nc has all that is in them."""
+    def _unlock(self) -> None:
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None
+
+    def close(self) -> None:
+        """Remove the parts, if F.nc has all that is in them."""
+        self._unlock()
         if self._folder is not None and self.trouble is None:
             shutil.rmtree(self._folder, ignore_errors=True)
 

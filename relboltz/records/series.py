@@ -61,7 +61,7 @@ class Series:
         What follows them is forgotten.
         """
         path, read, saved, good, end = folder / self.name, 0, 0, 0, 0
-        for payload in itertools.islice(entries(path) if count else (), count):
+        for payload in itertools.islice(entries(path) if path.exists() else (), count):
             row = unpack(payload)
             self.add(row)
             self._waiting.clear()
@@ -77,11 +77,12 @@ class Series:
             os.truncate(path, good)
         self._path, self._saved, self._end = path, saved, good
 
-    def settle(self) -> None:
-        """See to it that what was saved is on the disk; complain if not all is saved."""
-        if self._waiting:
-            raise OSError(f"{len(self._waiting)} {self.name} wait for room on the disk")
-        if self._saved:
+    def settle(self, count: int) -> None:
+        """See to it that so many rows are on the disk; complain if they are not saved."""
+        if self._saved < count:
+            missing = count - self._saved
+            raise OSError(f"{missing} {self.name} wait for room on the disk")
+        if count:
             handle = os.open(self._path, os.O_RDONLY)
             try:
                 os.fsync(handle)
