@@ -39,7 +39,8 @@ class Known:
         numbers = [f.name for f in fields(Equilibrium) if f.name not in ARRAYS]
         facts = {
             "predicted": {name: getattr(self.predicted, name) for name in numbers},
-            "lost": self.lost, "negative": self.negative, "attributes": self.attributes,
+            "lost": self.lost, "negative": self.negative,
+            "attributes": dict(self.attributes),
         }  # fmt: skip
         return facts, {f"predicted {name}": getattr(self.predicted, name) for name in ARRAYS}
 

@@ -27,6 +27,8 @@ SHAPES: dict[str, type[Shape]] = {
     "file": FromFile,
 }
 """Shapes by their name in a configuration; a function is named "file.py:function"."""
+ALIKE = (Step, Gaussian, Gradient)
+"""Shapes that are the same for all species."""
 MARGIN = 1e-10
 """Relative distance that the iterated mass of a boson keeps from its chemical potential."""
 
@@ -72,8 +74,9 @@ class _State:
         known: dict[Any, Array] = {}
         for index, (name, shape) in self.shapes.items():
             species, m2 = self.model.species[index], float(mass_squared[index])
-            isotherm = isinstance(shape, Thermal)
-            identity: Any = (shape, species.statistics, m2) if isotherm else index
+            identity: Any = shape if isinstance(shape, ALIKE) else index
+            if isinstance(shape, Thermal):
+                identity = (shape, species.statistics, m2)
             if identity not in known:
                 with named(name):
                     known[identity] = shape.values(self.grid, species, m2, self.site)
