@@ -169,7 +169,7 @@ def plot(
 @app.command()
 def info(file: Annotated[Path | None, typer.Argument(help="Result, NetCDF.")] = None) -> None:
     """Tell about this installation, or about a result."""
-    from .records import output
+    from .records import checkpoint, output
     from .records.result import undamaged
 
     if file is None:
@@ -184,6 +184,8 @@ def info(file: Annotated[Path | None, typer.Argument(help="Result, NetCDF.")] = 
         console.print(tables.summary(ds))
         sizes = ", ".join(f"{name} {n}" for name, n in ds.sizes.items())
         tell(f"dimensions: {sizes}")
+        for path in checkpoint.of_run(file)[-1:]:
+            tell(f"last checkpoint: {path.name}, t = {checkpoint.time_of(path):g} fm")
         for name in ("warnings", "configuration"):
             if ds.attrs[name]:
                 tell(f"{name}:\n{ds.attrs[name]}")

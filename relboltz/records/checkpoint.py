@@ -96,46 +96,71 @@ def read(path: Path) -> Saved:
     ------
     InputError : it is not
     """
+    with _damage(path), open(path, "rb") as handle:
+        bytes_ = _Bytes(handle)
+        head = bytes_.head()
+        arrays = {name: bytes_.array(kind, shape) for name, kind, shape in head["arrays"]}
+        bytes_.end()
+    return Saved(path, head["facts"], arrays)
+
+
+def time_of(path: Path) -> float:
+    """The time [fm] of a checkpoint, whose arrays are not looked at."""
+    with _damage(path), open(path, "rb") as handle:
+        return float(_Bytes(handle).head()["facts"]["time"])
+
+
+@contextlib.contextmanager
+def _damage(path: Path) -> Iterator[None]:
+    """Whatever is wrong with a file is an InputError."""
     try:
-        with open(path, "rb") as handle:
-            facts, arrays = _read(handle)
+        yield
     except (OSError, ValueError, KeyError, TypeError, MemoryError) as error:
         raise InputError(f"{path} is damaged: {error}") from None
-    return Saved(path, facts, arrays)
 
 
-def _read(handle: BinaryIO) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    size = os.fstat(handle.fileno()).st_size
+class _Bytes:
+    """Bytes of a checkpoint, each compared with its checksum."""
 
-    def take(count: int) -> bytes:
-        if count > size - handle.tell():
+    def __init__(self, handle: BinaryIO):
+        self._handle, self._size = handle, os.fstat(handle.fileno()).st_size
+
+    def _take(self, count: int) -> bytes:
+        if count > self._size - self._handle.tell():
             raise ValueError("it is cut short")
-        return handle.read(count)
+        return self._handle.read(count)
 
-    def checked(piece: Any) -> Any:
-        if CHECK.unpack(take(CHECK.size)) != (zlib.crc32(piece),):
+    def _check(self, piece: Any) -> None:
+        if CHECK.unpack(self._take(CHECK.size)) != (zlib.crc32(piece),):
             raise ValueError("a checksum does not agree")
-        return piece
 
-    if take(len(MAGIC)) != MAGIC:
-        raise ValueError("it does not begin as a checkpoint does")
-    head = json.loads(checked(take(LENGTH.unpack(take(LENGTH.size))[0])))
-    arrays = {}
-    for name, kind, shape in head["arrays"]:
+    def head(self) -> dict[str, Any]:
+        """What comes before the arrays."""
+        if self._take(len(MAGIC)) != MAGIC:
+            raise ValueError("it does not begin as a checkpoint does")
+        text = self._take(LENGTH.unpack(self._take(LENGTH.size))[0])
+        self._check(text)
+        head: dict[str, Any] = json.loads(text)
+        return head
+
+    def array(self, kind: str, shape: list[int]) -> NDArray[Any]:
+        """The next array."""
         dtype = np.dtype(kind)
         count = int(np.prod(shape, dtype=object)) * dtype.itemsize
-        if count > size:
+        if count > self._size:
             raise ValueError("it is cut short")
         room = np.empty(count, np.uint8)
         for start in range(0, count, BLOCK):
             block = room.data[start : start + BLOCK]
-            if handle.readinto(block) != len(block):  # type: ignore[attr-defined]
+            if self._handle.readinto(block) != len(block):  # type: ignore[attr-defined]
                 raise ValueError("it is cut short")
-            checked(block)
-        arrays[name] = room.view(dtype).reshape(shape)
-    if handle.tell() != size:
-        raise ValueError("something follows its end")
-    return head["facts"], arrays
+            self._check(block)
+        return room.view(dtype).reshape(shape)
+
+    def end(self) -> None:
+        """Nothing may follow."""
+        if self._handle.tell() != self._size:
+            raise ValueError("something follows its end")
 
 
 # --- those of a run -----------------------------------------------------------------------------
