@@ -156,6 +156,8 @@ class Run:
                     backend.set_out(state, self.course, self.stops.next(state.time))
                 self._complete(leg.flows, leg.null_weight)
                 self._record(looked)
+                if self.journal.due():
+                    self.journal.update(self._told("running"), state.pending)
                 if due:
                     self._checkpoint()
                 if progress is not None:
@@ -185,7 +187,6 @@ class Run:
             self._measure(seen)
         if number is not None:
             self._snapshot(number)
-        self.journal.update(self._told("running"), self.state.pending)
 
     def _measure(self, seen: Seen | None = None) -> None:
         """A record of the state; what the next steps tell of it is added later."""

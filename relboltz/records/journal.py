@@ -83,6 +83,8 @@ class Journal:
         self._kept: tuple[list[Mapping[str, Any]], list[tuple[float, Array]]] = ([], [])
         self._records, self._snapshots = Series("records"), Series("snapshots")
         self._pause, self._next = pause, time.monotonic() + pause
+        self._merged = (0, 0, 0)
+        """Records, snapshots and records that were only shown in the last merge."""
 
     def open(self) -> None:
         """Make the folder of parts, if there is a file and the disk allows it."""
@@ -189,10 +191,12 @@ class Journal:
 
         tail : records that are not complete yet: a reader sees them, but they are not kept
         """
-        if not self.due():
+        held = len(self._records), len(self._snapshots), len(tail)
+        if not self.due() or held == self._merged:
             return
         start = time.monotonic()
         self._merge(attributes, tail)
+        self._merged = held if self.trouble is None else (0, 0, 0)
         now = time.monotonic()
         self._next = now + max(self._pause, 20 * (now - start))
 
