@@ -1,0 +1,265 @@
+"""Taking a run up again: its model and sources, what is missing, one process at a time."""
+
+import os
+import shutil
+import signal
+import time
+from pathlib import Path
+
+import pytest
+from continued import TOML, command, configured, go_on, in_file, same, solve, stopping
+
+import relboltz as rb
+from relboltz import config, simulation
+from relboltz.errors import CheckpointWarning
+
+
+@pytest.fixture(autouse=True)
+def _quick_disk(monkeypatch):
+    """Waiting for the disk changes nothing but the time."""
+    monkeypatch.setattr(os, "fsync", lambda _: None)
+
+
+# --- the model ----------------------------------------------------------------------------------
+
+OWN = """
+import relboltz as rb
+
+def contact(s, t, u, ma2, mb2, mc2, md2, coupling, screening2):
+    return coupling
+
+def model(strength):
+    kind = rb.Species("a", 2, 0)
+    process = rb.Process("a a -> a a", contact, coupling=strength)
+    return rb.Model([kind], [process], masses={"a": 0.3})
+
+def start(px, py, pz):
+    return 0.2 + 0.1 * (px > 0)
+"""
+OWN_TOML = (
+    TOML.replace('"gluons"', '"own.py:model"')
+    .replace("alpha_s = 0.3", "strength = 3000.0")
+    .replace("initial.g", "initial.a")
+    .replace('shape = "step"\nheight = 0.5\nedge = 1.5', 'shape = "shape.py:start"')
+)
+
+
+@pytest.fixture
+def own(tmp_path):
+    """A run with a model and a start from files of one's own, interrupted; what it would give."""
+    for name in ("own.py", "shape.py"):
+        (tmp_path / name).write_text(OWN)
+    (tmp_path / "run.toml").write_text(OWN_TOML.format(end=0.2))
+    settings = config.load(tmp_path / "run.toml")
+    expected = simulation.run_config(settings, tmp_path / "whole.nc")
+    with pytest.raises(rb.Interrupted):
+        simulation.run_config(settings, tmp_path / "run.nc", stopping(signal.SIGHUP, 2))
+    return tmp_path / "run.nc", expected
+
+
+def test_a_model_from_a_file_is_made_again(own):
+    file, expected = own
+    same(go_on(file), expected)
+
+
+@pytest.mark.parametrize("name", ["own.py", "shape.py"])
+def test_a_source_that_was_changed_is_refused_and_its_own_is_kept(own, name):
+    file, expected = own
+    path = file.with_name(name)
+    path.write_text(OWN.replace("return coupling", "return 2 * coupling"))
+    with pytest.raises(rb.InputError) as caught:
+        go_on(file)
+    for word in (str(path), "was changed", "bring back", "move it away", "start a new run"):
+        assert word in str(caught.value)
+    path.unlink()
+    same(go_on(file), expected)
+
+
+def contact(s, t, u, ma2, mb2, mc2, md2, coupling, screening2):
+    return coupling
+
+
+def twice(s, t, u, ma2, mb2, mc2, md2, coupling, screening2):
+    return 2 * coupling
+
+
+def own_model(element=contact, coupling=3000.0):
+    process = rb.Process("a a -> a a", element, coupling=coupling)
+    return rb.Model([rb.Species("a", 2, 0)], [process], masses={"a": 0.3})
+
+
+def test_a_model_made_in_python_is_asked_for_again(tmp_path):
+    file, grid, start = tmp_path / "run.nc", rb.PhaseSpace(5, 2.0), {"a": rb.initial.step(0.3, 1.5)}
+    options = {"end": 0.2, "samples": 1}
+    expected = rb.solve(own_model(), grid, start, progress=False, **options)
+    with pytest.raises(rb.Interrupted):
+        stop = stopping(signal.SIGTERM, 2)
+        rb.solve(own_model(), grid, start, file=file, progress=stop, **options)
+    with pytest.raises(rb.InputError, match=r"made in Python; use relboltz.resume\(.*model=...\)"):
+        go_on(file)
+    for other in (own_model(coupling=1.0), own_model(twice), rb.gluons(0.3)):
+        with pytest.raises(rb.InputError, match="not that of the model that began the run; use"):
+            go_on(file, model=other)
+    same(go_on(file, model=own_model()), expected)
+
+
+def test_an_element_of_the_same_numbers_but_another_source_is_named(tmp_path):
+    file, grid, start = tmp_path / "run.nc", rb.PhaseSpace(5, 2.0), {"a": rb.initial.step(0.3, 1.5)}
+    rb.solve(own_model(), grid, start, file=file, progress=False, end=0.1, samples=1)
+    with pytest.raises(rb.InputError, match="the matrix element of a a -> a a is not that"):
+        go_on(file, until=0.2, model=own_model(_renamed(twice)))
+
+
+def _renamed(function):
+    function.__name__ = function.__qualname__ = "contact"
+    return function
+
+
+@pytest.mark.parametrize(
+    "model", [rb.qcd(0.3, flavors=1), rb.gluons(0.3, masses={"g": 0.5}), rb.quarks(alpha_s=0.2)]
+)
+def test_built_in_models_need_not_be_given_again(tmp_path, model):
+    start = {model.names[0]: rb.initial.step(0.5, 1.5)}
+    given = {"samples": 1, "progress": False}
+    expected = rb.solve(model, rb.PhaseSpace(5, 2.0), start, end=0.2, **given)
+    rb.solve(model, rb.PhaseSpace(5, 2.0), start, end=0.1, file=tmp_path / "run.nc", **given)
+    same(go_on(tmp_path / "run.nc", until=0.2), expected)
+
+
+# --- what is missing ----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def killed(tmp_path):
+    """What a run leaves that is killed after some records."""
+    file, copies = tmp_path / "run" / "run.nc", tmp_path / "killed"
+    file.parent.mkdir()
+
+    def progress(moment):
+        if moment.time > 0.12 and not copies.exists():
+            time.sleep(0.1)
+            shutil.copytree(file.parent, copies)
+
+    solve("gluons", file, end=0.2, every=0.02, checkpoint_every=1e-9, progress=progress)
+    return copies / "run.nc"
+
+
+def parts(file):
+    (found,) = file.parent.glob("run.parts-*")
+    return found
+
+
+def test_a_file_that_is_gone_is_made_again_from_its_parts(killed):
+    killed.unlink(missing_ok=True)
+    same(go_on(killed), solve("gluons", end=0.2, every=0.02, checkpoint_every=1e-9))
+
+
+def test_records_that_are_gone_are_asked_for(killed):
+    kept = shutil.copytree(parts(killed), killed.with_name("kept"))
+    shutil.rmtree(folder := parts(killed))
+    killed.unlink(missing_ok=True)
+    with pytest.raises(rb.InputError, match=r"run.nc: the records .* bring back the file, or"):
+        go_on(killed)
+    kept.rename(folder)
+    assert go_on(killed).attrs["status"] == "done"
+
+
+def test_parts_that_are_cut_short_are_asked_for_and_taken_when_they_are_back(killed):
+    records = parts(killed) / "records"
+    good = records.read_bytes()
+    for bad in (good[:100], b""):
+        records.write_bytes(bad)
+        with pytest.raises(rb.InputError, match="is damaged: .* records are missing; bring it"):
+            go_on(killed)
+    records.unlink()
+    with pytest.raises(rb.InputError, match="is damaged: .* records are missing; bring it"):
+        go_on(killed)
+    records.write_bytes(good)
+    assert go_on(killed).attrs["status"] == "done"
+
+
+@pytest.mark.parametrize("other", ["gone", "of another run", "no file of ours"])
+def test_a_finished_run_without_its_own_file_is_refused(tmp_path, other):
+    file = tmp_path / "run.nc"
+    solve("gluons", file, end=0.1)
+    good = file.read_bytes()
+    file.unlink()
+    if other == "of another run":
+        solve("gluons", tmp_path / "other.nc", end=0.1)
+        (tmp_path / "other.nc").rename(file)
+    elif other == "no file of ours":
+        file.write_text("something else")
+    with pytest.raises(rb.InputError, match=r"run.nc: the records .* bring back the file, or"):
+        go_on(file, until=0.2)
+    file.write_bytes(good)
+    assert go_on(file, until=0.2).attrs["status"] == "done"
+
+
+def test_nothing_to_go_on_from_is_said(tmp_path):
+    with pytest.raises(rb.InputError, match=r"no checkpoint run.checkpoint-\*.*start the run"):
+        go_on(tmp_path / "run.nc")
+    assert command("resume", tmp_path / "run.nc")[0] == 2
+
+
+def test_other_software_is_told_of(tmp_path, monkeypatch):
+    from relboltz.records import output
+
+    solve("gluons", tmp_path / "run.nc", end=0.1)
+    now = output.versions()
+    monkeypatch.setattr(output, "versions", lambda: now | {"numba_version": "1.2.3"})
+    with pytest.warns(CheckpointWarning, match=r"numba_version .* \(now 1.2.3\): the last bits"):
+        go_on(tmp_path / "run.nc", until=0.2)
+
+
+# --- one at a time, and nothing is replaced -----------------------------------------------------
+
+
+def test_a_second_process_is_refused(tmp_path):
+    file, refused = tmp_path / "run.nc", []
+
+    def another(_):
+        if len(refused) < 2:
+            with pytest.raises(rb.InputError, match="another process is at this run; wait"):
+                go_on(file, until=0.4)
+            refused.append(1)
+
+    solve("gluons", file, end=0.1, progress=another)
+    assert refused == [1, 1]
+    refused.clear()
+    same(go_on(file, until=0.4, progress=another), solve("gluons", end=0.4))
+    assert refused == [1, 1]
+
+
+def test_a_result_is_not_replaced_unless_asked(tmp_path):
+    settings, file = configured(tmp_path)
+    solve("gluons", file, end=0.1)
+    before = {p.name: p.read_bytes() for p in tmp_path.iterdir()}
+    with pytest.raises(rb.InputError) as caught:
+        solve("gluons", file, end=0.1)
+    for word in ("run.nc' exists already", "another name", "force=True", "relboltz resume"):
+        assert word in str(caught.value)
+    code, told = command("run", settings, "--out", file, "--quiet")
+    assert code == 2
+    for word in ("run.nc' exists already", "--out", "--force", "relboltz resume"):
+        assert word in told
+    assert {p.name: p.read_bytes() for p in tmp_path.iterdir()} == before
+    assert command("run", settings, "--out", file, "--quiet", "--force") == (0, "")
+    assert in_file(file) == ("done", 0.2)
+    solve("gluons", file, end=0.3, force=True)
+    assert in_file(file) == ("done", 0.3)
+
+
+def test_a_run_that_was_not_finished_is_not_replaced(killed):
+    killed.unlink(missing_ok=True)
+    with pytest.raises(rb.InputError, match=r"was not finished \(run.checkpoint-\d+\); .*resume"):
+        solve("gluons", killed, end=0.1)
+    solve("gluons", killed, end=0.1, force=True)
+    with pytest.raises(rb.InputError, match="the run is done, at t = 0.1 fm"):
+        go_on(killed)
+
+
+@pytest.mark.parametrize("force", [False, True])
+def test_a_device_is_no_place_for_a_result(force):
+    with pytest.raises(rb.InputError, match="'/dev/null' is no file but a device; use another"):
+        solve("gluons", "/dev/null", end=0.1, force=force)
+    assert Path("/dev/null").is_char_device()
