@@ -13,6 +13,7 @@ import pickle
 import stat
 import tempfile
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -123,6 +124,11 @@ def opened(data: bytes | None) -> bytes | None:
     return data[DIGEST:]
 
 
+def _plain(key: Any) -> Any:
+    """A key whose named tuples are plain ones: they are equal, and so must their names be."""
+    return tuple(map(_plain, key)) if isinstance(key, tuple) else key
+
+
 class Files:
     """The compiled code of one function, by key; Numba asks it to ``load`` and to ``save``."""
 
@@ -136,7 +142,7 @@ class Files:
         self.name = f"{function.__module__.split('.')[-1]}.{function.__name__}"
 
     def _path(self, folder: Path, key: Any) -> Path:
-        digest = hashlib.sha256(repr((self._identity, key)).encode()).hexdigest()
+        digest = hashlib.sha256(repr((self._identity, _plain(key))).encode()).hexdigest()
         return folder / f"{self.name}-{digest[:32]}.nbc"
 
     def load(self, key: Any) -> Any:
@@ -159,6 +165,7 @@ class Files:
             tell(f"{folder}: {_words(error)}; make room, or set XDG_CACHE_HOME to another folder")
 
 
+@cache
 def kept(kind: Any, folder: Callable[[], Path | None]) -> Any:
     """One of Numba's caches, of CPU or of CUDA code, that keeps it in our files.
 

@@ -177,6 +177,12 @@ def info(file: Annotated[Path | None, typer.Argument(help="Result, NetCDF.")] = 
             console.print(tables.installation())
         _delivered()
         return
+    last = checkpoint.of_run(file)[-1:]
+    if last and not file.exists():
+        raise InputError(
+            f"{file} is not there yet; {last[0].name} is of t = {checkpoint.time_of(last[0]):g} fm "
+            f"(relboltz resume {file})"
+        )
     ds = output.load(file)
     with undamaged(file):
         tell(f"{ds.attrs['title']}   ({ds.attrs['status']})")
@@ -184,7 +190,7 @@ def info(file: Annotated[Path | None, typer.Argument(help="Result, NetCDF.")] = 
         console.print(tables.summary(ds))
         sizes = ", ".join(f"{name} {n}" for name, n in ds.sizes.items())
         tell(f"dimensions: {sizes}")
-        for path in checkpoint.of_run(file)[-1:]:
+        for path in last:
             tell(f"last checkpoint: {path.name}, t = {checkpoint.time_of(path):g} fm")
         for name in ("warnings", "configuration"):
             if ds.attrs[name]:

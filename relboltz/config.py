@@ -96,11 +96,11 @@ class Config(Settings):
         return self._built.folder.resolve()
 
     def sources(self) -> dict[str, str]:
-        """Text of the user's files of functions, by their path."""
+        """The user's files of functions by their path, a character for every byte."""
         names = [self.model.name, *(table.get("shape") for table in self.initial.values())]
         texts = [name for name in names if isinstance(name, str) and ":" in name]
         paths = [(self.folder / text.rpartition(":")[0]).resolve() for text in texts]
-        return {str(path): path.read_text("utf-8") for path in paths}
+        return {str(path): path.read_bytes().decode("latin-1") for path in paths}
 
     def build_model(self) -> Model:
         """The model, the same at every call; the first runs the user's function if it is one."""

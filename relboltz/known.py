@@ -13,6 +13,7 @@ from .checks import accuracy, box, duration, matter, poles
 from .equilibrium import states as equilibrium
 from .equilibrium.conserved import running
 from .equilibrium.states import Equilibrium
+from .model import Model
 from .settings import Time
 from .stepping.state import State
 from .transport.forces import courant_limit
@@ -53,6 +54,14 @@ class Known:
             Equilibrium(**facts["predicted"], **found), (rate, relaxation), facts["negative"],
             dict(facts["attributes"]),
         )  # fmt: skip
+
+
+def described(model: Model) -> dict[str, Any]:
+    """All of a model that can be told in words and numbers: another one cannot go on with a run."""
+    return {
+        **model.describe(),
+        "charges": {k: list(map(float, v)) for k, v in model.conserved.items()},
+    }
 
 
 def found_out(backend: Backend, state: State, time: Time, f: Array) -> Known:

@@ -1,8 +1,11 @@
 """Runs that are continued: from F.nc and the checkpoints beside it, to the same bits."""
 
+import atexit
 import hashlib
 import inspect
 import json
+import os
+import shutil
 import tempfile
 import tomllib
 from collections.abc import Mapping
@@ -15,6 +18,7 @@ import xarray as xr
 
 from .config import Config, call_model
 from .errors import CheckpointWarning, InputError, say
+from .known import described
 from .model import Model
 from .progress import Report, bar
 from .records import checkpoint, output
@@ -63,6 +67,7 @@ def taken_up(
     file: Path, until: float | None = None, model: Model | None = None, threads: int | None = None
 ) -> Run:
     """A run that can go on."""
+    file = Path(os.path.realpath(file))
     saved = checkpoint.latest(file)
     facts = saved.facts
     try:
@@ -87,10 +92,15 @@ def _settings(
     later = isinstance(last, int | float) and now < last < float("inf")
     if not later and not unwritten:  # at its end a run removes its parts when F.nc has them
         if until is None:
-            raise InputError(f"{file}: the run is done, at t = {end:g} fm; go on with --until T")
-        raise InputError(f"--until {until!r}: the run is at t = {now:g} fm; use a later time")
+            raise InputError(
+                f"{file}: the run is done, at t = {end:g} fm; go on until T (--until T)"
+            )
+        raise InputError(f"until = {until!r}: the run is at t = {now:g} fm; use a later time")
     if until is not None:
         data["time"]["end"] = float(until)
+        if until < end and "snapshots" in data["output"]:
+            kept = [t for t in data["output"]["snapshots"] if t <= until]
+            data["output"]["snapshots"] = kept
     if threads is not None:
         data["run"]["threads"] = threads
     return Settings.checked(data)
@@ -164,7 +174,7 @@ def _model(file: Path, facts: Mapping[str, Any], given: Model | None) -> Model:
             f"{file}: its model was made in Python; use relboltz.resume({str(file)!r}, model=...) "
             "with the same model"
         )
-    same = _plain(model.describe()) == _plain(facts["described"])
+    same = _plain(described(model)) == _plain(facts["described"])
     before, now = recipe.get("functions", {}), _functions(model)
     changed = [name for name in now if before.get(name, now[name]) != now[name]]
     if not same or changed:
@@ -182,7 +192,7 @@ def _made_again(file: Path, recipe: Mapping[str, Any]) -> Model:
     folder = Path(recipe.get("folder", ""))
     for name, text in sources.items():
         path = Path(name)
-        if path.is_file() and path.read_text("utf-8") != text:
+        if path.is_file() and path.read_bytes().decode("latin-1") != text:
             raise InputError(
                 f"{path} was changed since {file} was begun: bring back what it was, or move it "
                 "away (its source is in the checkpoint and will be used), or start a new run"
@@ -193,6 +203,7 @@ def _made_again(file: Path, recipe: Mapping[str, Any]) -> Model:
     path = (folder / where).resolve()
     if function and str(path) in sources and not path.is_file():
         folder = Path(tempfile.mkdtemp(prefix="relboltz-source-"))
-        (folder / path.name).write_text(sources[str(path)], "utf-8")
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
+        (folder / path.name).write_bytes(sources[str(path)].encode("latin-1"))
         name = f"{path.name}:{function}"
     return call_model(name, arguments, folder)

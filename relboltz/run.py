@@ -2,7 +2,7 @@
 
 import time
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,10 +13,10 @@ import xarray as xr
 from .arrays import Array, Integers
 from .backends import choose
 from .checks import accuracy, poles
-from .errors import Halted, Interrupted, RunError
+from .errors import CheckpointWarning, Halted, Interrupted, RunError, say
 from .events.collisions import Flows
 from .grid import PhaseSpace
-from .known import Known, found_out
+from .known import Known, described, found_out
 from .model import Model
 from .progress import Moment, Report
 from .records.checkpoint import WAITED_FOR, Keeper, Saved
@@ -36,12 +36,19 @@ from .transport.ledger import Ledger
 class About:
     """What a run carries along: words for its file, and how its model can be made again.
 
-    recipe : see ``resuming``
+    recipe : see ``resuming``; claim : complains if the output is not free to be written
     """
 
     title: str = ""
     configuration: str = ""
     recipe: dict[str, Any] = field(default_factory=dict)
+    claim: Callable[[], None] = field(default=lambda: None)
+
+    def packed(self) -> dict[str, Any]:
+        """What a checkpoint keeps of it."""
+        return {
+            "title": self.title, "configuration": self.configuration, "recipe": self.recipe,
+        }  # fmt: skip
 
 
 class Run:
@@ -65,6 +72,7 @@ class Run:
         self.stops = Stops(wants.end, kept.every, kept.snapshots)
         self.course = Course(wants.step, wants.tolerance, self.stops.near, grid)
         self._wall = 0.0
+        self._last: tuple[dict[str, Any], dict[str, Any]] | None = None
         if isinstance(start, Saved):
             self._take_up(start)
         else:
@@ -78,8 +86,7 @@ class Run:
         p = self.observer.shells.p
         self.journal = Journal(file, Frame(grid, model, p, known.predicted, known.lost, shown))
         if isinstance(start, Saved):
-            run = known.attributes["run"]
-            self.journal.go_on(start.facts["place"], run, self.stops.wants_snapshot)
+            self._recall(start)
         self._keeper = None
         if file is not None:
             origin = start.path if isinstance(start, Saved) else None
@@ -93,6 +100,16 @@ class Run:
         self.known = Known.unpacked(facts["known"], arrays)
         self.known.attributes |= self._attributes()
         self._wall = facts["wall_seconds"]
+
+    def _recall(self, saved: Saved) -> None:
+        """Records and snapshots up to a checkpoint."""
+        stops, now = self.stops, self.state.time
+
+        def kept(time: float) -> bool:
+            return time <= now + stops.near and stops.wants_snapshot(time)
+
+        run, needed = self.known.attributes["run"], stops.snapshots_until(now)
+        self.journal.go_on(saved.facts["place"], run, kept, needed)
 
     def _attributes(self) -> dict[str, Any]:
         return {
@@ -116,21 +133,16 @@ class Run:
     def go(self, progress: Report | None = None) -> xr.Dataset:
         """Step from start to end; whatever happens, what was computed is kept."""
         self._began = time.perf_counter() - self._wall
-        self.journal.open()
-        with interruptible() as interrupt:
-            self.backend.interrupt = interrupt
-            try:
-                self._loop(interrupt, progress)
-            except Halted:
-                pass
-            except Exception as error:
-                self.backend.interrupt = False
-                ds = self._finish(f"failed: {error}")
-                self.journal.close()
-                words = [str(error), self.journal.trouble]
-                raise RunError("; ".join(word for word in words if word), ds) from error
-            self.backend.interrupt = False  # what is left to do is to save
-            ds = self._conclude(interrupt)
+        self.journal.reserve()
+        try:
+            self.about.claim()
+            self.journal.open()
+            with interruptible() as interrupt:
+                ds = self._gone(interrupt, progress)
+        finally:
+            if self._keeper is not None:
+                self._keeper.wait()
+            self.journal.close()
         if self.journal.trouble:
             raise RunError(self.journal.trouble, ds)
         if ds.attrs["status"] != "done":
@@ -140,6 +152,23 @@ class Run:
             warning.dataset = ds
             raise warning
         return ds
+
+    def _gone(self, interrupt: Interrupt, progress: Report | None) -> xr.Dataset:
+        """The loop, and what it came to."""
+        self.backend.interrupt = interrupt
+        try:
+            self._loop(interrupt, progress)
+        except Halted:
+            pass
+        except BaseException as error:
+            self.backend.interrupt = False
+            ds = self._finish(f"failed: {error}")
+            if not isinstance(error, Exception):  # such as sys.exit() in a user's function
+                raise
+            words = [str(error), self.journal.trouble]
+            raise RunError("; ".join(word for word in words if word), ds) from error
+        self.backend.interrupt = False  # what is left to do is to save
+        return self._conclude(interrupt)
 
     def _loop(self, interrupt: Interrupt, progress: Report | None) -> None:
         """From stop to stop: advance, look at what the steps showed, record."""
@@ -164,6 +193,10 @@ class Run:
                     progress(self._progress(leg))
                 if interrupt and not sent:
                     return
+        if state.time >= end:  # what the next step would tell of the last record
+            self._last = self._packed()
+            report = backend.collide(state.step, 0.0, state.squares)
+            self._complete(report.flows, report.null_weight)
 
     def _look(self) -> tuple[Seen | None, Integers | None] | None:
         """What is asked of the state for a record and a snapshot; None if none is due.
@@ -243,26 +276,38 @@ class Run:
     def _checkpoint(self, first: bool = False) -> None:
         """Write one in the background; the first at once if it is small."""
         self._checkpointed = time.monotonic()
-        if self._keeper is not None:
-            facts, arrays = self._packed()
-            self._keeper.keep(facts, arrays, wait=first and arrays["number"].nbytes < WAITED_FOR)
+        packed = self._packed()
+        if self._keeper is not None and packed is not None:
+            small = packed[1]["number"].nbytes < WAITED_FOR
+            self._keeper.keep(*packed, wait=first and small)
 
     def _settle(self, facts: Mapping[str, Any]) -> None:
         """What a checkpoint counts on is on the disk before it is."""
         self.journal.settle(facts["place"])
 
-    def _packed(self) -> tuple[dict[str, Any], dict[str, Any]]:
+    def _packed(self) -> tuple[dict[str, Any], dict[str, Any]] | None:
+        """What a checkpoint holds; None without a file, or if it cannot be had."""
+        if self._keeper is None:
+            return None
+        try:
+            self.backend.settle()
+            return self._facts_and_arrays()
+        except Exception as error:  # such as memory that is full: the run goes on
+            say(f"no checkpoint at t = {self.state.time:.6g} fm: {error}", CheckpointWarning)
+            return None
+
+    def _facts_and_arrays(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """All that is needed to go on from here, as JSON and as arrays."""
         known, arrays = self.known.packed()
         settings = self.settings.to_dict()
         settings["run"]["backend"] = self.backend.name
-        if self.settings.default_snapshots:
+        if self.settings.default_snapshots and self.grid.sites == 1:
             del settings["output"]["snapshots"]
         facts = {
-            "known": known, "about": vars(self.about), "place": self.journal.place(),
+            "known": known, "about": self.about.packed(), "place": self.journal.place(),
             "settings": {name: settings[name] for name in Settings.model_fields},
             "grid": plain({name: getattr(self.grid, name) for name in Grid.model_fields}),
-            "described": self.model.describe(), "time": self.state.time, "end": self.stops.end,
+            "described": described(self.model), "time": self.state.time, "end": self.stops.end,
             "wall_seconds": time.perf_counter() - self._began, "versions": versions(),
         }  # fmt: skip
         return facts, {"number": self.backend.get(), **self.state.packed(), **arrays}
@@ -271,17 +316,11 @@ class Run:
 
     def _conclude(self, interrupt: Interrupt) -> xr.Dataset:
         """The result, and a last checkpoint: from it the run can go on, further than its end."""
-        last = None if self._keeper is None else self._packed()
-        if self.state.time < self.stops.end:
-            ds = self._finish(f"interrupted by {interrupt.name}")
-        else:  # what the next step would tell of the last record
-            state = self.state
-            report = self.backend.collide(state.step, 0.0, state.squares)
-            self._complete(report.flows, report.null_weight)
-            ds = self._finish("done")
+        done = self.state.time >= self.stops.end
+        last = self._last if done else self._packed()
+        ds = self._finish("done" if done else f"interrupted by {interrupt.name}")
         if self._keeper is not None and last is not None:
             self._keeper.keep(*last, wait=True)
-        self.journal.close()
         return ds
 
     def _finish(self, status: str) -> xr.Dataset:

@@ -2,6 +2,8 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -74,9 +76,12 @@ def solve(
     states = starting_states(initial, model)
     with resting():
         path = None if file is None else Path(file)
-        if path is not None:
-            output.check_free(path, force, "choose another name, use force=True to replace it, or")
-        run = prepare(model, states, grid, settings, path, recipe_of_model(model))
+        remedy = "choose another name, use force=True to replace it, or"
+        claim = partial(output.check_free, path, force, remedy)
+        claim()
+        run = prepare(
+            model, states, grid, settings, path, About("", "", recipe_of_model(model), claim)
+        )
     if not isinstance(progress, bool):
         return run.go(progress)
     with bar() if progress else nullcontext() as report:
@@ -95,7 +100,9 @@ def run_config(
     force : replace a result that the file holds
     """
     path = file if file is not None else Path(config.output.file)
-    output.check_free(path, force, "choose another name (--out), replace it (--force), or")
+    remedy = "choose another name (--out), replace it (--force), or"
+    claim = partial(output.check_free, path, force, remedy)
+    claim()
     states = config.build_initial()
     for name, state in states.items():
         if isinstance(state, FromFile) and output.same_file(state.path, path):
@@ -104,7 +111,8 @@ def run_config(
             )
     with resting():
         model = config.build_model()
-        run = prepare(model, states, config.grid, config, path, recipe_of_config(config))
+        about = About(config.title, "", recipe_of_config(config), claim)
+        run = prepare(model, states, config.grid, config, path, about)
     if announce is not None:
         announce(run)
     return run.go(progress)
@@ -120,12 +128,9 @@ def prepare(
     request: Request,
     settings: Settings,
     file: Path | None,
-    recipe: dict[str, Any] | None = None,
+    about: About | None = None,
 ) -> Run:
-    """A run that can start: where it is computed and written to, its grid and its f.
-
-    recipe : how to make the model again, see ``resuming``
-    """
+    """A run that can start: where it is computed and written to, its grid and its f."""
     grid, backend, precision = planned(model, states, request, settings, file)
     f = evaluate(states, grid, model)
     shapes = {name: repr(state) for name, state in states.items()}
@@ -134,8 +139,8 @@ def prepare(
     described["grid"] |= Grid.describe(grid)  # what "auto" and defaults came to
     described["run"] |= {"backend": backend, "precision": precision}
     described["output"]["file"] = "" if file is None else str(file)
-    title = described.get("title", "")
-    return Run(model, grid, f, settings, file, About(title, _written(described), recipe or {}))
+    about = replace(about or About(), configuration=_written(described))
+    return Run(model, grid, f, settings, file, about)
 
 
 def _written(described: Mapping[str, Any]) -> str:

@@ -3,6 +3,7 @@
 import errno
 import os
 import resource
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -158,14 +159,15 @@ def test_a_result_beyond_memory_is_read_from_a_file_that_may_be_deleted(tmp_path
     np.testing.assert_array_equal(ds.f[1].values.ravel(), occupation(fixed, 1).ravel())
 
 
-def test_parts_of_a_killed_run_are_left_alone(tmp_path):
+def test_parts_of_a_killed_run_go_when_another_result_stands_in_its_place(tmp_path):
     stale = tmp_path / f"run.parts-{os.getpid()}-stale"
     stale.mkdir()
-    (stale / "records-00000").write_bytes(b"torn")
-    ds = finished(filled(tmp_path / "run.nc", frame(), records=3))
-    assert ds.sizes["time"] == 3
-    assert (stale / "records-00000").read_bytes() == b"torn"
-    assert {p.name for p in tmp_path.iterdir()} == {"run.nc", stale.name}
+    other = tmp_path / "run.2.parts-1-other"
+    other.mkdir()
+    log = filled(tmp_path / "run.nc", frame(), records=3)
+    assert stale.exists()
+    assert finished(log).sizes["time"] == 3
+    assert not stale.exists() and other.exists()
 
 
 # --- a disk that fails --------------------------------------------------------------------------
@@ -249,14 +251,31 @@ def test_whichever_write_fails_hdf5_and_the_run_survive(tmp_path, monkeypatch):
     assert rb.load(path).attrs["status"] == f"running {after}"
 
 
-def test_deleted_parts_are_a_trouble_and_the_file_stays(tmp_path):
+def test_damaged_parts_are_a_trouble_and_the_file_stays(tmp_path):
     log = filled(tmp_path / "run.nc", frame())
     merge(log)
     for part in parts(tmp_path).iterdir():
-        part.unlink()
+        os.truncate(part, 100)
     ds = finished(log)
     assert "could not be written" in log.trouble and ds.sizes["time"] == 2
     assert rb.load(tmp_path / "run.nc").sizes["time"] == 5
+
+
+@pytest.mark.parametrize("lost", ["parts", "all"])
+def test_a_folder_that_is_gone_loses_no_record(tmp_path, monkeypatch, lost):
+    """What was saved stays readable through its handle, and is rescued elsewhere."""
+    place, elsewhere = tmp_path / "place", tmp_path / "elsewhere"
+    place.mkdir()
+    elsewhere.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(elsewhere))
+    fixed = frame()
+    log = filled(place / "run.nc", fixed)
+    shutil.rmtree(place if lost == "all" else parts(place))
+    log.record(record(fixed, 5))
+    ds = finished(log)
+    xr.testing.assert_equal(ds.drop_attrs(), finished(filled(None, fixed, 6)).drop_attrs())
+    (found,) = elsewhere.iterdir() if lost == "all" else [place / "run.nc"]
+    assert rb.load(found).sizes["time"] == 6
 
 
 # --- a process that is killed -------------------------------------------------------------------
@@ -363,13 +382,14 @@ def test_time_per_record_does_not_grow(tmp_path):
 
 def test_merging_takes_a_few_per_cent_of_the_time(tmp_path, monkeypatch):
     """Pauses are twenty times as long as what they follow."""
-    log, clock = filled(tmp_path / "run.nc", frame(), 2, 0), [100.0]
+    fixed = frame()
+    log, clock = filled(tmp_path / "run.nc", fixed, 2, 0), [100.0]
     monkeypatch.setattr(journal.time, "monotonic", lambda: clock[0])
     monkeypatch.setattr(output, "write", lambda *_: clock.__setitem__(0, clock[0] + 5.0))
     log._next, merged = 0, 0
-    for _ in range(10_000):
+    for number in range(10_000):
         before = clock[0]
-        log.update({})
+        log.update({}, [record(fixed, 1)] * (number % 2))  # something new
         merged += clock[0] - before
         clock[0] += 0.1
     assert 0.03 < merged / (clock[0] - 100) < 0.06

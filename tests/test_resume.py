@@ -90,7 +90,7 @@ def test_an_end_that_is_not_later_is_refused(tmp_path):
     for until in (0.2, 0.1, 0.0, -1.0, float("nan"), float("inf"), "later"):
         with pytest.raises(rb.InputError, match="the run is at t = 0.2 fm; use a later time"):
             go_on(file, until=until)
-    with pytest.raises(rb.InputError, match="the run is done, at t = 0.2 fm; go on with --until"):
+    with pytest.raises(rb.InputError, match="the run is done, at t = 0.2 fm; go on until T"):
         go_on(file)
     assert file.read_bytes() == before
 

@@ -24,6 +24,8 @@ Sums = Callable[[Array, Array, Integers], Array]
 DILUTE = 30.0
 PAIRS = ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))
 MOST_TRIES = 400
+FLAT = 1e-9
+"""p_max/T below which f is flat but for rounding: it fills the box evenly, and has no T."""
 SHORTEST = 2.0**-40
 """Part of a step of Newton's below which it is given up."""
 
@@ -74,7 +76,7 @@ class Fits:
         with np.errstate(invalid="ignore", divide="ignore"):
             beta, velocity = theta[:, 0], theta[:, 1:4] / theta[:, :1]
             speed2 = (velocity**2).sum(axis=1)
-            fluid = (beta > 0) & (speed2 < 1)
+            fluid = (beta * max(self._grid.momentum_max) > FLAT) & (speed2 < 1)
             temperature = np.where(fluid, 1 / (beta * np.sqrt(1 - speed2)), np.nan)
         mu = np.where(there & fluid[:, None], theta[:, 4:] * temperature[:, None], np.nan)
         return temperature, mu, np.where(fluid[:, None], velocity, np.nan)

@@ -15,13 +15,11 @@ from ..masses import kinetic_energy
 from ..model import Model
 from ..units import HBARC
 from .conserved import MODE_WEIGHT, Conserved, fixed_point, self_consistent
-from .fits import Fits, sums_over
+from .fits import FLAT, Fits, sums_over
 from .gas import Gas, Indices, Refined, fluid_energy, gas_on, nodes, occupation, refine, resolved
 
 LEAST_CONDENSATE = 1e-4
 """Condensate fractions below this are set to 0: it is what MODE_WEIGHT leaves undecided."""
-FLAT = 1e-9
-"""p_max/T below which f is flat but for rounding: it fills the box evenly, and has no T."""
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import CheckpointWarning, InputError, say
+from .reserved import base
 
 MAGIC = b"relboltz checkpoint 1\n"
 LENGTH, CHECK = struct.Struct("<Q"), struct.Struct("<I")
@@ -168,7 +169,7 @@ class _Bytes:
 
 def of_run(file: Path) -> list[Path]:
     """Checkpoints beside the output F.nc, the newest last."""
-    pattern = re.compile(re.escape(file.stem) + r"\.checkpoint-(\d+)")
+    pattern = re.compile(re.escape(base(file)) + r"\.checkpoint-(\d+)")
     found = []
     with contextlib.suppress(OSError, ValueError):
         for path in file.parent.iterdir():
@@ -179,7 +180,7 @@ def of_run(file: Path) -> list[Path]:
 
 def torn(file: Path) -> list[Path]:
     """Pieces of F.nc and its checkpoints that a killed process left."""
-    names = f"({re.escape(file.name)}|{re.escape(file.stem)}\\.checkpoint-\\d+)"
+    names = f"({re.escape(file.name)}|{re.escape(base(file))}\\.checkpoint-\\d+)"
     pattern, own = re.compile(names + r"\.part-(\d+)"), str(os.getpid())
     with contextlib.suppress(OSError, ValueError):
         found = [(path, pattern.fullmatch(path.name)) for path in file.parent.iterdir()]
@@ -207,7 +208,7 @@ def latest(file: Path) -> Saved:
     if damaged:
         raise InputError("\n".join([*damaged, "no other checkpoint is left: start the run again"]))
     raise InputError(
-        f"{file}: there is no checkpoint {file.stem}.checkpoint-* beside it; start the run again"
+        f"{file}: there is no checkpoint {base(file)}.checkpoint-* beside it; start the run again"
     )
 
 
@@ -240,7 +241,7 @@ class Keeper:
         """Write a checkpoint; wait : until it is on the disk."""
         self.wait()
         self._number += 1
-        path = self._file.with_name(f"{self._file.stem}.checkpoint-{self._number:06d}")
+        path = self._file.with_name(f"{base(self._file)}.checkpoint-{self._number:06d}")
         self._thread = threading.Thread(target=self._write, args=(path, facts, arrays), daemon=True)
         self._thread.start()
         if wait:

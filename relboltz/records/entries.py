@@ -131,9 +131,10 @@ def append(path: Path, end: int, payload: bytes) -> int:
     return end
 
 
-def entries(path: Path) -> Iterator[bytes]:
-    """Entries of a file up to the first that is torn."""
-    with open(path, "rb") as handle:
+def entries(file: Path | int) -> Iterator[bytes]:
+    """Entries of a file, or of a handle of one, up to the first that is torn."""
+    with open(os.dup(file) if isinstance(file, int) else file, "rb") as handle:
+        handle.seek(0)
         left = os.fstat(handle.fileno()).st_size - HEAD.size
         while left >= 0:
             length, checksum = HEAD.unpack(handle.read(HEAD.size))

@@ -15,6 +15,7 @@ between merges is twenty times what the last one took; neither memory nor time p
 """
 
 import contextlib
+import glob
 import io
 import os
 import shutil
@@ -32,29 +33,8 @@ from ..errors import InputError
 from . import output
 from .entries import Column, Row
 from .output import Frame
+from .reserved import Reservation, base
 from .series import Series
-
-
-def locked(folder: Path) -> int | None:
-    """Lock a folder for as long as the handle that is returned is open.
-
-    Raises
-    ------
-    InputError : another process has done so
-    """
-    try:
-        import fcntl
-    except ImportError:  # not on every system
-        return None
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(handle)
-        raise InputError(f"{folder}: another process is at this run; wait for it to end") from None
-    except OSError:  # not on every disk
-        pass
-    return handle
 
 
 def in_memory_bytes() -> int:
@@ -79,7 +59,7 @@ class Journal:
         self.first: Mapping[str, Any] = {}
         self.last: Mapping[str, Any] = {}
         self._folder: Path | None = None
-        self._lock: int | None = None
+        self._reserved = None if path is None else Reservation(path)
         self._kept: tuple[list[Mapping[str, Any]], list[tuple[float, Array]]] = ([], [])
         self._records, self._snapshots = Series("records"), Series("snapshots")
         self._pause, self._next = pause, time.monotonic() + pause
@@ -90,9 +70,8 @@ class Journal:
         """Make the folder of parts, if there is a file and the disk allows it."""
         if self.path is not None and self._folder is None:
             with contextlib.suppress(Exception):
-                prefix = f"{self.path.stem}.parts-{os.getpid()}-"
+                prefix = f"{base(self.path)}.parts-{os.getpid()}-"
                 self._folder = Path(tempfile.mkdtemp(prefix=prefix, dir=self.path.parent))
-                self._lock = locked(self._folder)
 
     def place(self) -> dict[str, Any]:
         """Where this is to go on from: a folder beside F.nc, rows that are complete."""
@@ -104,51 +83,80 @@ class Journal:
         for series in (self._records, self._snapshots):
             series.settle(place[series.name])
 
-    def go_on(self, place: Mapping[str, Any], run: str, kept: Callable[[float], bool]) -> None:
-        """Go on from a place; kept : whether a snapshot of a time [fm] is still asked for."""
-        assert self.path is not None
+    def reserve(self) -> None:
+        """See to it that no other process is at this output.
+
+        Raises
+        ------
+        InputError : one is
+        """
+        if self._reserved is not None:
+            self._reserved.take()
+
+    def go_on(
+        self, place: Mapping[str, Any], run: str, kept: Callable[[float], bool], needed: int
+    ) -> None:
+        """Go on from a place: with its parts, or with F.nc if it was finished and they are gone.
+
+        kept : whether a snapshot of a time [fm] is asked for; needed : how many must be there
+        """
+        assert self.path is not None and self._reserved is not None
 
         def wanted(row: Row) -> bool:
             return "snapshot" not in row or kept(float(row["snapshot"].values))
 
-        folder = self.path.with_name(place["parts"] or "?")
-        if folder.is_dir():
-            self._lock, self._folder = locked(folder), folder
-            try:
-                self._records.load(folder, place["records"], wanted)
-                self._snapshots.load(folder, place["snapshots"], wanted)
-            except BaseException:
-                self._unlock()  # who mends it may try again
-                raise
-        elif place["records"] or place["snapshots"]:
-            self._take_over(place, run, wanted)
+        def sources() -> tuple[tuple[Series, int, int], ...]:
+            self._records, self._snapshots = Series("records"), Series("snapshots")
+            records, snapshots = place["records"], place["snapshots"]
+            return (self._records, records, records), (self._snapshots, snapshots, needed)
 
-    def _take_over(self, place: Mapping[str, Any], run: str, wanted: Callable[[Row], bool]) -> None:
-        """Rows of F.nc, whose parts are gone since it was finished."""
-        try:
+        def from_file() -> None:
+            if not os.path.exists(str(self.path)):
+                raise OSError("it is not there")
             with h5py.File(self.path, "r") as file:
                 if file.attrs.get("run") != run:
                     raise OSError("it is of another run")
-                names = ("time", *self.frame.quantities)
-                found = self._rows(file, names, place["records"], 0)
-                f = self._rows(file, ("snapshot", "f"), place["snapshots"], 1)
-        except (OSError, KeyError, ValueError) as error:
-            raise InputError(
-                f"{self.path}: the records to go on from cannot be read ({error}); bring back the "
-                "file, or start the run again"
-            ) from None
-        while f and not wanted(f[-1]):
-            f.pop()
-        for series, rows in ((self._records, found), (self._snapshots, f)):
-            for row in rows:
-                series.add(row)
-        self._save()
+                for series, count, least in sources():
+                    self._take_over(file, series, count, wanted, least)
+
+        self.reserve()
+        folder = self.path.with_name(place["parts"] or "?")
+        if not folder.is_dir() and not place["records"] and not place["snapshots"]:
+            return
+        try:
+            for series, count, least in sources():
+                series.load(folder, count, wanted, least)
+            self._folder = folder
+        except OSError as gone:
+            try:
+                from_file()
+            except (OSError, KeyError, ValueError) as error:
+                self._reserved.free()  # who mends it may try again
+                raise InputError(
+                    f"{self.path}: the records to go on from cannot be read ({error}; {gone}); "
+                    "bring back the file, or start the run again"
+                ) from None
+            self._save()
+
+    def _take_over(
+        self, file: h5py.File, series: Series, count: int, wanted: Callable[[Row], bool], least: int
+    ) -> None:
+        """Rows of F.nc."""
+        names = ("time", *self.frame.quantities)
+        if series is self._snapshots:
+            names = ("snapshot", "f")
+        rows = self._rows(file, names, count, int(series is self._snapshots))
+        while rows and not wanted(rows[-1]):
+            rows.pop()
+        if len(rows) < least:
+            raise OSError(f"it has {len(rows)} of {least} {series.name}")
+        for row in rows:
+            series.add(row)
 
     @staticmethod
     def _rows(file: h5py.File, names: Sequence[str], count: int, apart: int) -> list[Row]:
         """The first rows of some variables."""
-        if len(file[names[0]]) < count:
-            raise OSError(f"it has {len(file[names[0]])} of {count} rows")
+        count = min(count, len(file[names[0]]))
         return [{name: Column.of(file[name][i], apart) for name in names} for i in range(count)]
 
     def record(self, values: Mapping[str, Any]) -> None:
@@ -215,20 +223,19 @@ class Journal:
             ds = self._result(place, attributes)
         except Exception:  # the parts cannot be read either
             ds = self.frame.dataset([self.first, self.last], (), attributes)
-        if self.trouble and self._folder is not None and place is None:
+        if self.trouble and place is None and self._folder is not None and self._folder.exists():
             self.trouble = f"{self.trouble}; what was recorded is left in {self._folder}"
         return ds
 
-    def _unlock(self) -> None:
-        if self._lock is not None:
-            os.close(self._lock)
-            self._lock = None
-
     def close(self) -> None:
-        """Remove the parts, if F.nc has all that is in them."""
-        self._unlock()
-        if self._folder is not None and self.trouble is None:
-            shutil.rmtree(self._folder, ignore_errors=True)
+        """Remove the parts if F.nc has all that is in them, and leave the output to others."""
+        for series in (self._records, self._snapshots):
+            series.close()
+        if self._folder is not None and self.trouble is None and self.path is not None:
+            for folder in self.path.parent.glob(f"{glob.escape(base(self.path))}.parts-*"):
+                shutil.rmtree(folder, ignore_errors=True)  # ours, and those of killed runs
+        if self._reserved is not None:
+            self._reserved.free()
 
     def _merge(self, attributes: Mapping[str, Any], tail: Sequence[Mapping[str, Any]] = ()) -> None:
         """Build F.nc anew; troubles are kept in ``trouble``."""

@@ -173,8 +173,10 @@ def check_writable(path: Path, key: str = "output.file") -> None:
         raise InputError(f"{key} = {str(path)!r}{wrong} {advice}")
 
 
-def check_free(path: Path, force: bool, remedy: str) -> None:
+def check_free(path: Path | None, force: bool, remedy: str) -> None:
     """Refuse to replace a result, or what a run that was killed left of one."""
+    if path is None:
+        return
     if os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path):
         raise InputError(f"output.file = {str(path)!r} is no file but a device; use another name")
     if force or os.path.isdir(path):  # see check_writable

@@ -12,7 +12,6 @@ from typing import Any
 import h5py
 import numpy as np
 
-from ..errors import InputError
 from .entries import HEAD, Column, Row, append, entries, pack, stacked, unpack
 from .output import COMPRESSED
 
@@ -28,6 +27,8 @@ class Series:
         self.layout: dict[str, Column] = {}
         self._waiting: deque[Row] = deque()
         self._saved = self._end = self._row_bytes = 0
+        self._handle: int | None = None
+        """Of the file: it is readable even if its folder was removed or renamed."""
 
     def add(self, row: Row) -> None:
         """Append a row; wider types win."""
@@ -54,11 +55,26 @@ class Series:
             self._end = append(self._path, self._end, pack(self._waiting[0]))
             self._saved += 1
             self._waiting.popleft()
+        self._hold()
 
-    def load(self, folder: Path, count: int, wanted: Callable[[Row], bool]) -> None:
+    def _hold(self) -> None:
+        if self._handle is None and self._saved:
+            self._handle = os.open(self._path, os.O_RDONLY)
+
+    def close(self) -> None:
+        """Let go of the file."""
+        if self._handle is not None:
+            os.close(self._handle)
+            self._handle = None
+
+    def load(self, folder: Path, count: int, wanted: Callable[[Row], bool], least: int) -> None:
         """Go on after so many rows that are on disk, less the last ones that are not wanted.
 
-        What follows them is forgotten.
+        What follows them will be written over.
+
+        Raises
+        ------
+        OSError : fewer than ``least`` are there
         """
         path, read, saved, good, end = folder / self.name, 0, 0, 0, 0
         for payload in itertools.islice(entries(path) if path.exists() else (), count):
@@ -68,14 +84,10 @@ class Series:
             read, end = read + 1, end + HEAD.size + len(payload)
             if wanted(row):
                 saved, good = read, end
-        if read < count:
-            raise InputError(
-                f"{folder} is damaged: {count - read} of {count} {self.name} are missing; bring "
-                "it back, or start the run again"
-            )
-        if path.exists():
-            os.truncate(path, good)
+        if saved < least:
+            raise OSError(f"{folder.name}: {saved} of {least} {self.name}")
         self._path, self._saved, self._end = path, saved, good
+        self._hold()
 
     def settle(self, count: int) -> None:
         """See to it that so many rows are on the disk; complain if they are not saved."""
@@ -94,7 +106,8 @@ class Series:
 
     def __iter__(self) -> Iterator[Row]:
         good = 0
-        for payload in itertools.islice(entries(self._path) if self._saved else (), self._saved):
+        file = self._path if self._handle is None else self._handle
+        for payload in itertools.islice(entries(file) if self._saved else (), self._saved):
             yield unpack(payload)
             good += 1
         if good < self._saved:

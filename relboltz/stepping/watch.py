@@ -16,6 +16,9 @@ from ..errors import BackendNotice, say
 from ..resting import collector
 from .report import StepReport
 
+NEAREST = 1e-6
+"""Times further apart [fm] are never the same: much less than a first step."""
+
 
 class Stops:
     """Times [fm] that a step must hit: records at every multiple and at the end, snapshots.
@@ -26,12 +29,13 @@ class Stops:
     """
 
     def __init__(self, end: float, every: float, snapshots: tuple[float, ...]):
-        self.near = 1e-9 * min(every, end)
+        self.near = min(1e-9 * min(every, end), NEAREST)
         count = math.floor(end / every + 1e-9)
         records = [float(f"{i * every:.15g}") for i in range(count + 1)]
         self.end = records[-1] if abs(records[-1] - end) <= self.near else end
         self._records = np.array([t for t in records if t < self.end] + [self.end])
-        self._snapshots = np.array(sorted(min(t, self.end) for t in snapshots))
+        last = self.end - self.near
+        self._snapshots = np.array(sorted(t if t < last else self.end for t in snapshots))
         self._all = np.union1d(self._records, self._snapshots)
 
     def _at(self, times: Array, now: float) -> bool:
@@ -41,6 +45,11 @@ class Stops:
     def next(self, now: float) -> float:
         """The first stop after now."""
         return float(self._all[np.searchsorted(self._all, now + self.near)])
+
+    def snapshots_until(self, now: float) -> int:
+        """How many snapshots are due up to now."""
+        due = self._snapshots[self._snapshots <= now + self.near]
+        return int((np.diff(due, prepend=-np.inf) > self.near).sum())
 
     def wants_record(self, now: float) -> bool:
         """Whether a record is due."""

@@ -81,7 +81,8 @@ class Kernel:
         if not self.cached:  # a user's, generated without a module
             return True
         folder = cache_folder()
-        return folder is not None and any(folder.glob(f"{self.compiled._cache._cache_file.name}-*"))
+        name = f"{self.compiled._cache._cache_file.name}-*.nbc"
+        return folder is not None and any(folder.glob(name))
 
 
 def build_ahead(work: Callable[[], None], device: Callable[[], dict[str, Any]]) -> None:

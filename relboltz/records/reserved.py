@@ -1,0 +1,59 @@
+"""One process at a time is at an output F.nc: it holds a lock on F.lock beside it until it ends."""
+
+import contextlib
+import os
+from pathlib import Path
+
+from ..errors import InputError
+
+
+def base(file: Path) -> str:
+    """How the names of all files of an output begin: F of F.nc, else its whole name."""
+    return file.stem if file.suffix == ".nc" else file.name
+
+
+class Reservation:
+    """The right to write an output and what is beside it."""
+
+    def __init__(self, file: Path):
+        self._file, self._path = file, file.with_name(f"{base(file)}.lock")
+        self._handle: int | None = None
+
+    def take(self) -> None:
+        """Take it, if the system and the disk know of locks.
+
+        Raises
+        ------
+        InputError : another process has it
+        """
+        if self._handle is not None:
+            return
+        try:
+            import fcntl
+        except ImportError:  # not on every system
+            return
+        with contextlib.suppress(OSError):  # such as a disk that is full, or without locks
+            while self._handle is None:
+                handle = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+                try:
+                    fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    if os.path.samestat(os.fstat(handle), os.stat(self._path)):
+                        self._handle = handle
+                except BlockingIOError:
+                    raise InputError(
+                        f"{self._file}: another process is at this run ({self._path.name}); wait "
+                        "for it to end, or use another file"
+                    ) from None
+                except FileNotFoundError:  # whoever had it has just ended
+                    pass
+                finally:
+                    if self._handle is None:
+                        os.close(handle)
+
+    def free(self) -> None:
+        """Leave it to others."""
+        if self._handle is not None:
+            with contextlib.suppress(OSError):
+                self._path.unlink()
+            os.close(self._handle)
+            self._handle = None
