@@ -2,8 +2,10 @@
 
 import errno
 import os
+import pickle
 import stat
 import warnings
+from collections import namedtuple
 from pathlib import Path
 
 import numba
@@ -223,3 +225,15 @@ def test_a_generated_source_that_was_altered_is_not_run(tmp_path, monkeypatch):
     monkeypatch.setattr(elements, "cache_folder", lambda: None)
     monkeypatch.delitem(elements.sys.modules, name)
     assert elements.load(text, "test").VALUE == str(tmp_path)
+
+
+Capability = namedtuple("Capability", "major minor")
+
+
+def test_equal_keys_have_one_name(tmp_path):
+    """Also where one of them has named parts, as versions of a GPU do in some processes."""
+    Capability = namedtuple("Capability", "major minor")
+    files = cache.Files(double, lambda: tmp_path, pickle.dumps)
+    files.save(("signature", (13, Capability(9, 0))), "code")
+    assert files.load(("signature", (13, (9, 0)))) == "code"
+    assert files.load(("signature", (13, (8, 0)))) is None

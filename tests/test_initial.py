@@ -131,6 +131,16 @@ def test_file_gives_back_its_last_snapshot(tmp_path):
         shape.values(PhaseSpace((4, 5, 6), (1.0, 1.1, 1.4)), QUARK, 0.0)
 
 
+def test_a_start_from_a_state_older_than_its_last_record_is_told_of(tmp_path):
+    """As of a run that was killed: its last f may be that of the start."""
+    path = tmp_path / "run.nc"
+    grid, start = rb.PhaseSpace(4, 2.0), {"g": rb.initial.step(0.5, 1.5)}
+    options = dict(end=0.02, every=0.01, step=0.01, samples=1, progress=False)
+    rb.solve(rb.gluons(0.3), grid, start, file=path, snapshots=[0.01], **options)
+    with pytest.warns(rb.AccuracyWarning, match=r"last f is of t = 0.01 fm, .* of 0.02 fm.*resume"):
+        rb.initial.evaluate({"g": rb.initial.from_file(path)}, grid, rb.gluons(0.3))
+
+
 def test_a_file_with_nan_is_refused_with_the_place(tmp_path):
     grid = PhaseSpace(3, 1.5)
     f = np.full((1, 1, 3, 3, 3), 0.2)

@@ -263,3 +263,90 @@ def test_a_device_is_no_place_for_a_result(force):
     with pytest.raises(rb.InputError, match="'/dev/null' is no file but a device; use another"):
         solve("gluons", "/dev/null", end=0.1, force=force)
     assert Path("/dev/null").is_char_device()
+
+
+# --- names and ends -----------------------------------------------------------------------------
+
+IN_SPACE = """
+[model]
+name = "gluons"
+alpha_s = 0.3
+[grid]
+momentum_cells = 4
+momentum_max = 2.0
+space_cells = [3, 1, 1]
+[initial.g]
+shape = "gradient"
+minimum = 0.1
+maximum = 0.2
+[collisions]
+samples = 1
+[time]
+end = 0.04
+[output]
+every = 0.02
+[run]
+backend = "cpu"
+"""
+
+
+def test_a_configuration_in_space_keeps_its_choice_of_snapshots(tmp_path, monkeypatch):
+    """None, as in one run: f is large."""
+    monkeypatch.chdir(tmp_path)
+    Path("run.toml").write_text(IN_SPACE)
+    for arguments in (
+        ("run", "run.toml", "--out", "whole.nc", "--quiet", "--set", "time.end=0.08"),
+        ("run", "run.toml", "--out", "run.nc", "--quiet"),
+        ("resume", "run.nc", "--until", "0.08", "--quiet"),
+    ):
+        assert command(*arguments)[0] == 0
+    whole, found = rb.load("whole.nc"), rb.load("run.nc")
+    assert found.sizes["snapshot"] == whole.sizes["snapshot"] == 0
+    same(found, whole)
+
+
+def test_files_of_an_output_are_told_apart_by_its_name(tmp_path):
+    """A configuration, or an output with another ending, is not the run."""
+    solve("gluons", tmp_path / "run.nc", end=0.1)
+    for other in ("run.toml", "run.v2", "run.checkpoint-000002"):
+        (tmp_path / other).touch()
+        with pytest.raises(rb.InputError, match=rf"no checkpoint {other}.checkpoint-\*"):
+            go_on(tmp_path / other, until=0.2)
+    solve("gluons", tmp_path / "run.v1", end=0.1)
+    assert (tmp_path / "run.v1.checkpoint-000002").exists()
+    assert go_on(tmp_path / "run.nc", until=0.2).attrs["status"] == "done"
+
+
+@pytest.mark.parametrize("end", [3 * 0.7, 1 - 0.9, 2 / 3])
+def test_ends_that_are_records_but_for_rounding(tmp_path, end):
+    """Whatever side of the record they are on."""
+    ds = solve("gluons", tmp_path / "run.nc", end=end, every=end / 4, step=end / 8)
+    assert ds.attrs["status"] == "done" and ds.sizes["time"] == 5
+    assert ds.time[-1] == pytest.approx(end, rel=1e-14) and ds.snapshot[-1] == ds.time[-1]
+
+
+def test_a_result_is_not_replaced_by_one_that_began_at_the_same_time(tmp_path):
+    """The first to end has the name."""
+    file = tmp_path / "run.nc"
+
+    def meanwhile(_):
+        for force, words in ((False, "was not finished"), (True, "another process is at this run")):
+            with pytest.raises(rb.InputError, match=words):
+                solve("gluons", file, end=0.1, seed=2, force=force)
+
+    first = solve("gluons", file, end=0.02, every=0.02, step=0.02, progress=meanwhile)
+    assert rb.load(file).attrs["run"] == first.attrs["run"]
+    assert not file.with_name("run.lock").exists()
+
+
+def test_a_model_file_may_be_written_in_other_letters(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    text = "# -*- coding: latin-1 -*-\n# \xe9\nimport relboltz as rb\n"
+    text += "def model(): return rb.gluons(0.3)\n"
+    Path("own.py").write_bytes(text.encode("latin-1"))
+    words = IN_SPACE.replace('"gluons"\nalpha_s = 0.3', '"own.py:model"')
+    Path("run.toml").write_text(words.replace("space_cells = [3, 1, 1]\n", ""))
+    start = ("--set", 'initial.g={shape="step", height=0.5, edge=1.5}', "--quiet")
+    assert command("run", "run.toml", "--out", "run.nc", *start)[0] == 0
+    Path("own.py").unlink()
+    assert command("resume", "run.nc", "--until", "0.08", "--quiet")[0] == 0
