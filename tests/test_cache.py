@@ -232,7 +232,6 @@ Capability = namedtuple("Capability", "major minor")
 
 def test_equal_keys_have_one_name(tmp_path):
     """Also where one of them has named parts, as versions of a GPU do in some processes."""
-    Capability = namedtuple("Capability", "major minor")
     files = cache.Files(double, lambda: tmp_path, pickle.dumps)
     files.save(("signature", (13, Capability(9, 0))), "code")
     assert files.load(("signature", (13, (9, 0)))) == "code"
