@@ -5,6 +5,7 @@ A module lists them as PROGRAMS, name -> (arguments, environment), and its tests
 """
 
 import os
+import signal
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -13,6 +14,10 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).parent
+for name, usual in (("SIGINT", signal.default_int_handler), ("SIGHUP", signal.SIG_DFL)):
+    number = getattr(signal, name, None)
+    if number and signal.getsignal(number) is signal.SIG_IGN:  # as nohup and ``&`` leave them
+        signal.signal(number, usual)
 FEW = 200
 """With fewer tests than that there is nothing to run beside: two at once."""
 

@@ -332,7 +332,8 @@ def test_records_do_not_pile_up_in_memory(tmp_path):
         if number % 500 == 0:
             sizes.append(tracemalloc.get_traced_memory()[0])
     tracemalloc.stop()
-    assert sizes[-1] - sizes[0] < 20_000  # 1000 records have 1 MB
+    # 1000 records have 1 MB; threads that read what other programs print have some of it, too
+    assert sizes[-1] - sizes[0] < 100_000
     assert finished(log).sizes["time"] == 1500
 
 
