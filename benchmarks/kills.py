@@ -225,14 +225,15 @@ def signals(setups: list[Setup], times: int, chance: random.Random) -> bool:
     for number in range(2 * times):
         setup = setups[number % len(setups)]
         which, expected = ((signal.SIGUSR1, 138), (signal.SIGHUP, 129))[number % 2]
-        code = 0
-        while code == 0:  # it was done before
+        code, late = 0, True
+        while late:  # it was done before
             file, process = setup.begun()
             moment = chance.uniform(0, 0.9 * setup.life)
             time.sleep(moment)
             process.send_signal(which)
             process.communicate()
             code = process.returncode
+            late = done(file)
         setup.resumed(file)
         right = code == expected and setup.right(file)
         good += right

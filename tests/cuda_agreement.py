@@ -327,15 +327,14 @@ def pushes(name: str) -> dict:
     return {"apart": apart, "moved": float(np.abs(a - start).max() / a.max())}
 
 
-RESUMED = ("resumed, alone", "resumed, in space")
-"""Runs that end early and go on from their file."""
+RESUMED = ("resumed",)
+"""A run in space that ends early and goes on from its file."""
 
 
 def resumed(name: str) -> dict:
     """Variables that have other bits than those of one run: interrupted, and beyond the end."""
-    model, grid, start = rb.gluons(0.3), SMALL, GAUSSIAN
-    if name != RESUMED[0]:
-        grid = rb.PhaseSpace([4, 3, 3], 2.0, [2, 1, 1], 3.0, "open")
+    model, start = rb.gluons(0.3, masses={"g": 0.7}), GAUSSIAN
+    grid = rb.PhaseSpace(3, 2.0, [2, 1, 1], 3.0, "open")
     options = dict(step=0.001, every=0.002, samples=1, backend="cuda", precision="float64")
     found = {}
     with tempfile.TemporaryDirectory() as folder:

@@ -399,7 +399,7 @@ def test_looking_at_rates_between_two_stops_changes_nothing(where):
 
 
 @EVERYWHERE
-@pytest.mark.parametrize("asked", ["nothing", "numbers", "to settle"])
+@pytest.mark.parametrize("asked", ["nothing", "numbers"])
 def test_steps_may_begin_before_they_are_asked_for(where, asked):
     """Until anything needs the numbers the state is as it was; the steps are the same."""
 
@@ -417,8 +417,6 @@ def test_steps_may_begin_before_they_are_asked_for(where, asked):
                 assert state.time == (stop if ahead else before[0])
                 solved = backend.masses(state.squares)
                 np.testing.assert_allclose(solved, state.squares, rtol=1e-14)
-            elif early and asked == "to settle":
-                backend.settle()
             for _ in backend.advance(state, course, stop):
                 pass
         return backend.get(), state.packed()
