@@ -179,10 +179,8 @@ def info(file: Annotated[Path | None, typer.Argument(help="Result, NetCDF.")] = 
         return
     last = checkpoint.of_run(file)[-1:]
     if last and not file.exists():
-        raise InputError(
-            f"{file} is not there yet; {last[0].name} is of t = {checkpoint.time_of(last[0]):g} fm "
-            f"(relboltz resume {file})"
-        )
+        words = checkpoint.in_words(last[0])
+        raise InputError(f"{file} is not there yet; {words} (relboltz resume {file})")
     ds = output.load(file)
     with undamaged(file):
         tell(f"{ds.attrs['title']}   ({ds.attrs['status']})")
@@ -191,7 +189,7 @@ def info(file: Annotated[Path | None, typer.Argument(help="Result, NetCDF.")] = 
         sizes = ", ".join(f"{name} {n}" for name, n in ds.sizes.items())
         tell(f"dimensions: {sizes}")
         for path in last:
-            tell(f"last checkpoint: {path.name}, t = {checkpoint.time_of(path):g} fm")
+            tell(f"last checkpoint: {checkpoint.in_words(path)}")
         for name in ("warnings", "configuration"):
             if ds.attrs[name]:
                 tell(f"{name}:\n{ds.attrs[name]}")

@@ -350,3 +350,30 @@ def test_a_model_file_may_be_written_in_other_letters(tmp_path, monkeypatch):
     assert command("run", "run.toml", "--out", "run.nc", *start)[0] == 0
     Path("own.py").unlink()
     assert command("resume", "run.nc", "--until", "0.08", "--quiet")[0] == 0
+
+
+def test_a_result_that_came_meanwhile_is_not_replaced(tmp_path, monkeypatch):
+    """Between the first look at a name and the first step."""
+    file, prepare = tmp_path / "run.nc", rb.simulation.prepare
+
+    def slowly(*given):
+        run = prepare(*given)
+        file.write_text("another result")
+        return run
+
+    monkeypatch.setattr(rb.simulation, "prepare", slowly)
+    with pytest.raises(rb.InputError, match="exists already"):
+        solve("gluons", file, end=0.1)
+    assert file.read_text() == "another result"
+    assert [p.name for p in tmp_path.iterdir()] == ["run.nc"]
+
+
+def test_info_tells_of_the_last_checkpoint(tmp_path, capsys):
+    file, last = tmp_path / "run.nc", tmp_path / "run.checkpoint-000002"
+    solve("gluons", file, end=0.1)
+    for words in ("t = 0.1 fm", "damaged"):
+        assert command("info", file)[0] == 0
+        assert f"last checkpoint: {last.name}, {words}" in capsys.readouterr().out
+        last.write_bytes(b"?" + last.read_bytes()[1:])
+    file.unlink()
+    assert command("info", file)[0] == 2

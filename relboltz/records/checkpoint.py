@@ -105,10 +105,13 @@ def read(path: Path) -> Saved:
     return Saved(path, head["facts"], arrays)
 
 
-def time_of(path: Path) -> float:
-    """The time [fm] of a checkpoint, whose arrays are not looked at."""
-    with _damage(path), open(path, "rb") as handle:
-        return float(_Bytes(handle).head()["facts"]["time"])
+def in_words(path: Path) -> str:
+    """A checkpoint and its time, as far as its head tells: its arrays are not looked at."""
+    try:
+        with _damage(path), open(path, "rb") as handle:
+            return f"{path.name}, t = {_Bytes(handle).head()['facts']['time']:g} fm"
+    except InputError:
+        return f"{path.name}, damaged"
 
 
 @contextlib.contextmanager

@@ -93,13 +93,9 @@ class Series:
         """See to it that so many rows are on the disk; complain if they are not saved."""
         if self._saved < count:
             missing = count - self._saved
-            raise OSError(f"{missing} {self.name} wait for room on the disk")
-        if count:
-            handle = os.open(self._path, os.O_RDONLY)
-            try:
-                os.fsync(handle)
-            finally:
-                os.close(handle)
+            raise OSError(f"{missing} {self.name} before it could not be saved")
+        if self._handle is not None:
+            os.fsync(self._handle)
 
     def __len__(self) -> int:
         return self._saved + len(self._waiting)
