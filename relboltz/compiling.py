@@ -30,7 +30,8 @@ from .resting import collector
 
 UNCOMPILED = (
     "plots", "checks", "initial", "cli", "tables", "config", "settings", "simulation", "run",
-    "terms", "benchmark", "progress", "resting", "streams",
+    "terms", "benchmark", "progress", "resting", "streams", "commands", "linear", "relaxing",
+    "validation", "analysis", "html",
 )  # fmt: skip
 """Folders and modules without compiled functions: editing them compiles nothing anew."""
 Function = Callable[..., Any]

@@ -1,13 +1,14 @@
 """PhaseSpace: the nodes on which distribution functions live."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
+from . import html
 from .arrays import Array, Integers
 from .errors import InputError
 from .units import HBARC, LARGEST, SMALLEST
@@ -145,6 +146,10 @@ class PhaseSpace:
         for name, value in values.items():
             object.__setattr__(self, name, value)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """What makes it again; what was found out on the way is not sent along."""
+        return PhaseSpace, tuple(getattr(self, field.name) for field in fields(self))
+
     @property
     def size(self) -> int:
         """Number of momentum nodes."""
@@ -170,6 +175,20 @@ class PhaseSpace:
     def space_axis(self, i: int) -> Array:
         """Centres of the space cells along axis i [fm]; exactly antisymmetric about 0."""
         return _centres(self.space_cells[i], self.space_spacing[i])
+
+    def _repr_html_(self) -> str:
+        """Cells and widths of every axis, for notebooks."""
+        rows = []
+        for i, axis in enumerate("xyz"):
+            p = f"{self.momentum_cells[i]} nodes to {self.momentum_max[i]:g} GeV"
+            x = "homogeneous"
+            if self.space_cells[i] > 1:
+                x = f"{self.space_cells[i]} cells to {self.space_max[i]:g} fm, {self.boundary[i]}"
+            rows.append((axis, p, f"{self.spacing[i]:.4g} GeV", x))
+        nodes = f"{self.sites * self.size:,} nodes of phase space".replace(",", " ")
+        return html.line(f"PhaseSpace, {nodes}", "b") + html.table(
+            ("axis", "momentum", "spacing", "space"), rows
+        )
 
     @cached_property
     def positions(self) -> Array:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
+from .backends.team.mpi import started
 from .streams import Steady
 
 FIRST, PAUSE = 10.0, 30.0
@@ -30,6 +31,13 @@ class Moment:
     """Largest change of a conserved charge, in quanta."""
     energy_drift: float
     """Relative change of the total energy."""
+    recorded: float = math.nan
+    """When the drifts were looked at: at the last record."""
+
+    @property
+    def drifts_known(self) -> bool:
+        """Whether there was a record since the start; before, nothing is known of drifts."""
+        return not self.recorded <= 0
 
 
 Report = Callable[[Moment], None]
@@ -52,10 +60,15 @@ class Lines:
         left = self._left(wall, now)
         if wall >= self._next and now.time < now.end:
             self._next = wall + PAUSE
-            self._say(
+            text = (
                 f"t = {now.time:.3g} of {now.end:g} fm, step {now.step:.2g} fm, "
-                f"{100 * now.time / now.end:.0f} %{left}, energy moved by {now.energy_drift:.0e}"
+                f"{100 * now.time / now.end:.0f} %{left}"
             )
+            if now.drifts_known:
+                text += f", energy moved by {now.energy_drift:.0e}"
+                if now.recorded < 0.9 * now.time:
+                    text += f" until {now.recorded:.3g} fm"
+            self._say(text)
 
     def _left(self, wall: float, now: Moment) -> str:
         """How long it will take at the pace of late: steps grow, and what was slow is over."""
@@ -69,10 +82,10 @@ class Lines:
         seconds, reached = wall - marks[0][0], now.time - marks[0][1]
         if reached <= 0 or seconds <= 0:
             return ""
-        return f", about {_duration((now.end - now.time) * seconds / reached)} left"
+        return f", about {duration((now.end - now.time) * seconds / reached)} left"
 
 
-def _duration(seconds: float) -> str:
+def duration(seconds: float) -> str:
     """In the unit that reads best."""
     for unit, size, most in (("s", 1, 90), ("min", 60, 5400), ("h", 3600, 172800)):
         if seconds < most:
@@ -84,7 +97,7 @@ def _duration(seconds: float) -> str:
 def bar(console: Console | None = None) -> Iterator[Report]:
     """A bar on a terminal or in a notebook; lines elsewhere."""
     console = console or Console(file=Steady(sys.stderr))  # type: ignore[arg-type]
-    if not (console.is_terminal or console.is_jupyter):
+    if started() or not (console.is_terminal or console.is_jupyter):  # mpirun feigns a terminal
         yield Lines(lambda text: console.print(text, soft_wrap=True, markup=False, highlight=False))
         return
     left, words = TimeRemainingColumn(), TextColumn("{task.description}")
@@ -93,10 +106,9 @@ def bar(console: Console | None = None) -> Iterator[Report]:
         task = display.add_task("compiling ...", total=None)
 
         def report(now: Moment) -> None:
-            text = (
-                f"t = {now.time:.3g} of {now.end:g} fm, step {now.step:.2g} fm, "
-                f"dN = {now.number_drift}, dE/E = {now.energy_drift:.0e}"
-            )
+            text = f"t = {now.time:.3g} of {now.end:g} fm, step {now.step:.2g} fm"
+            if now.drifts_known:
+                text += f", dN = {now.number_drift}, dE/E = {now.energy_drift:.0e}"
             display.update(task, completed=now.time, total=now.end, description=text)
 
         yield report

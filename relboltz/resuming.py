@@ -8,7 +8,7 @@ import os
 import shutil
 import tempfile
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -16,10 +16,12 @@ from typing import Any
 import tomli_w
 import xarray as xr
 
+from .backends.team.mpi import started
 from .config import Config, call_model
 from .errors import CheckpointWarning, InputError, say
 from .known import described
 from .model import Model
+from .processes import together
 from .progress import Report, bar
 from .records import checkpoint, output
 from .records.checkpoint import Saved
@@ -28,6 +30,14 @@ from .run import About, Run
 from .settings import Grid, Settings
 
 
+def _as_given(
+    file: str | Path, *, model: Model | None = None, **_: Any
+) -> Callable[[Mapping[str, Any]], Model]:
+    """How another process of ``resume`` comes to the model."""
+    return lambda recipe: model if model is not None else made_again(recipe, file)
+
+
+@together(_as_given)
 def resume(
     file: str | Path,
     *,
@@ -35,6 +45,7 @@ def resume(
     model: Model | None = None,
     progress: bool | Report = True,
     threads: int | None = None,
+    workers: int | None = None,
 ) -> xr.Dataset:
     """Continue the run of a file from its last checkpoint; the result has the bits of one run.
 
@@ -45,6 +56,7 @@ def resume(
     model : needed again only if it was made in Python of your own processes
     progress : as in ``solve``
     threads : of the CPU, if other than before; 0 for all cores
+    workers : of Ray, if others than before; 0 for this process alone
 
     Returns
     -------
@@ -56,7 +68,7 @@ def resume(
     RunError, Interrupted : as of ``solve``
     """
     with resting():
-        run = taken_up(Path(file), until, model, threads)
+        run = taken_up(Path(file), until, model, threads, workers)
     if not isinstance(progress, bool):
         return run.go(progress)
     with bar() if progress else nullcontext() as report:
@@ -64,14 +76,18 @@ def resume(
 
 
 def taken_up(
-    file: Path, until: float | None = None, model: Model | None = None, threads: int | None = None
+    file: Path,
+    until: float | None = None,
+    model: Model | None = None,
+    threads: int | None = None,
+    workers: int | None = None,
 ) -> Run:
     """A run that can go on."""
     file = Path(os.path.realpath(file))
     saved = checkpoint.latest(file)
     facts = saved.facts
     try:
-        settings = _settings(file, facts, until, threads)
+        settings = _settings(file, facts, until, {"threads": threads, "workers": workers})
         about = _about(facts, settings)
         grid = Grid.model_validate(facts["grid"], strict=False).phase_space()
         found = _model(file, facts, model)
@@ -83,9 +99,9 @@ def taken_up(
 
 
 def _settings(
-    file: Path, facts: Mapping[str, Any], until: float | None, threads: int | None
+    file: Path, facts: Mapping[str, Any], until: float | None, others: Mapping[str, Any]
 ) -> Settings:
-    """As they were, with a later end if one is asked for."""
+    """As they were, with a later end if one is asked for, and other keys of [run]."""
     now, end, data = facts["time"], facts["end"], facts["settings"]
     last = end if until is None else until
     unwritten = until is None and file.with_name(facts["place"]["parts"] or "?").is_dir()
@@ -101,8 +117,9 @@ def _settings(
         if until < end and "snapshots" in data["output"]:
             kept = [t for t in data["output"]["snapshots"] if t <= until]
             data["output"]["snapshots"] = kept
-    if threads is not None:
-        data["run"]["threads"] = threads
+    data["run"] |= {key: value for key, value in others.items() if value is not None}
+    if data["run"]["workers"] == 0 or started():
+        data["run"] |= {"workers": 0, "address": "", "gpus_per_worker": 0.0}
     return Settings.checked(data)
 
 
@@ -168,7 +185,7 @@ def _model(file: Path, facts: Mapping[str, Any], given: Model | None) -> Model:
     if given is not None:
         model = given
     elif recipe.get("model"):
-        model = _made_again(file, recipe)
+        model = made_again(recipe, file)
     else:
         raise InputError(
             f"{file}: its model was made in Python; use relboltz.resume({str(file)!r}, model=...) "
@@ -186,7 +203,7 @@ def _model(file: Path, facts: Mapping[str, Any], given: Model | None) -> Model:
     return model
 
 
-def _made_again(file: Path, recipe: Mapping[str, Any]) -> Model:
+def made_again(recipe: Mapping[str, Any], file: Path | str = "the run") -> Model:
     """A model of a configuration; users' files must be as they were, or gone."""
     table, sources = recipe["model"], recipe.get("sources", {})
     folder = Path(recipe.get("folder", ""))

@@ -1,5 +1,6 @@
 """One run: everything that is fixed before its first step, the loop, and what it leaves."""
 
+import contextlib
 import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping
@@ -11,8 +12,8 @@ import numpy as np
 import xarray as xr
 
 from .arrays import Array, Integers
-from .backends import choose
 from .checks import accuracy, poles
+from .distributed import choose
 from .errors import CheckpointWarning, Halted, Interrupted, RunError, say
 from .events.collisions import Flows
 from .grid import PhaseSpace
@@ -67,7 +68,16 @@ class Run:
         refuse(short_axes(grid.momentum_cells, settings.collisions.projection))
         self.model, self.grid, self.settings = model, grid, settings
         self.about = about or About()
-        self.backend = choose(grid, model, settings.collisions, settings.run)
+        self.backend = choose(grid, model, settings.collisions, settings.run, self.about.recipe)
+        try:
+            self._set_up(start, file)
+        except BaseException:
+            self.backend.close()
+            raise
+
+    def _set_up(self, start: Array | Saved, file: Path | None) -> None:
+        """All that is fixed before the first step."""
+        model, grid, settings = self.model, self.grid, self.settings
         wants, kept = settings.time, settings.output
         self.stops = Stops(wants.end, kept.every, kept.snapshots)
         self.course = Course(wants.step, wants.tolerance, self.stops.near, grid)
@@ -121,8 +131,11 @@ class Run:
             "device": self.backend.words,
             "quantum": self.state.unit,
             "momentum_max": list(self.grid.momentum_max),
-            **({"boundary": list(self.grid.boundary)} if self.grid.moving_axes else {}),
+            **(self._walls() if self.grid.moving_axes else {}),
         }
+
+    def _walls(self) -> dict[str, Any]:
+        return {"boundary": list(self.grid.boundary), "space_max": list(self.grid.space_max)}
 
     def _say(self, texts: Iterable[str]) -> None:
         """Warn of what is said for the first time."""
@@ -133,7 +146,11 @@ class Run:
     def go(self, progress: Report | None = None) -> xr.Dataset:
         """Step from start to end; whatever happens, what was computed is kept."""
         self._began = time.perf_counter() - self._wall
-        self.journal.reserve()
+        try:
+            self.journal.reserve()
+        except BaseException:
+            self.backend.close()
+            raise
         try:
             self.about.claim()
             self.journal.open()
@@ -143,6 +160,7 @@ class Run:
             if self._keeper is not None:
                 self._keeper.wait()
             self.journal.close()
+            self.backend.close()
         if self.journal.trouble:
             raise RunError(self.journal.trouble, ds)
         if ds.attrs["status"] != "done":
@@ -179,7 +197,11 @@ class Run:
         while state.time < end and (sent or not interrupt):  # steps that were sent are told of
             for leg in backend.advance(state, self.course, self.stops.next(state.time)):
                 due = self._due()
-                looked = self._look()
+                try:
+                    looked = self._look()
+                except Halted:
+                    self._complete(leg.flows, leg.null_weight)  # the step itself stands
+                    raise
                 sent = looked is not None and not due and not interrupt and state.time < end
                 if sent:
                     backend.set_out(state, self.course, self.stops.next(state.time))
@@ -263,7 +285,7 @@ class Run:
         first, last = self._ends()
         drift = max((abs(int(d)) for d in last["charge_drift"]), default=0)
         energy = energy_of(last) / energy_of(first) - 1
-        return Moment(self.state.time, self.stops.end, leg.length, drift, energy)
+        return Moment(self.state.time, self.stops.end, leg.length, drift, energy, last["time"])
 
     # -- checkpoints -----------------------------------------------------------------------------
 
@@ -337,6 +359,8 @@ class Run:
         self._warn()
         self.known.attributes["wall_seconds"] = time.perf_counter() - self._began
         self.known.attributes["steps"] = self.state.watch.steps
+        with contextlib.suppress(Exception):  # workers that are gone tell nothing
+            self.known.attributes |= self.backend.load()
         return self.journal.finish(self._told(status))
 
     def _warn(self) -> None:

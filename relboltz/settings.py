@@ -28,6 +28,7 @@ MOST_STEPS = 1e9
 LEAST_TOLERANCE = 1e-12
 """Errors below STILL = 1e-6 of the tolerance count as rounding; with a smaller tolerance those are
 less than one of the 2^61 quanta that a state may have, so that no step could tell its error."""
+MOST_WORKERS = 4096
 MOST_THREADS = 1024
 """Threads have memory of their own, and no machine has more cores."""
 REQUIRED = {
@@ -164,9 +165,14 @@ class Run(Table):
     threads: int = key(
         0, f"use a whole number; 0 = all cores, at most {MOST_THREADS}", ge=0, le=MOST_THREADS
     )
-    workers: int = key(0, "use a whole number; 0 = this process alone", ge=0)
-    address: str = key("", "use the address of a cluster; '' = none")
-    gpus_per_worker: float = key(0.0, "use a number, 0 or more", ge=0)
+    workers: int = key(
+        0, f"use a whole number; 0 = this process alone, at most {MOST_WORKERS}",
+        ge=0, le=MOST_WORKERS,
+    )  # fmt: skip
+    address: str = key("", "use 'auto', the address of a Ray cluster, or '' to start one here")
+    gpus_per_worker: float = key(
+        0.0, "use a number of GPUs, 0 or more; a part where workers share one", ge=0, le=64
+    )
 
 
 class Output(Table):
@@ -282,15 +288,11 @@ class Settings(Table):
                 f"output.every = {output.every!r}: would give {records:.1e} records; use at least "
                 f"{time.end / MOST_RECORDS:.1e} fm"
             )
-        for key, value, usual, feature, instead in (
-            ("run.workers", run.workers, 0, "a cluster", "0"),
-            ("run.address", run.address, "", "a cluster", "''"),
-            ("run.gpus_per_worker", run.gpus_per_worker, 0, "a cluster", "0"),
-        ):  # fmt: skip
-            if value != usual:
+        for key, value in (("address", run.address), ("gpus_per_worker", run.gpus_per_worker)):
+            if value and not run.workers:
                 yield (
-                    f"{key} = {shown(value)}: needs {feature}, which this version does not have "
-                    f"yet; use {instead}"
+                    f"run.{key} = {shown(value)}: is for workers; set run.workers, the number of "
+                    "them, or leave it out"
                 )
 
     @classmethod
@@ -311,6 +313,8 @@ class Settings(Table):
         for other in cls.model_fields:
             if key in cls._keys_of(other):
                 return f"unknown key {path}: {key} belongs to [{other}]"
+        if not known:
+            return f"unknown key {path}: nothing is asked for there; leave it out"
         return f"unknown key {path}: known are {', '.join(known)}"
 
     @classmethod

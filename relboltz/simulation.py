@@ -10,15 +10,17 @@ from typing import Any
 import tomli_w
 import xarray as xr
 
-from .backends import resolve
 from .backends.cpu.threads import available_cores
+from .backends.team.mpi import started
 from .checks import box, matter
 from .config import Config
+from .distributed import resolve
 from .errors import InputError
 from .grid import PhaseSpace
 from .initial import FromFile, NodeValues, Shape, Start, evaluate, file_grid, starting_states
 from .initial.start import named
 from .model import Model
+from .processes import together
 from .progress import Report, bar
 from .records import output
 from .resting import resting
@@ -27,6 +29,7 @@ from .run import About, Run
 from .settings import Grid, Settings, no_marginals, refuse
 
 
+@together(lambda model, *_, **__: lambda recipe: model)
 def solve(
     model: Model,
     grid: PhaseSpace | int | Sequence[int],
@@ -36,6 +39,7 @@ def solve(
     file: str | Path | None = None,
     force: bool = False,
     progress: bool | Report = True,
+    replicas: int | None = None,
     **options: Any,
 ) -> xr.Dataset:
     """Solve the Boltzmann equation from t = 0 to ``end`` [fm].
@@ -52,9 +56,11 @@ def solve(
     force : replace a result that the file holds
     progress : a bar where somebody watches, a line now and then in a log (True), nothing (False),
         or a function that is called with a ``relboltz.progress.Moment`` after every step
+    replicas : number of independent runs, with seeds of their own, to take the mean of; every
+        ``*_error`` is its standard error. They are kept in F.replicas beside ``file``
     **options : keys of [collisions], [time], [run] and [output]: samples, seed, projection,
-        sampling, symmetrical, pairs, step, tolerance, backend, precision, threads, every,
-        snapshots, marginals, checkpoint_every
+        sampling, symmetrical, pairs, step, tolerance, backend, precision, threads, workers,
+        address, gpus_per_worker, every, snapshots, marginals, checkpoint_every
 
     Returns
     -------
@@ -68,24 +74,39 @@ def solve(
     AccuracyWarning : where a filter makes errors of warnings, the first of them, when all is done
         and written; the result is in its ``dataset``
     """
-    in_space = isinstance(grid, PhaseSpace) and grid.sites > 1
-    if in_space:
-        options.setdefault("snapshots", [])  # full snapshots on request only
-    settings = Settings.from_options(end=end, **options)
-    refuse(() if in_space else no_marginals(settings.output.marginals))
+    path = None if file is None else Path(file)
+    remedy = "choose another name, use force=True to replace it, or"
+    claim = partial(output.check_free, path, force, remedy)
+    if not isinstance(progress, bool):
+        report: Any = nullcontext(progress)
+    else:
+        report = bar() if progress else nullcontext()
+    if replicas is not None:
+        from .cases import Case
+        from .replicas import check_count, replicated
+
+        check_count(replicas)
+        claim()
+        case = Case.of_options(model, grid, initial, {"end": end, **options})
+        with report as told:
+            return replicated(case, replicas, path, told)
+    settings = settings_of(grid, {"end": end, **options})
     states = starting_states(initial, model)
     with resting():
-        path = None if file is None else Path(file)
-        remedy = "choose another name, use force=True to replace it, or"
-        claim = partial(output.check_free, path, force, remedy)
         claim()
         run = prepare(
             model, states, grid, settings, path, About("", "", recipe_of_model(model), claim)
         )
-    if not isinstance(progress, bool):
-        return run.go(progress)
-    with bar() if progress else nullcontext() as report:
-        return run.go(report)
+    with report as told:
+        return run.go(told)
+
+
+def settings_of(grid: Any, options: Mapping[str, Any]) -> Settings:
+    """Settings of the options of ``solve``; in space full snapshots are on request only."""
+    in_space = isinstance(grid, PhaseSpace) and grid.sites > 1
+    settings = Settings.from_options(**({"snapshots": []} if in_space else {}) | dict(options))
+    refuse(() if in_space else no_marginals(settings.output.marginals))
+    return settings
 
 
 def run_config(
@@ -159,13 +180,14 @@ def planned(
     file: Path | None,
 ) -> tuple[PhaseSpace, str, str]:
     """The grid, the backend and its precision; the file can be written, and memory holds it."""
-    backend, precision = resolve(settings.run.backend, settings.run.precision)
+    backend, precision = resolve(settings.run)
     if file is not None:
         output.check_writable(file)
-    threads, there = settings.run.threads or available_cores(), backend == "cpu"
+    alone = not settings.run.workers and not started()  # workers look at their own machines
+    threads, there = settings.run.threads or available_cores(), backend == "cpu" and alone
     room = (settings.collisions.samples if there else 0, threads if there else 1)
     matter.check_host_memory(_outline(request), model, *room)  # before a box is chosen for it
-    grid = _grid(request, model, states)
+    grid = grid_of(request, model, states)
     matter.check_host_memory(grid, model, *room)
     return grid, backend, precision
 
@@ -183,7 +205,7 @@ def _outline(request: Request) -> PhaseSpace:
     return PhaseSpace(request, 1.0)
 
 
-def _grid(request: Request, model: Model, states: Mapping[str, Shape]) -> PhaseSpace:
+def grid_of(request: Request, model: Model, states: Mapping[str, Shape]) -> PhaseSpace:
     """The grid that is asked for, with a box for the model and its start where that is "auto"."""
     if isinstance(request, PhaseSpace):
         return request

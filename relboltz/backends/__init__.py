@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from ..arrays import Integers
+from ..arrays import Array, Integers
 from ..errors import BackendNotice, InputError, say
 from ..grid import PhaseSpace
 from ..model import Model
@@ -12,6 +14,7 @@ from ..settings import Sampling
 from ..words import shown
 
 if TYPE_CHECKING:
+    from .bracketing import Request
     from .contract import Backend, Estimator
 
 _said: set[str] = set()
@@ -68,16 +71,30 @@ def estimator(grid: PhaseSpace, model: Model, sampling: Sampling, run: Any) -> E
     return CpuBackend(grid, model, sampling, run.threads)
 
 
+def bracket_measure(backend: str, threads: int, model: Model) -> Callable[[Any, Request], Array]:
+    """What adds up brackets of trial functions on the backend that is asked for."""
+    if backend not in ("auto", "cpu", "cuda"):
+        raise InputError(f"backend = {shown(backend)}: use 'auto', 'cpu' or 'cuda'")
+    name, _ = resolve(backend)
+    if name == "cuda":
+        from .cuda.measuring import Measurer
+
+        return Measurer(model).measure
+    from .cpu.brackets import measure
+
+    return partial(measure, threads=threads)
+
+
 def _ready(grid: PhaseSpace, model: Model, sampling: Sampling, run: Any) -> tuple[str, str]:
     """Backend and precision that [run] asks for, once it is known that they can do it."""
     name, precision = resolve(run.backend, run.precision)
     if name == "cpu" and run.backend == "auto":
         _say_why()
-    _check_size(grid, model, sampling)
+    check_size(grid, model, sampling)
     return name, precision
 
 
-def _check_size(grid: PhaseSpace, model: Model, sampling: Sampling) -> None:
+def check_size(grid: PhaseSpace, model: Model, sampling: Sampling) -> None:
     """Refuse what does not fit the whole numbers that count cells and samples."""
     if len(model.species) * grid.size >= 2**31:
         raise InputError(

@@ -6,7 +6,7 @@ memory: random numbers depend on it.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 from ..arrays import Array, Integers
 from ..events.estimates import Estimates
@@ -58,6 +58,12 @@ class Backend(Estimator, Protocol):
     @property
     def memory(self) -> int:
         """Bytes that the state and everything beside it take."""
+
+    def load(self) -> dict[str, Any]:
+        """Who did how much of the work, as attributes of a result; nothing of one process."""
+
+    def close(self) -> None:
+        """Let go of others that work for it."""
 
     # -- the state
 

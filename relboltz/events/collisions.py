@@ -13,6 +13,7 @@ from math import ceil, exp, expm1, log, log1p, log2
 import numpy as np
 
 from ..arrays import Array
+from ..errors import InputError
 from ..model import Model
 from ..units import HBARC
 from .elementary import floor
@@ -185,8 +186,9 @@ class Channel:
     """A process seen from one of its sides: two legs on nodes, two legs to be found.
 
     ``nodes`` are the species of (k3, p) and ``pair`` those of (k1, k2). A reaction that changes
-    species is drawn from both sides, half the samples each. t = (k1 - k3)^2 is the same from
-    either side, so the matrix element never needs to know.
+    species is drawn from both sides, half the samples each; one that has a constant cross section
+    from the side of that cross section alone, because from the other |M|^2 diverges.
+    t = (k1 - k3)^2 is the same from either side, so the matrix element never needs to know.
     """
 
     process: int
@@ -217,9 +219,16 @@ def channels(model: Model, symmetrical: bool = True) -> list[Channel]:
         w = process.multiplicity
         if symmetrical and process.elastic:
             result.append(Channel(index, (c, d), (a, b), 1.0, w, True))
+        elif symmetrical and process.constant:
+            result.append(Channel(index, (a, b), (c, d), 1.0, w, False))
         elif symmetrical:
             result.append(Channel(index, (c, d), (a, b), 0.5, w / 2, True))
             result.append(Channel(index, (a, b), (c, d), 0.5, w / 2, False))
+        elif process.constant and not process.elastic:
+            raise InputError(
+                f"collisions.symmetrical = False: process {process.name} has a constant cross "
+                "section and changes species: drawn from its products |M|^2 diverges; use true"
+            )
         else:  # every leg in turn plays p; equal legs share one channel
             sides = [((c, d), (a, b)), ((d, c), (b, a)), ((a, b), (c, d)), ((b, a), (d, c))]
             distinct = list(dict.fromkeys(sides))

@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ..arrays import Array
+from ..arrays import Array, Integers
 from ..errors import RunError
 from ..events.collisions import Flows
 from .control import STILL
 
+WORD = 2**32
 Counts = tuple[int, int, int]
 """L1 difference of Heun and Euler, half of what the Euler step moved, and the total, in quanta."""
 
@@ -81,6 +82,36 @@ class StepReport:
             mean_flows([r.flows for r in sites]), (total, lost),
             np.concatenate([r.limited for r in sites]), (error, size),
         )  # fmt: skip
+
+
+def to_rows(sites: Sequence[StepReport]) -> tuple[Integers, Array]:
+    """Reports of single sites as whole numbers and others, a row for each."""
+    counts = np.array([[divmod(n, WORD) for n in r.counts[0]] for r in sites], np.int64)
+    rows = [
+        np.concatenate(
+            [r.flows.forward, r.flows.backward, r.flows.signed.ravel(), r.drawn, r.limited, r.noise]
+        )
+        for r in sites
+    ]
+    return counts.reshape(-1, 6), np.array(rows)
+
+
+def from_rows(length: float, counts: Integers, rows: Array) -> list[StepReport]:
+    """The reports again."""
+    n = (rows.shape[1] - 5) // 4
+    return [
+        StepReport(
+            length, [(_joined(c[:2]), _joined(c[2:4]), _joined(c[4:]))],
+            Flows(r[:n], r[n : 2 * n], 0.0, 0.0, r[2 * n : 4 * n].reshape(2, n)),
+            (float(r[4 * n]), float(r[4 * n + 1])), r[4 * n + 2 : 4 * n + 3],
+            (float(r[4 * n + 3]), float(r[4 * n + 4])),
+        )
+        for c, r in zip(counts, rows, strict=True)
+    ]  # fmt: skip
+
+
+def _joined(words: Integers) -> int:
+    return int(words[0]) * WORD + int(words[1])
 
 
 def mean_flows(flows: Sequence[Flows]) -> Flows:

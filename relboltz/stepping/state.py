@@ -7,7 +7,7 @@ for a file. Sites are the first axis of all arrays: homogeneous matter has one.
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -96,6 +96,19 @@ class State:
             [(rate, length), *before[:1]] for rate, before in zip(rates, earlier, strict=True)
         ]
         self.squares, self.time, self.step = squares, time, self.step + 1
+
+    # -- steps that others take ------------------------------------------------------------------
+
+    def without_records(self) -> State:
+        """What steps need and change."""
+        return replace(self, fit=None, origin=None, first={}, last={}, pending=[], said=[])
+
+    def follow(self, other: State) -> None:
+        """Take over what steps changed; what records showed is known here alone."""
+        for name in ("squares", "wanted", "ledger", "time", "step", "past", "by_part"):
+            setattr(self, name, getattr(other, name))
+        seen = self.watch
+        self.watch = replace(other.watch, fastest=seen.fastest, negative=seen.negative)
 
     # -- to a file and back ----------------------------------------------------------------------
 

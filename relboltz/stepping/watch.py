@@ -161,6 +161,22 @@ def _handled() -> list[signal.Signals]:
 
 
 @contextmanager
+def undisturbed() -> Iterator[None]:
+    """Within it Ctrl-C waits: for what must not be left half done."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    came: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, _: came.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if came:
+        raise KeyboardInterrupt
+
+
+@contextmanager
 def interruptible() -> Iterator[Interrupt]:
     """Within it Ctrl-C and other signals ask the run to end in good order.
 

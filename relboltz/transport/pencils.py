@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..arrays import Array, Integers
 from ..grid import PhaseSpace
@@ -41,6 +41,14 @@ class Pencils:
             (grid.space_spacing[axis], grid.spacing[axis]), grid.axis(axis),
             (one[:, None] + other[None, :]).ravel(), len(model.species), grid.sites // n,
         )  # fmt: skip
+
+    def some(self, which: slice) -> Pencils:
+        """Those of some transverse momenta, in a state that has the nodes of these alone."""
+        n, site_step, m, _ = self.lines
+        width = which.stop - which.start
+        return replace(
+            self, lines=(n, site_step, m, width), transverse_p2=self.transverse_p2[which]
+        )
 
     @property
     def blocks(self) -> int:

@@ -25,6 +25,7 @@ from ...stepping.step import Course, Leg, advance
 from ...transport.ledger import Passage
 from ...transport.pencils import Pencils
 from ..elements import Elements
+from ..team.exchange import Exchange
 from .collider import ALONE, Collider
 from .masses import coupling_integrals, masses, site_masses
 from .moments import fit_sums, marginal, measure_sites, tables
@@ -41,6 +42,7 @@ class CpuBackend(Threads):
     grid, model, sampling : what to solve
     threads : 0 for all cores
     numbers : of the sites among all of the run, if these are not all
+    exchange : with workers that share the samples of homogeneous matter
     """
 
     name = "cpu"
@@ -52,16 +54,18 @@ class CpuBackend(Threads):
         sampling: Sampling,
         threads: int = 0,
         numbers: Integers | None = None,
+        exchange: Exchange | None = None,
     ):
         super().__init__(threads)
         self.grid, self.model, self.sampling = grid, model, sampling
+        self._exchange = exchange
         self.elements = Elements(model)
         self.numbers = np.arange(grid.sites) if numbers is None else numbers
         self.shape = (grid.sites, len(model.species), grid.size)
         alone = self.count > grid.sites  # sites one after the other, all threads at each
         threads_of_one = self if alone or self.count == 1 else ALONE
         self.colliders = [
-            Collider(grid.at_a_site, self.elements, sampling, threads_of_one)
+            Collider(grid.at_a_site, self.elements, sampling, threads_of_one, exchange)
             for _ in range(1 if alone else self.count)
         ]
         self._gap = MassModel.of(grid, model)
@@ -79,6 +83,13 @@ class CpuBackend(Threads):
     def memory(self) -> int:
         """Bytes of the state and of the events of all threads."""
         return 2 * self.number.nbytes + sum(collider.memory for collider in self.colliders)
+
+    def load(self) -> dict[str, Any]:
+        """Nothing: one process does it all."""
+        return {}
+
+    def close(self) -> None:
+        """Nobody else works for it."""
 
     # -- the state -------------------------------------------------------------------------------
 
@@ -118,32 +129,56 @@ class CpuBackend(Threads):
         self, axis: int, length: float, squares: Array, push: Array | None = None
     ) -> Passage:
         """Stream along an axis for a length [fm], with these squared masses at the sites."""
+        pencils = self.pencils(axis)
+        return pencils.passage(*self.swept(pencils, self.number, length, squares, push))
+
+    def pencils(self, axis: int) -> Pencils:
+        """The pencils of an axis."""
         if axis not in self._pencils:
             self._pencils[axis] = Pencils.of(self.grid, self.model, axis)
-        pencils = self._pencils[axis]
-        push = np.zeros((*self.shape[:2], 2)) if push is None else push
+        return self._pencils[axis]
+
+    def swept(
+        self, pencils: Pencils, number: Integers, length: float, squares: Array, push: Array | None
+    ) -> tuple[Integers, Array, Array]:
+        """Sweep a state (sites, species, nodes) in place.
+
+        Returns what left, and of every group the energy that left and what was refused.
+        """
+        push = np.zeros((*number.shape[:2], 2)) if push is None else push
         groups = pencils.groups
         rows = 2 if pencils.open else 0
-        ledgers = [np.zeros((rows, *self.shape[1:]), np.int64) for _ in range(self.count)]
+        ledgers = [np.zeros((rows, *number.shape[1:]), np.int64) for _ in range(self.count)]
         energies, refused = np.zeros((groups, 2)), np.zeros((groups, 2))
         scratch = [np.empty(pencils.scratch) for _ in range(self.count)]
         parts = self.parts(groups)
 
         def work(thread: int, part: int) -> None:
             sweep(
-                self.number, squares, push, parts[part], pencils.lines, pencils.walls,
+                number, squares, push, parts[part], pencils.lines, pencils.walls,
                 (length, *pencils.widths), pencils.p, pencils.transverse_p2, self._capacity,
                 scratch[thread], (ledgers[thread], energies, refused),
             )  # fmt: skip
 
         self.share(work, len(parts))
-        return pencils.passage(sum(ledgers[1:], ledgers[0]), energies, refused)
+        return sum(ledgers[1:], ledgers[0]), energies, refused
 
     def collide(self, step: int, length: float, squares: Array) -> StepReport:
         """Collisions at all sites for a length [fm]; 0 tells their rates and moves nothing."""
-        sites, kinds, _ = self.shape
         if not self.model.processes:
-            return StepReport.nothing(sites, length)
+            return StepReport.nothing(self.grid.sites, length)
+        report = StepReport.of(self.collided(step, length, squares))
+        self._agree()
+        return report
+
+    def _agree(self) -> None:
+        """Workers that share samples end a step together, or none of them does."""
+        if self._exchange is not None:
+            self._exchange.agree()
+
+    def collided(self, step: int, length: float, squares: Array) -> list[StepReport]:
+        """The same, told of every site."""
+        sites, kinds, _ = self.shape
         reports: list[Any] = [None] * sites
 
         def work(thread: int, site: int) -> None:
@@ -161,7 +196,7 @@ class CpuBackend(Threads):
                 work(0, 0)
             self._warm = True
             self.share(lambda thread, item: work(thread, item + first), sites - first)
-        return StepReport.of(reports)
+        return reports
 
     # -- what is asked about it ------------------------------------------------------------------
 
@@ -179,6 +214,7 @@ class CpuBackend(Threads):
         if failed:
             where = f" in space cell {self.numbers[min(failed)]}" if len(squares) > 1 else ""
             raise unsolved(where)
+        self._agree()
         return squares
 
     def moments(self, squares: Array, final: Array) -> Moments:

@@ -6,6 +6,7 @@ floating point is summed per chunk and then in the order of the chunks.
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -16,6 +17,7 @@ from ...events.collisions import SETS, Channel, Draw, Estimate, Flows, channels,
 from ...grid import PhaseSpace
 from ...settings import Sampling
 from ..elements import Elements
+from ..team.exchange import Exchange, gathered, total
 from . import deposits as d
 from . import events as k
 from .plan import Events, Group, Kept, Scratch, new_events
@@ -41,10 +43,16 @@ class Collider:
     ----------
     grid, elements, sampling : what to solve
     threads : that share the events; one, unless given
+    exchange : with workers that have the same state and share the events
     """
 
     def __init__(
-        self, grid: PhaseSpace, elements: Elements, sampling: Sampling, threads: Threads = ALONE
+        self,
+        grid: PhaseSpace,
+        elements: Elements,
+        sampling: Sampling,
+        threads: Threads = ALONE,
+        exchange: Exchange | None = None,
     ):
         model = elements.model
         self.grid, self.model, self.sampling = grid, model, sampling
@@ -54,17 +62,20 @@ class Collider:
         self.elements = elements
         self._geometry = tuple(map(float, grid.momentum_cells)), tuple(map(float, grid.spacing))
         self._tables = [self._new_table() for _ in model.species]
-        self._groups = self._plan()
-        of_chunk = [self.channels[group.channel] for group in self._groups for _ in group.chunks]
+        self._exchange = exchange
+        plan = self._plan()
+        of_chunk = [self.channels[group.channel] for group in plan for _ in group.chunks]
+        self._groups = self._shared_out(plan)
         self._process_of = np.array([channel.process for channel in of_chunk], dtype=np.int64)
         self._gain_rows = np.array([not channel.forward for channel in of_chunk], dtype=np.int64)
         self._only_p = not sampling.symmetrical
         self._leg_share = 0.25 if self._only_p else 1.0
         self._scratch = [Scratch(self.cells) for _ in range(self.threads.count)]
-        capacity = len(of_chunk) * self._capacity
+        own = sum(len(group.chunks) for group in self._groups)
+        capacity = own * self._capacity
         self._stored = capacity * EVENT_BYTES <= STORE_LIMIT
         self._all = new_events(capacity if self._stored else 0)
-        self._counts = np.zeros(len(of_chunk), np.int64)
+        self._counts = np.zeros(own, np.int64)
         self._draw: Draw | None = None
         self._signed = np.zeros((2, len(model.processes)))
 
@@ -92,9 +103,8 @@ class Collider:
         depends on it; groups only set how often threads have to meet.
         """
         chunks = [-(-self.samples_of(channel) // k.CHUNK) for channel in self.channels]
-        most = min(
-            MOST_CHUNKS, max(1, SETS * sum(chunks) // (GROUPS_PER_THREAD * self.threads.count))
-        )
+        many = self.threads.count * (self._exchange.size if self._exchange is not None else 1)
+        most = min(MOST_CHUNKS, max(1, SETS * sum(chunks) // (GROUPS_PER_THREAD * many)))
         plan, before = [], 0
         for which, (index, channel) in product(range(SETS), enumerate(self.channels)):
             total = self.samples_of(channel)
@@ -106,6 +116,38 @@ class Collider:
             before += chunks[index]
         self._chunks_of_set = sum(chunks)
         return plan
+
+    def _shared_out(self, plan: list[Group]) -> list[Group]:
+        """The groups that this worker draws: their chunks are counted from 0 again."""
+        if self._exchange is None:
+            return plan
+        rank, size = self._exchange.rank, self._exchange.size
+        self._chunks = [
+            np.array([c for group in plan[k::size] for c in group.chunks], np.int64)
+            for k in range(size)
+        ]
+        own, before = [], 0
+        for group in plan[rank::size]:
+            span = slice(before, before + len(group.chunks))
+            own.append(replace(group, span=span))
+            before = span.stop
+        return own
+
+    def _told(self, sums: Array) -> Array:
+        """Sums of the chunks of all workers, in the order of the chunks."""
+        if self._exchange is None:
+            return sums
+        rooms = [np.empty((len(chunks), sums.shape[1])) for chunks in self._chunks]
+        gathered(self._exchange, sums, rooms)
+        every = np.empty((len(self._process_of), sums.shape[1]))
+        for chunks, room in zip(self._chunks, rooms, strict=True):
+            every[chunks] = room
+        return every
+
+    def _of_all(self, parts: list[Integers]) -> Integers:
+        """The sum of what all threads of all workers added up, in new memory."""
+        own = sum(parts[1:], parts[0].copy())
+        return own if self._exchange is None else total(self._exchange, own)
 
     def _new_table(self) -> tuple[Integers, Integers, Integers]:
         """cumulative, record and guide of ``sampling_table``."""
@@ -146,6 +188,7 @@ class Collider:
             self._generate(scratch, group, self._events(scratch, group), sums[group.span])
 
         self._run(work)
+        sums = self._told(sums)
         self._signed = np.zeros((2, len(self.model.processes)))
         for row, column in zip(self._signed, (0, 2), strict=True):
             np.add.at(row, self._process_of, sums[:, column])
@@ -162,7 +205,7 @@ class Collider:
         for scratch in self._scratch:
             scratch.total[:] = 0
         sums = np.zeros((len(self._counts), 4))
-        if self.threads.pool is None and self._stored and self._groups:  # one call for all channels
+        if self._in_one_call:
             scratch, chunks = self._scratch[0], self._chunks_of_set
             for which, table in enumerate(tables):
                 span = slice(which * chunks, (which + 1) * chunks)
@@ -179,7 +222,13 @@ class Collider:
             )  # fmt: skip
 
         self._run(work)
-        return _sum([s.total for s in self._scratch]), self._flows(sums)
+        return self._of_all([s.total for s in self._scratch]), self._flows(self._told(sums))
+
+    @property
+    def _in_one_call(self) -> bool:
+        """Whether the events of a set lie together, those of all channels, for one thread."""
+        alone = self.threads.pool is None and self._exchange is None
+        return alone and self._stored and bool(self._groups)
 
     def gross(self, table: Array, scale: float) -> Demands:
         """Gain and loss of every cell in whole units."""
@@ -215,7 +264,7 @@ class Collider:
     def negative_weight(self, draw: Draw, occupancy: Array) -> Array:
         """As ``Flows.negative_weight``, of newly drawn events."""
         self.draw(draw, occupancy)
-        return self._flows(np.zeros((len(self._counts), 4))).negative_weight
+        return self._flows(np.zeros((len(self._process_of), 4))).negative_weight
 
     def landing_share(self, draw: Draw, occupancy: Array) -> float:
         """Part of the time of drawing that goes into landing, from one chunk of each channel."""
@@ -251,7 +300,8 @@ class Collider:
             scratch.gain = np.zeros(self.cells, np.int64)
             scratch.total[:] = 0
         self._run(work)
-        return _sum([s.total[0] for s in self._scratch]), _sum([s.gain for s in self._scratch])
+        first = self._of_all([s.total[0] for s in self._scratch])
+        return first, self._of_all([s.gain for s in self._scratch])
 
     # -- pieces ----------------------------------------------------------------------------------
 
@@ -338,8 +388,3 @@ class Collider:
             np.add.at(totals, (rows, self._process_of), sums[:, column] * self._leg_share)
         wanted, refused = float(sums[:, 2].sum()), float(sums[:, 3].sum())
         return Flows(totals[0], totals[1], wanted, refused, self._signed)
-
-
-def _sum(parts: list[Integers]) -> Integers:
-    """The sum of what threads added up, in new memory."""
-    return sum(parts[1:], parts[0].copy())

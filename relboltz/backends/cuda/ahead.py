@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -19,11 +19,13 @@ import numpy as np
 from ...arrays import Array
 from ...errors import Halted, RunError
 from ...events.collisions import Draw
+from ...grid import PhaseSpace
 from ...masses import unsolved
 from ...stepping.parts import parts
 from ...stepping.report import no_limits, too_long
 from ...stepping.state import State
 from ...stepping.step import Course, Leg
+from ...transport.pencils import Pencils
 from ...transport.plane import PERIODIC
 from . import driver, kernels
 from . import layout as k
@@ -49,17 +51,24 @@ WATCHED = {
 
 
 class Ahead:
-    """Matter on its way on a GPU."""
+    """Matter on its way on a GPU.
 
-    def __init__(self, backend: CudaBackend):
+    grid : of all sites of the run, if the backend does not have them all (``together``)
+    """
+
+    def __init__(self, backend: CudaBackend, grid: PhaseSpace | None = None):
         self.backend, self.machine = backend, backend.machine
-        machine, grid = self.machine, backend.grid
+        machine = self.machine
+        self.alone = machine.exchange is None and grid is None
+        """Whether nobody has to be told anything within a step."""
+        grid = grid or backend.grid
+        self.told, self.counts, self.site_flows = machine.told, machine.counts, machine.site_flows
         self.desk = machine.new_desk()
         self.parts = parts(grid)
         self.rows = machine.new(
             (k.PARTS + 3 * len(self.parts), grid.sites, machine.width), np.float64
         )
-        pencils = {axis: backend.pencils(axis) for axis in grid.moving_axes}
+        pencils = {axis: Pencils.of(grid, backend.model, axis) for axis in grid.moving_axes}
         walls = [(*p.lines[:2], p.walls[0] == PERIODIC) for p in pencils.values()]
         self.now = self.rows[k.NOW]
         self._axes = machine.to(np.reshape(walls, (-1, 3)), np.int64)
@@ -73,9 +82,9 @@ class Ahead:
             machine.stream, self.desk.control, self.desk.scalars, self.rows, machine.flows,
             *self.ledger.arrays,
         )  # fmt: skip
-        self._look = driver.Again(machine.stream, self._copies.launch)
+        self._look = self._again(self._copies.launch)
         self._stop, self._next = machine.new(1, np.float64), driver.pinned(1)
-        self._set_off = driver.Again(machine.stream, self._set_course)
+        self._set_off = self._again(self._set_course)
         self._step_seconds, self._careful = 0.0, False
         self._under_way: tuple[State, float] | None = None
         self.forget()
@@ -83,6 +92,10 @@ class Ahead:
     def forget(self) -> None:
         """The state was changed by others: what is known of it here no longer holds."""
         self._known: tuple[Any, ...] = (None,) * 3
+
+    def _again(self, work: Callable[[], None]) -> Callable[[], None]:
+        """Launches to be recorded: not those of workers, who may be threads of one process."""
+        return driver.Again(self.machine.stream, work) if self.alone else work
 
     # -- a step, as launches ---------------------------------------------------------------------
 
@@ -95,27 +108,26 @@ class Ahead:
             if part.axis is None:
                 self._collide(careful)
             else:
-                energies, refused = self.backend.sweep(part.axis, self.rows[k.USED])
-                self.ledger.see(part.axis, energies, refused, part.axis in seen)
+                self.ledger.see(part.axis, *self._sweep(part.axis), part.axis in seen)
                 seen.add(part.axis)
             if thermal:
-                now, expected = self.rows[k.AT], self.rows[k.EXPECTED]
-                launch_masses(machine, self.backend.mass_room, self.desk, now, expected, expected)
+                self._masses()
         self._next_part(len(self.parts))
-        self.ledger.enter({axis: self.backend.let_out(axis) for axis in self.ledger.words})
+        self.ledger.enter(self._let_out())
         kernels.conclude[1, k.WIDE, machine.stream](
             self.desk.control, self.desk.scalars, self.rows, self._axes, self._widths,
-            machine.site_flows, machine.flows, self.ledger.passed, self.ledger.all,
+            self.site_flows, machine.flows, self.ledger.passed, self.ledger.all,
         )  # fmt: skip
 
     def launches(self) -> None:
         """All that a run launches again and again."""
-        machine, before = self.machine, self.machine.desk
-        machine.desk = self.desk
+        machine = self.machine
+        before = machine.desk, machine.exchange
+        machine.desk, machine.exchange = self.desk, None  # only noted: there is nothing to tell
         self.step(careful=True)
         machine.find_peaks()
         self._set_course()
-        machine.desk = before
+        machine.desk, machine.exchange = before
 
     def _next_part(self, i: int) -> None:
         share = self.parts[i].share if i < len(self.parts) else 0.0
@@ -130,16 +142,41 @@ class Ahead:
         machine = self.machine
         if machine.blocks:
             limited = self._stages.careful if careful else lambda: None
-            self._stages.everywhere(self.rows[k.USED], len(self.parts) > 1, limited)
+            self._stages.everywhere(self._own(k.USED), len(self.parts) > 1, limited)
+            self._tell_collisions()
         machine.launch(
-            kernels.judge, 1, self.desk.control, self.desk.scalars, machine.told, machine.counts,
+            kernels.judge, 1, self.desk.control, self.desk.scalars, self.told, self.counts,
             int(careful),
         )  # fmt: skip
+
+    def _own(self, row: int) -> Any:
+        """A row of the sites that the backend holds."""
+        return self.rows[row]
+
+    def _sweep(self, axis: int) -> tuple[Any, Any]:
+        """Sweep along an axis; energies that left and quanta refused."""
+        swept = self.backend.sweep(axis, self.rows[k.USED])
+        return swept.energies, swept.refused
+
+    def _masses(self) -> None:
+        """Solve the masses after a part of the step."""
+        now, expected = self._own(k.AT), self._own(k.EXPECTED)
+        launch_masses(self.machine, self.backend.mass_room, self.desk, now, expected, expected)
+
+    def _tell_collisions(self) -> None:
+        """What collisions showed is known here."""
+
+    def _let_out(self) -> dict[int, Any]:
+        """Quanta that left in the step through open walls, by axis."""
+        return {axis: self.backend.let_out(axis) for axis in self.ledger.words}
 
     def steps(self, count: int) -> None:
         """Launch attempts at steps."""
         self.machine.desk = self.desk
-        self._steps[self._careful](count)
+        if self.alone:
+            self._steps[self._careful](count)
+        else:  # one, and not as a graph: workers meet within it
+            self.step(self._careful)
 
     # -- from stop to stop -----------------------------------------------------------------------
 
@@ -203,7 +240,7 @@ class Ahead:
         """Set out for a stop; the desk that steps are launched from."""
         self.machine.desk = self.desk
         pace, squares, known = self._known
-        same = squares is state.squares and known is course
+        same = squares is state.squares and known == course
         if not same or pace != (state.step, state.wanted):
             self._upload(state, course)
         self._course = course
@@ -282,16 +319,13 @@ class Ahead:
             ahead = min(ahead, max(1, int(LONGEST_BATCH / self._step_seconds)))
         if self._careful:
             ahead = min(ahead, CAREFUL_STEPS)
-        return 1 if driver.SIMULATED or state.watch.steps < 2 else min(ahead, 64)
+        single = driver.SIMULATED or not self.alone or state.watch.steps < 2
+        return 1 if single else min(ahead, 64)
 
     def _raise_trouble(self, state: State, status: int) -> None:
-        machine, model = self.machine, self.backend.model
+        model = self.backend.model
         if status == k.FAULTY:
-            site, block = divmod(int(self._integers[k.FAULT]), machine.blocks)
-            used = self.rows[k.USED].copy_to_host()[site]
-            draw = Draw.of(state.step, used, machine.species, int(self.backend.numbers[site]))
-            f = self.backend.f_of(site, int(self._integers[k.SOURCE]))
-            report_fault(machine, block, draw, f)
+            self._report_fault(state, *divmod(int(self._integers[k.FAULT]), self.machine.blocks))
         if status == k.NOT_FINITE:
             raise RunError(
                 f"rates or masses are not finite at t = {state.time:.6g} fm: "
@@ -302,8 +336,18 @@ class Ahead:
             )
         if status == k.NO_MASSES:
             bad = ~np.isfinite(self.rows[k.EXPECTED].copy_to_host()).all(axis=1)
-            raise unsolved(self.backend.where(int(bad.argmax())))
+            raise unsolved(self._where(int(bad.argmax())))
         if status == k.TOO_LONG:
             raise too_long()
         if status == k.NO_LIMITS:
             raise no_limits()
+
+    def _report_fault(self, state: State, site: int, block: int) -> None:
+        """Say which matrix element is illegal."""
+        machine, own = self.machine, site - self.machine.before
+        used = self.rows[k.USED].copy_to_host()[site]
+        draw = Draw.of(state.step, used, machine.species, int(self.backend.numbers[own]))
+        report_fault(machine, block, draw, self.backend.f_of(own, int(self._integers[k.SOURCE])))
+
+    def _where(self, site: int) -> str:
+        return self.backend.where(site)

@@ -26,8 +26,11 @@ from ...stepping.step import Course, Leg, advance
 from ...transport.ledger import Passage
 from ...transport.pencils import Pencils
 from ..elements import Elements
+from ..team.division import Division
+from ..team.exchange import Exchange
 from . import driver
 from . import layout as k
+from .across import Across
 from .ahead import Ahead
 from .builders import build_ahead
 from .estimates import Estimator
@@ -37,10 +40,10 @@ from .masses import MassRoom, launch_masses
 from .memory import Plan, check_memory
 from .moments import Meter, Sums, fit_sums
 from .stages import Stages
-from .sweeps import sharing, whole_numbers
-from .transport import far_sweep, sweep
+from .sweeps import Scratch, Sweep, passage
+from .together import Together
 
-NONE_LEFT = np.zeros((0, 1, 1), np.int64)
+NONE_LEFT = np.zeros(0, np.int64)
 
 
 class CudaBackend:
@@ -52,6 +55,9 @@ class CudaBackend:
     precision : "float32" or "float64", of weights and exponentials; everything that decides
         where a particle goes, and all that is conserved, is float64 or whole numbers anyway
     numbers : of the sites among all of the run, if these are not all
+    exchange : with workers that share the samples of homogeneous matter, or the sites of a division
+    part : of the free memory of the GPU that is for this backend
+    division : of the sites of the run, of which these are some, see ``slab``
     """
 
     name = "cuda"
@@ -63,33 +69,48 @@ class CudaBackend:
         sampling: Sampling,
         precision: str,
         numbers: Integers | None = None,
+        exchange: Exchange | None = None,
+        part: float = 1.0,
+        division: Division | None = None,
     ):
         self.grid, self.model, self.sampling, self.precision = grid, model, sampling, precision
         self.numbers = np.arange(grid.sites) if numbers is None else numbers
         self.shape = (grid.sites, len(model.species), grid.size)
         self.interrupt: object = False
-        self._plan, free = Plan(grid, model, sampling, precision), driver.free_memory()
-        check_memory(self._plan, free)
+        shared, workers, beside = None, 1, 0
+        if division is not None and exchange is not None:
+            beside = Across.bytes(division, exchange.rank, self.shape[1])
+        elif exchange is not None:
+            shared, workers = exchange, exchange.size
+        plan, free = (
+            Plan(grid, model, sampling, precision, workers, beside), part * driver.free_memory()
+        )  # fmt: skip
+        check_memory(plan, free)
         self.elements = Elements(model)
-        batch, room = self._plan.batch(free)
-        self.machine = machine = Machine(self._plan, self.elements, self.numbers, batch, room)
+        self.machine = machine = Machine(plan, self.elements, self.numbers, free, shared)
         self.row = 0
         """Of the two rows of numbers, the one that holds the state."""
         self._squares = machine.new((grid.sites, machine.width), np.float64)
         self.desk = machine.desk
         self._uploaded: Array | None = None
         self._push = machine.new((*self.shape[:2], 2), np.float64)
-        self._capacity = machine.new(self.shape[1], np.float64)
+        self.no_push = self._push[:0]
+        self.capacity = machine.new(self.shape[1], np.float64)
         self.mass_room = MassRoom.of(machine)
         self._meter, self._sums = Meter(machine, grid), dict[tuple[str, ...], Sums]()
-        self._axes: dict[int, tuple[Any, ...]] = {}
-        self._scratch: Any = None
+        self._axes: dict[int, Sweep] = {}
+        self.scratch = Scratch(machine, plan.scratch)
         sites, kinds = grid.sites, machine.species
         self._fits = (
             machine.new((sites, 4 + kinds), np.float64), machine.new(sites, np.int64),
             machine.new((sites * kinds, FIT_SUMS), np.float64),
         )  # fmt: skip
-        self._stages, self.ahead = Stages(machine), Ahead(self)
+        self._stages = Stages(machine)
+        self.ahead: Ahead
+        if division is not None and exchange is not None:
+            self.ahead = Together(self, division, exchange)
+        else:
+            self.ahead = Ahead(self)
         if not driver.SIMULATED:
             build_ahead(self.ahead.launches, driver.device)
 
@@ -103,6 +124,13 @@ class CudaBackend:
         """Bytes of all arrays on the GPU."""
         return self.machine.allocated
 
+    def load(self) -> dict[str, Any]:
+        """Nothing: one process does it all."""
+        return {}
+
+    def close(self) -> None:
+        """Nobody else works for it."""
+
     # -- the state -------------------------------------------------------------------------------
 
     def put(self, number: Integers, bits: int) -> None:
@@ -113,7 +141,7 @@ class CudaBackend:
         machine.number[0].copy_to_device(np.ascontiguousarray(number, np.int64).reshape(-1))
         full = capacities(self.model, bits)
         machine.capacity.copy_to_device(full)
-        self._capacity.copy_to_device(full.astype(float))
+        self.capacity.copy_to_device(full.astype(float))
         self._control, self._scalars = machine.fresh_control(2.0**-bits)
         self._control[k.STATUS], self._control[k.THERMAL] = k.GO, 0
         self.ahead.forget()
@@ -170,20 +198,20 @@ class CudaBackend:
 
     def advance(self, state: State, course: Course, stop: float) -> Iterator[Leg]:
         """Step until the stop [fm]: the GPU does so on its own, unless forces push from outside."""
-        if self._led(course):
+        if self.led(course):
             return advance(self, state, course, stop)
         return self.ahead.advance(state, course, stop)
 
     def set_out(self, state: State, course: Course, stop: float) -> None:
         """Steps until the stop begin while the host has other work."""
-        if not self._led(course) and not self.interrupt:
+        if self.ahead.alone and not self.led(course) and not self.interrupt:
             self.ahead.set_out(state, course, stop)
 
     def settle(self) -> None:
         """Steps that were set out on are done, and the state is theirs."""
         self.ahead.settle()
 
-    def _led(self, course: Course) -> bool:
+    def led(self, course: Course) -> bool:
         """Whether the host leads every step."""
         return bool(course.forces) or not (self.machine.blocks or self.grid.moving_axes)
 
@@ -191,24 +219,11 @@ class CudaBackend:
         """The pencils of an axis."""
         return Pencils.of(self.grid, self.model, axis)
 
-    def _axis(self, axis: int) -> tuple[Any, ...]:
+    def _axis(self, axis: int) -> Sweep:
         """What a sweep along an axis needs on the GPU."""
-        if axis in self._axes:
-            return self._axes[axis]
-        pencils, machine = self.pencils(axis), self.machine
-        shared = sharing(pencils, self._plan.scratch)
-        size = 1 if shared.near else shared.blocks * shared.bytes // 8
-        if self._scratch is None or self._scratch.size < size:
-            self._scratch = machine.room(size, np.float64)
-        ledger = 2 * self.shape[1] * self.shape[2] if pencils.open else 1
-        self._axes[axis] = (
-            pencils, shared,
-            machine.to(whole_numbers(pencils, self.grid.size, shared.lanes), np.int64),
-            machine.to(pencils.widths, np.float64),
-            machine.to(pencils.p, np.float64), machine.to(pencils.transverse_p2, np.float64),
-            machine.new(ledger, np.int64), machine.new((shared.blocks, 2), np.float64),
-            machine.new((shared.blocks * pencils.species, 2), np.float64),
-        )  # fmt: skip
+        if axis not in self._axes:
+            pencils = self.pencils(axis)
+            self._axes[axis] = Sweep(self.machine, pencils, self.grid.size, self.scratch)
         return self._axes[axis]
 
     def stream(
@@ -217,52 +232,55 @@ class CudaBackend:
         """Stream along an axis for a length [fm], with these squared masses at the sites."""
         if self.interrupt:
             raise Halted
-        machine, ledger = self.machine, self.let_out(axis)
-        self.ahead.forget()
-        self._set(lasts=length)
+        swept = self.swept(axis, length, squares, push)
+        left = self.taken_out(axis).reshape(-1, *self.shape[1:])
+        return passage(axis, left, swept.sums())
+
+    def swept(self, axis: int, length: float, squares: Array, push: Array | None) -> Sweep:
+        """The same; what was found is with the sweep."""
+        self.let_last(length)
         self._upload(squares)
         if push is not None:
             self._push.copy_to_device(np.ascontiguousarray(push))
-        pencils = self._axis(axis)[0]
-        if pencils.open:
-            ledger.copy_to_device(np.zeros(ledger.shape, np.int64))
-        energies, refused = self.sweep(axis, self._squares, push is not None)
-        left = machine.fetch(ledger).reshape(2, *self.shape[1:]) if pencils.open else NONE_LEFT
-        if pencils.open:
-            ledger.copy_to_device(np.zeros(ledger.shape, np.int64))
-        by_species = machine.fetch(refused).reshape(-1, pencils.species, 2).sum(axis=0)
-        return Passage(axis, left, machine.fetch(energies).sum(axis=0), by_species.T)
+        return self.sweep(axis, self._squares, push is not None)
 
-    def sweep(self, axis: int, squares: Any, pushed: bool = False) -> tuple[Any, Any]:
-        """Launch a sweep along an axis, for as long as the desk says, with or without a push.
+    def taken_out(self, axis: int) -> Integers:
+        """What left in sweeps along an axis, see ``take_out``."""
+        return self.take_out(self._axis(axis))
 
-        Returns energies that leave and refused quanta, of its blocks of threads.
-        """
-        machine = self.machine
-        _, shared, *constants, ledger, energies, refused = self._axis(axis)
-        given = (
-            machine.desk.control, machine.desk.scalars, machine.number, squares,
-            self._push if pushed else self._push[:0], *constants, self._capacity,
-        )  # fmt: skip
-        found, launch = (ledger, energies, refused), (shared.blocks, shared.threads)
-        if shared.near:
-            roomy = driver.roomy(sweep[*launch, machine.stream, shared.bytes])
-            roomy(*given, *found)
-        else:
-            size = shared.bytes // 8
-            scratch = self._scratch[: shared.blocks * size].reshape(shared.blocks, size)
-            far_sweep[*launch, machine.stream](*given, scratch, *found)
-        return energies, refused
+    def let_last(self, length: float) -> None:
+        """The next sweep is to last so long [fm]."""
+        self.ahead.forget()
+        self._set(lasts=length)
+
+    def take_out(self, swept: Sweep) -> Integers:
+        """What left in sweeps, which is then forgotten; nothing if no wall is open."""
+        if not swept.pencils.open:
+            return NONE_LEFT
+        left: Integers = self.machine.fetch(swept.let_out)
+        driver.clear(swept.let_out, self.machine.stream)
+        return left
+
+    def sweep(self, axis: int, squares: Any, pushed: bool = False) -> Sweep:
+        """Launch a sweep along an axis, for as long as the desk says, with or without a push."""
+        machine, swept = self.machine, self._axis(axis)
+        push = self._push if pushed else self.no_push
+        swept.launch(machine.desk.control, machine.number, squares, push, self.capacity)
+        return swept
 
     def let_out(self, axis: int) -> Any:
         """Where a sweep adds up the quanta that leave."""
-        return self._axis(axis)[-3]
+        return self._axis(axis).let_out
 
     def collide(self, step: int, length: float, squares: Array) -> StepReport:
         """Collisions at all sites for a length [fm]; 0 tells their rates and moves nothing."""
-        machine, sites = self.machine, self.grid.sites
-        if not machine.blocks:
-            return StepReport.nothing(sites, length)
+        if not self.machine.blocks:
+            return StepReport.nothing(self.grid.sites, length)
+        return self.report(length, *self.collided(step, length, squares))
+
+    def collided(self, step: int, length: float, squares: Array) -> tuple[Array, Integers, Array]:
+        """The same, told of every site: see ``layout``, and the flows of channels."""
+        machine = self.machine
         self.ahead.forget()
         scale = 0.5 * length * 2.0**self._bits
         self._control[k.WANT_RATES] = 1
@@ -273,14 +291,21 @@ class CudaBackend:
             self._look(step, squares)
 
         self._stages.everywhere(self._squares, True, look)
-        told, counts = machine.fetch(machine.told), machine.counts.copy_to_host()
+        return (
+            machine.fetch(machine.told),
+            machine.fetch(machine.counts),
+            machine.fetch(machine.site_flows),
+        )
+
+    def report(self, length: float, told: Array, counts: Integers, flows: Array) -> StepReport:
+        """What collisions at so many sites showed."""
         if not self.sampling.symmetrical and (told[:, k.TOLD_QUANTA] >= k.LARGEST_SUM).any():
             raise too_long()
-        flows = machine.site_flows.copy_to_host().sum(axis=0) / sites
+        mean = flows.sum(axis=0) / len(flows)
         all_, lost, _, apart, size, limited = (told[:, i] for i in range(6))
         return StepReport(
             length, [(int(d), int(m), int(t)) for m, d, t in counts],
-            flows_of(machine, flows), (float(all_.sum()), float(lost.sum())), limited,
+            flows_of(self.machine, mean), (float(all_.sum()), float(lost.sum())), limited,
             (float(apart.sum()), float(size.sum())),
         )  # fmt: skip
 
@@ -293,6 +318,7 @@ class CudaBackend:
         control = machine.fetch(self.desk.control)
         if control[k.FAULT] < k.NO_FAULT:
             site, block = divmod(int(control[k.FAULT]), machine.blocks)
+            site -= machine.before
             draw = Draw.of(step, squares[site], machine.species, int(self.numbers[site]))
             report_fault(machine, block, draw, self.f_of(site, self.row))
         if control[k.TROUBLED]:

@@ -301,7 +301,8 @@ def commit(control, scalars):
 def conclude(control, scalars, rows, axes, widths, flows, mean, passed, ledger):
     """Keep the new state, or plan another attempt. One block of threads.
 
-    passed : energy and refused quanta of a step, see ``ledger``; ledger : of all steps
+    passed : energy and refused quanta of a step, in two numbers each, see ``ledger``; ledger : of
+    all steps
     """
     shared = cuda.shared.array(WIDE, float64)
     status = cuda.shared.array(2, int64)
@@ -318,7 +319,7 @@ def conclude(control, scalars, rows, axes, widths, flows, mean, passed, ledger):
             if control[k.WANT_RATES] != 0:
                 keep_rates(scalars, flows, mean)
             for i in range(t, ledger.size, cuda.blockDim.x):
-                ledger[i] += passed[i]
+                ledger[i] += passed[2 * i] * k.SPLIT + passed[2 * i + 1]
         cuda.syncthreads()
         if t == 0:
             if stands:

@@ -364,22 +364,32 @@ def draw_kernel(model: Model, projection: str, sampling: str, apart: bool) -> An
     return _package[key]
 
 
-def _generated(kinds: Kinds, projection: str, sampling: str, apart: bool, ours: bool) -> Any:
-    """The kernel with these matrix elements inside; ours : all are of this package."""
+def element_parts(kinds: Kinds, ours: bool) -> tuple[dict[str, Any], dict[str, str]]:
+    """Functions of matrix elements, and the parts of a generated module that hold them."""
     imports, elements, choice = [], [], []
     functions: dict[str, Any] = {}
     for (function, arguments), i in kinds.items():
         if ours:
-            imports.append(f"from relboltz.qcd import {function.__name__} as function_{i}")
+            where = function.__module__
+            imports.append(f"from {where} import {function.__name__} as function_{i}")
         functions[f"function_{i}"] = for_gpu(function)
         elements.append(f"element_{i} = device_function(function_{i})")
         lines = [f"    if kind == {i}:", preamble(arguments, 8)]
         count = arguments.count("own_")
         lines += [f"        own_{j} = own[channel, k.OWN + {j}]" for j in range(count)]
         choice.append("\n".join([*lines, f"        return float64(element_{i}({arguments}))"]))
+    parts = {
+        "imports": "\n".join(imports), "elements": "\n".join(elements),
+        "choice": "\n".join(choice) or "    pass",
+    }  # fmt: skip
+    return functions, parts
+
+
+def _generated(kinds: Kinds, projection: str, sampling: str, apart: bool, ours: bool) -> Any:
+    """The kernel with these matrix elements inside; ours : all are of this package."""
+    functions, parts = element_parts(kinds, ours)
     text = TEMPLATE.format(
-        imports="\n".join(imports), elements="\n".join(elements),
-        choice="\n".join(choice) or "    pass", body=body(projection, sampling, apart),
+        **parts, body=body(projection, sampling, apart),
         cached=ours, registers=REGISTERS, roots=1 if sampling == "cm" else 2,
         **(APART if apart else STEPS),
     )  # fmt: skip

@@ -371,3 +371,15 @@ def free_memory() -> int:
     context = toolkit().current_context()
     context.memory_manager.deallocations.clear()  # given up, but not yet given back
     return int(context.get_memory_info()[0])
+
+
+def use(number: int) -> None:
+    """Work on one of the GPUs of this machine from now on, in turn."""
+    if not SIMULATED:
+        cuda = toolkit()
+        cuda.select_device(number % len(cuda.gpus))
+
+
+def name() -> str:
+    """The GPU in use, as no other is called."""
+    return "simulator" if SIMULATED else str(toolkit().get_current_device().uuid)

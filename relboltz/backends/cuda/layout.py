@@ -47,6 +47,10 @@ NO_FAULT = 2**62
 steps. APART and SIZED: what one step adds to SCATTER and SIZE."""
 SCALARS = 32
 
+SPLIT = 2.0**22
+"""Sums in any order: as two whole numbers in floating point, of which one counts this many units,
+so that all of them are exact."""
+
 # --- squared masses and screening masses of all sites: rows of one array ------------------------
 
 NOW, AT, USED, EXPECTED, PAST_RATE, EARLIER_RATE, PARTS = range(7)

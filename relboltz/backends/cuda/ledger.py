@@ -17,6 +17,7 @@ from . import layout as k
 from .driver import kernel
 from .layout import THREADS
 from .physics import cuda, keep_sums
+from .sweeps import fineness
 
 if TYPE_CHECKING:
     from .machine import Machine
@@ -26,28 +27,24 @@ if TYPE_CHECKING:
 def add_passage(control, energies, refused, axis, again, passed):
     """Energy that left and quanta that were refused in a sweep: a block for every species.
 
-    energies, refused : of the blocks of a sweep, low and high side, and refused by species; again :
-    the second sweep of a step along this axis; passed : (axis, species, energy and refused, side);
-    all energy counts as that of the first species
+    energies, refused : of the blocks of a sweep, low and high side, in two numbers each, and
+    refused by species; again : the second sweep of a step along this axis; passed : (axis, species,
+    energy and refused, side, numbers); all energy counts as that of the first species
     """
     shared = cuda.shared.array(THREADS, float64)
     if control[k.STATUS] != k.GO:
         return
     a, kinds = cuda.blockIdx.x, cuda.gridDim.x
-    low, high, below, above = 0.0, 0.0, 0.0, 0.0
+    own = cuda.local.array(8, float64)
+    row = passed[8 * (axis * kinds + a) : 8 * (axis * kinds + a) + 8]
+    for j in range(8):
+        own[j] = row[j] if again != 0 and cuda.threadIdx.x == 0 else 0.0
     for i in range(cuda.threadIdx.x, energies.shape[0], THREADS):
-        if a == 0:
-            low += energies[i, 0]
-            high += energies[i, 1]
-        below += refused[i * kinds + a, 0]
-        above += refused[i * kinds + a, 1]
-    row = passed[4 * (axis * kinds + a) : 4 * (axis * kinds + a) + 4]
-    if again != 0:
-        if cuda.threadIdx.x == 0:
-            low, high = low + row[0], high + row[1]
-            below, above = below + row[2], above + row[3]
-        cuda.syncthreads()
-    keep_sums(shared, (low, high, below, above), row)
+        for j in range(4):
+            own[j] += energies[i, j] if a == 0 else 0.0
+            own[4 + j] += refused[i * kinds + a, j]
+    cuda.syncthreads()
+    keep_sums(shared, (own[0], own[1], own[2], own[3], own[4], own[5], own[6], own[7]), row)
 
 
 @kernel
@@ -68,8 +65,11 @@ class Ledger:
 
     def __init__(self, machine: Machine, pencils: dict[int, Pencils]):
         self.machine, self._pencils = machine, pencils
+        self._fine = np.ones((3, 1))
+        for axis, lines in pencils.items():
+            self._fine[axis] = fineness(lines)
         size = 12 * machine.species
-        self.passed, self.all = machine.new(size, np.float64), machine.new(size, np.float64)
+        self.passed, self.all = machine.new(2 * size, np.float64), machine.new(size, np.float64)
         self.words: dict[int, Any] = {
             axis: machine.new((2, 2 * machine.cells), np.int64)
             for axis, lines in pencils.items()
@@ -108,12 +108,13 @@ class Ledger:
         if not arrays:
             return
         table = arrays[0].reshape(3, -1, 2, 2)
-        ledger.energy = table[:, :, 0].sum(axis=1)
+        ledger.energy = table[:, :, 0].sum(axis=1) / self._fine
         ledger.refused = table[:, :, 1].transpose(0, 2, 1).copy()
         for axis, words in zip(self.words, arrays[1:], strict=True):
             ledger.left[axis] = words.reshape(ledger.left[axis].shape)
 
     def _flat(self, ledger: HostLedger) -> Array:
         table = np.zeros((3, self.machine.species, 2, 2))
-        table[:, 0, 0], table[:, :, 1] = ledger.energy, ledger.refused.transpose(0, 2, 1)
+        table[:, 0, 0] = ledger.energy * self._fine
+        table[:, :, 1] = ledger.refused.transpose(0, 2, 1)
         return table.ravel()

@@ -1,6 +1,7 @@
 """Arrays of the CUDA backend and the order in which its kernels are launched."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +12,7 @@ from ...arrays import Integers
 from ...events.collisions import SETS
 from ...masses import MassModel
 from ..elements import Elements
+from ..team.exchange import Exchange, bounds, concatenated, total
 from . import driver as engine
 from . import kernels
 from . import layout as k
@@ -31,15 +33,30 @@ class Desk:
 
 
 class Machine(Problem):
-    """Arrays and kernels of one model on one grid."""
+    """Arrays and kernels of one model on one grid.
+
+    exchange : with workers that have the same state, of one site, and share its events
+    before : sites of the run before the first one here; only faults are told so
+    """
+
+    before = 0
 
     def __init__(
-        self, plan: Plan, elements: Elements, numbers: Integers, batch: int, most_events: float
+        self,
+        plan: Plan,
+        elements: Elements,
+        numbers: Integers,
+        free: float,
+        exchange: Exchange | None = None,
     ):
-        """numbers : of the sites of the state; batch : of them that collide at once;
-        most_events : bytes to keep of these"""
+        """numbers : of the sites of the state; free : bytes of memory"""
         super().__init__(*plan.given, elements)
-        self.sites, self.batch, self._most_events = len(numbers), batch, most_events
+        self.batch, self._most_events = plan.batch(free)
+        self.sites, self.exchange = len(numbers), exchange
+        self._edges = bounds(self.blocks, exchange.size if exchange is not None else 1)
+        rank = exchange.rank if exchange is not None else 0
+        self.own_blocks = range(self._edges[rank], self._edges[rank + 1])
+        batch = self.batch
         self.first_site, self.count = 0, batch
         self.roots = 1 if self.sampling.sampling == "cm" else 2
         self.conserving = int(self.sampling.projection == "conserving")
@@ -116,8 +133,9 @@ class Machine(Problem):
         """Room for as many blocks of events as are needed, or as fit: then they are redrawn."""
         per_block = event_bytes(self.precision) * k.SPAN * self.roots
         room = min(USED_PART * engine.free_memory(), self._most_events) / self.batch
+        own = len(self.own_blocks)
         countable = (2**32 - 1) // (k.SPAN * self.roots)  # slots are counted in 32 bits
-        self.slab = max(1, min(self.blocks, int(room / per_block), countable // self.batch))
+        self.slab = max(1, min(own, int(room / per_block), countable // self.batch))
         events = self.slab * self.batch * k.SPAN * self.roots
         weight = np.float32 if self.precision == "float32" else np.float64
         self.event_nodes = self.room((4, events), np.int32)
@@ -154,8 +172,9 @@ class Machine(Problem):
 
     def slabs(self) -> Iterator[tuple[int, int]]:
         """First block and number of blocks whose events fit into memory together."""
-        for first in range(0, self.blocks, self.slab):
-            yield first, min(self.slab, self.blocks - first)
+        last = self.own_blocks.stop
+        for first in range(self.own_blocks.start, last, self.slab):
+            yield first, min(self.slab, last - first)
 
     def draw(self, first: int, count: int, sums: Any, use: bool, land: bool = True) -> None:
         """Draw and keep the events of some blocks; use: apply them as well."""
@@ -170,24 +189,56 @@ class Machine(Problem):
 
     def draw_all(self, use: bool) -> None:
         """All events of a step; what does not fit into memory is drawn again when needed."""
-        for first, count in self.slabs():
-            self.draw(first, count, self.sums, use)
+        with self._shared_out([self.change[:SETS]], self.sums):
+            for first, count in self.slabs():
+                self.draw(first, count, self.sums, use)
 
-    def over_events(self, kernel: Any, *arguments: Any) -> None:
-        """Launch a kernel over the events of all blocks, drawn again if they were not kept."""
+    def over_events(
+        self, kernel: Any, *arguments: Any, cells: Sequence[Any], sums: Any = None
+    ) -> None:
+        """Launch a kernel over the events of all blocks, drawn again if they were not kept.
+
+        cells : what it adds to; sums : what it sums up for every block
+        """
         desk = self.desk
-        for first, count in self.slabs():
-            if self.slab < self.blocks:
-                self.draw(first, count, self.sums_3, False)
-            self.launch(
-                kernel, (count, self.count), desk.control, desk.scalars, self.channel_integers,
-                self.block_table, self.event_nodes, self.event_weights, self.event_ratios,
-                self.tables, first, self.roots, self.conserving, *arguments,
-            )  # fmt: skip
+        with self._shared_out(cells, sums):
+            for first, count in self.slabs():
+                if self.slab < len(self.own_blocks):
+                    self.draw(first, count, self.sums_3, False)
+                self.launch(
+                    kernel, (count, self.count), desk.control, desk.scalars,
+                    self.channel_integers, self.block_table, self.event_nodes, self.event_weights,
+                    self.event_ratios, self.tables, first, self.roots, self.conserving,
+                    *arguments,
+                )  # fmt: skip
+
+    @contextmanager
+    def _shared_out(self, cells: Sequence[Any], sums: Any) -> Iterator[None]:
+        """Within it events add to cells; afterwards those of all workers have done so."""
+        exchange = self.exchange
+        if exchange is None:
+            yield
+            return
+        if exchange.rank > 0:  # what is there already counts once
+            for array in cells:
+                engine.clear(array, self.stream)
+        yield
+        for array in cells:
+            array.copy_to_device(total(exchange, self.fetch(array)))
+        if sums is not None:
+            mine = self.fetch(sums)[self.own_blocks.start : self.own_blocks.stop]
+            sums.copy_to_device(concatenated(exchange, mine, np.diff(self._edges).tolist()))
+
+    def stage_of(self, stage: int) -> Any:
+        """Changes by a stage."""
+        return self.change[SETS:] if stage == k.LAST_STAGE else self.change[:SETS]
 
     def apply(self, stage: int, redone: bool = False) -> None:
         """The kept events as a stage of a step; redone : where the first stage has changed."""
-        self.over_events(kernels.apply, self.change, self.trouble, self.sums_2, stage, int(redone))
+        self.over_events(
+            kernels.apply, self.change, self.trouble, self.sums_2, stage, int(redone),
+            cells=[self.stage_of(stage)], sums=self.sums_2,
+        )  # fmt: skip
 
     def find_peaks(self) -> None:
         """The largest numbers of the sites at work: what drawing needs to know of them."""

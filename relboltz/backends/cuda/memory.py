@@ -28,9 +28,21 @@ def event_bytes(precision: str) -> int:
 
 
 class Plan:
-    """How much memory a state takes, and how many of its sites collide at once."""
+    """How much memory a state takes, and how many of its sites collide at once.
 
-    def __init__(self, grid: PhaseSpace, model: Model, sampling: Sampling, precision: str):
+    workers : that share the events of a site; beside : bytes for other things
+    """
+
+    def __init__(
+        self,
+        grid: PhaseSpace,
+        model: Model,
+        sampling: Sampling,
+        precision: str,
+        workers: int = 1,
+        beside: float = 0.0,
+    ):
+        self.beside = beside
         self.given = (grid, model, sampling, precision)
         species, self.sites = len(model.species), grid.sites
         cells = species * grid.size
@@ -39,16 +51,18 @@ class Plan:
             -(-sampling.samples_of(channel, grid.size) // k.SPAN)
             for channel in channels(model, sampling.symmetrical)
         )
-        slots = max(1, self.blocks * k.SPAN * (1 if sampling.sampling == "cm" else 2))
+        own = -(-self.blocks // workers)
+        slots = max(1, own * k.SPAN * (1 if sampling.sampling == "cm" else 2))
         self.events = slots * event_bytes(precision)
         buckets = 1 << max(0, (grid.size - 1).bit_length())
         self.site = cells * BATCH_BYTES + 4 * species * buckets + 3 * 8 * k.SUMS * self.blocks
-        self.scratch = max(LEAST_SCRATCH, SCRATCH_SHARE * self.state) if grid.moving_axes else 0.0
+        streams = bool(grid.moving_axes or beside)
+        self.scratch = max(LEAST_SCRATCH, SCRATCH_SHARE * self.state) if streams else 0.0
         self.most = min(65535 // species, (2**32 - 1) // slots, (2**31 - 1) // cells)
-        self.fixed = cells * 8 + grid.size * NODE_BYTES + 2 * self.state + self.scratch
+        self.fixed = cells * 8 + grid.size * NODE_BYTES + 2 * self.state + self.scratch + beside
         self.least = self.fixed + self.site + min(self.events, LEAST_EVENTS)
 
-    def batch(self, free: int) -> tuple[int, float]:
+    def batch(self, free: float) -> tuple[int, float]:
         """Sites that collide at once, and bytes for their events."""
         room = USED_PART * free - self.fixed
         full = -(-FULL_BLOCKS // max(1, self.blocks))
@@ -59,13 +73,16 @@ class Plan:
         return batch, max(min(room - batch * self.site, batch * self.events), LEAST_EVENTS)
 
 
-def check_memory(plan: Plan, free: int) -> None:
+def check_memory(plan: Plan, free: float) -> None:
     """Refuse states that do not fit the GPU, and say which would."""
     if plan.least <= USED_PART * free:
         return
     grid, model, *_ = plan.given
     cells = f"momentum_cells = {list(grid.momentum_cells)}"
-    if grid.moving_axes:
+    if plan.beside:
+        asked = f"grid: {grid.sites} space cells of one worker with {cells} need"
+        remedy = "use more GPUs (run.workers)"
+    elif grid.moving_axes:
         asked = f"grid.space_cells = {list(grid.space_cells)} with {cells} need"
         remedy = _fitting_space(plan, free)
     else:
@@ -77,7 +94,7 @@ def check_memory(plan: Plan, free: int) -> None:
     )
 
 
-def _fitting_space(plan: Plan, free: int) -> str:
+def _fitting_space(plan: Plan, free: float) -> str:
     """Space cells that would fit."""
     grid = plan.given[0]
     fixed = plan.least - (2 + SCRATCH_SHARE) * plan.state
@@ -87,7 +104,7 @@ def _fitting_space(plan: Plan, free: int) -> str:
     return f"space_cells = {cells} would fit" if min(cells) > 0 else "use fewer momentum_cells"
 
 
-def _fitting_momenta(plan: Plan, free: int) -> str:
+def _fitting_momenta(plan: Plan, free: float) -> str:
     """Momentum cells that would fit."""
     _, model, sampling, precision = plan.given
     fits = 1

@@ -21,7 +21,8 @@ from .physics import column_sums, cuda, momentum_at, physics
 if TYPE_CHECKING:
     from .machine import Machine
 
-ROOM, FIT_ROOM = SUMS * THREADS, FIT_SUMS * THREADS
+ROOM, FIT_ROOM = -(-SUMS // 2) * THREADS, -(-FIT_SUMS // 2) * THREADS
+"""Sums are added up in two rounds, so that they fit a block's shared memory."""
 EACH = 16
 """Nodes of a thread: blocks share out the nodes of a species at a site."""
 compiled = build(FUNCTIONS, device_function)

@@ -196,8 +196,11 @@ def keep_sums(shared, values, row):
 
 
 @piece
-def column_totals(shared, count, sums):
-    """Sums over the threads of what each left in shared memory; every warp takes some columns."""
+def column_totals(shared, first, count, sums):
+    """Sums over the threads of what each left in shared memory; every warp takes some columns.
+
+    first : where the sums of the columns begin among all sums
+    """
     t = cuda.threadIdx.x
     for j in range(t // k.WARP, count, k.THREADS // k.WARP):
         part = 0.0
@@ -205,22 +208,30 @@ def column_totals(shared, count, sums):
             part += shared[j * k.THREADS + i]
         total = warp_sum(part)
         if t % k.WARP == 0:
-            sums[j] = total
+            sums[first + j] = total
 
 
 @piece
 def block_sums(shared, row):
     """Write sums over the threads of the SUMS numbers each left in shared memory; fixed order."""
-    column_totals(shared, k.SUMS, row)
+    column_totals(shared, 0, k.SUMS, row)
 
 
 @piece
 def column_sums(shared, own, count, sums):
-    """Sums over the threads of the ``count`` numbers that each one holds, in a fixed order."""
-    for j in range(count):
-        shared[j * k.THREADS + cuda.threadIdx.x] = own[j]
-    cuda.syncthreads()
-    column_totals(shared, count, sums)
+    """Sums over the threads of the ``count`` numbers that each one holds, in a fixed order.
+
+    As many of them at once as the shared memory holds.
+    """
+    columns = shared.size // k.THREADS
+    for first in range(0, count, columns):
+        many = min(columns, count - first)
+        if first > 0:
+            cuda.syncthreads()
+        for j in range(many):
+            shared[j * k.THREADS + cuda.threadIdx.x] = own[first + j]
+        cuda.syncthreads()
+        column_totals(shared, first, many, sums)
 
 
 @piece

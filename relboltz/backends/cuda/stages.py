@@ -34,8 +34,9 @@ class Stages:
             self._begin(first, peaks)
             self.plain()
             machine.launch(
-                kernels.find_faults, count, machine.desk.control, machine.sums, machine.batch, first
-            )
+                kernels.find_faults, count, machine.desk.control, machine.sums, machine.batch,
+                machine.before + first,
+            )  # fmt: skip
             limited()
             machine.update()
             self._tell(first, count)
@@ -79,8 +80,11 @@ class Stages:
 
     def careful(self) -> None:
         """Find out whether limits are needed, and find them where they are."""
+        machine = self.machine
         self.question()
-        self.limited()
+        # workers look, because without need nothing is done but to tell each other so
+        if machine.exchange is None or machine.fetch(machine.desk.control)[k.TROUBLED]:
+            self.limited()
 
     def question(self) -> None:
         """Which sites would become illegal."""
@@ -104,7 +108,9 @@ class Stages:
         loss, gain, low, high, tight = machine.limits
         self._check(stage, k.NEEDY)
         self._ask(when, stage)
-        machine.over_events(rules.demands, loss, gain, machine.trouble, machine.bounds, stage)
+        machine.over_events(
+            rules.demands, loss, gain, machine.trouble, machine.bounds, stage, cells=[loss, gain]
+        )
         for attempt in range(len(rules.ATTEMPTS)):
             machine.over_cells(
                 rules.limits, machine.number, machine.change, machine.species_numbers,
@@ -114,6 +120,7 @@ class Stages:
             machine.over_events(
                 rules.apply_limited, machine.change, low, high, tight, machine.trouble,
                 machine.bounds, machine.sums_3, stage, attempt,
+                cells=[machine.stage_of(stage)], sums=machine.sums_3,
             )  # fmt: skip
             self._check(stage, k.LIMITED_NOW)
             self._ask(rules.TRIED, stage, attempt)

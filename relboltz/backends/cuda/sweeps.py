@@ -1,14 +1,23 @@
-"""How the pencils of an axis are shared out among the blocks of threads of a GPU."""
+"""How the pencils of an axis are shared out among the blocks of threads of a GPU, and swept."""
 
+from __future__ import annotations
+
+import math
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...arrays import Integers
+from ...arrays import Array, Integers
+from ...transport.ledger import Passage
 from ...transport.pencils import Pencils
 from . import driver
+from . import layout as k
 from .planes import ROWS, divisor
-from .transport import REGISTERS
+from .transport import REGISTERS, TALLIES, far_sweep, sweep
+
+if TYPE_CHECKING:
+    from .machine import Machine
 
 THREADS = (2,) if driver.SIMULATED else (128, 256, 512)
 """Of a block."""
@@ -81,3 +90,78 @@ def whole_numbers(pencils: Pencils, nodes: int, lanes: int) -> Integers:
     for some in (lanes, across - (blocks - 1) * lanes):
         values += [some, divisor(some), divisor((m + 1) * some)]
     return np.array(values, np.int64)
+
+
+def fineness(pencils: Pencils) -> float:
+    """In how many parts of a GeV energies are counted: 16 to 31 at the edge of the box."""
+    edge = 0.5 * pencils.lines[2] * pencils.widths[1]
+    return 2.0 ** (4 - math.floor(math.log2(edge)))
+
+
+class Scratch:
+    """Memory for pencils that do not fit into shared memory: all axes use the same."""
+
+    def __init__(self, machine: Machine, most: float):
+        self.machine, self.most = machine, most
+        self.array: Any = None
+
+    def of(self, shared: Sharing) -> Any:
+        """A row for each block of threads."""
+        size = shared.bytes // 8
+        self.hold(shared)
+        return self.array[: shared.blocks * size].reshape(shared.blocks, size)
+
+    def hold(self, shared: Sharing) -> None:
+        """See that there is enough."""
+        size = 1 if shared.near else shared.blocks * shared.bytes // 8
+        if self.array is None or self.array.size < size:
+            self.array = self.machine.room(size, np.float64)
+
+
+class Sweep:
+    """The pencils of an axis on a GPU, and what the last sweep of them found.
+
+    nodes : of the state that they lie in; let_out : where quanta that leave are added up;
+    energies, refused : as ``transport.sweep`` has them
+    """
+
+    def __init__(self, machine: Machine, pencils: Pencils, nodes: int, scratch: Scratch):
+        self.machine, self.pencils, self._scratch = machine, pencils, scratch
+        self._shared = shared = sharing(pencils, scratch.most)
+        scratch.hold(shared)
+        self._constants = (
+            machine.to(whole_numbers(pencils, nodes, shared.lanes), np.int64),
+            machine.to([*pencils.widths, fineness(pencils)], np.float64),
+            machine.to(pencils.p, np.float64),
+            machine.to(pencils.transverse_p2, np.float64),
+        )  # fmt: skip
+        species, blocks = pencils.species, shared.blocks
+        self.let_out = machine.new(2 * species * nodes if pencils.open else 1, np.int64)
+        self.energies = machine.new((blocks, 4), np.float64)
+        self.refused = machine.new((blocks * species, 4), np.float64)
+        self._tallies = machine.new(TALLIES * blocks * shared.threads, np.float64)
+
+    def launch(self, control: Any, number: Any, squares: Any, push: Any, capacity: Any) -> None:
+        """Sweep them in two rows of numbers, for as long as the desk says."""
+        machine, shared = self.machine, self._shared
+        given = (control, machine.desk.scalars, number, squares, push, *self._constants, capacity)
+        found = (self.let_out, self.energies, self.refused, self._tallies)
+        launch = (shared.blocks, shared.threads)
+        if shared.near:
+            roomy = driver.roomy(sweep[*launch, machine.stream, shared.bytes])
+            roomy(*given, *found)
+        else:
+            far_sweep[*launch, machine.stream](*given, self._scratch.of(shared), *found)
+
+    def sums(self) -> Array:
+        """Energies that left, and quanta refused of every species: whole parts, see SPLIT."""
+        energies, refused = self.machine.fetch(self.energies), self.machine.fetch(self.refused)
+        by_species = refused.reshape(-1, 4 * self.pencils.species).sum(axis=0)
+        return np.concatenate([energies.sum(axis=0) / fineness(self.pencils), by_species])
+
+
+def passage(axis: int, left: Integers, sums: Array) -> Passage:
+    """What left, and the sums of a sweep, put together."""
+    high, low = sums.reshape(-1, 2).T
+    joined = (high * k.SPLIT + low).reshape(-1, 2)
+    return Passage(axis, left, joined[0], joined[1:].T)

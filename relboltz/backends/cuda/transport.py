@@ -47,9 +47,50 @@ REGISTERS = 96
  LANES_BY, LINE_BY, LAST, LAST_BY, LAST_LINE_BY) = range(16)  # fmt: skip
 """Whole numbers of a sweep: see ``Pencils``; transverse sites, groups that the transverse momenta
 make; lanes of a group and what divides by them and by those of a line, and of the last group."""
-DX, DP = range(2)
+DX, DP, FINE = range(3)
+"""Widths of a sweep, and in how many parts of a GeV energies are counted."""
+OUT_LOW, OUT_HIGH, LOW, HIGH = 0, 2, 4, 6
+"""What a thread adds up: energy that leaves, and quanta that are refused, on either side; two
+numbers each (``layout.SPLIT``), in memory, which leaves registers free."""
+TALLIES = 8
 EXACT = 2.0**53
 """Whole numbers below this are themselves in floating point: memory need not be asked again."""
+
+
+# --- sums -----------------------------------------------------------------------------------------
+
+
+@piece
+def tally_at(column):
+    """Where a number of this thread is."""
+    slot = np.uint32(cuda.blockIdx.x) * np.uint32(cuda.blockDim.x) + np.uint32(cuda.threadIdx.x)
+    return np.uint32(slot * np.uint32(TALLIES) + np.uint32(column))
+
+
+@piece
+def tally(tallies, column, x):
+    """Add to a sum of this thread, to the nearest whole number."""
+    many = physics.floor(x * (1.0 / k.SPLIT))
+    tallies[tally_at(column)] += many
+    tallies[tally_at(column + 1)] += physics.nearest_integer(x - many * k.SPLIT)
+
+
+@piece
+def clear(tallies, first):
+    """Set the sums of two sides to nothing."""
+    for i in range(4):
+        tallies[tally_at(first + i)] = 0.0
+
+
+@piece
+def keep(w, tallies, first, row):
+    """Write sums over the threads of those of two sides."""
+    cuda.syncthreads()
+    keep_sums(
+        w, (tallies[tally_at(first)], tallies[tally_at(first + 1)], tallies[tally_at(first + 2)],
+            tallies[tally_at(first + 3)]), row,
+    )  # fmt: skip
+    cuda.syncthreads()
 
 
 # --- from a state to a state ---------------------------------------------------------------------
@@ -159,9 +200,9 @@ def take_up(w, old, squares, forces, p, q2, origin, count, steps, whole, shape):
 
 
 @piece
-def refusal(w, steps, whole, shape):
-    """Quanta that the force would have pushed through closed momentum faces; of this thread."""
-    low, high, m, lanes = 0.0, 0.0, shape[M], shape[2]
+def refusal(w, steps, whole, shape, tallies):
+    """Add up quanta that the force would have pushed through closed momentum faces."""
+    m, lanes = shape[M], shape[2]
     if whole[EDGE] == CLOSED:
         entry = thread()
         while entry < shape[N] * lanes:
@@ -169,22 +210,21 @@ def refusal(w, steps, whole, shape):
             here = i * shape[ONWARD] + (entry - i * lanes) * ROWS
             top = here + m * shape[UPWARD]
             last = get(w, NUMBER, top - shape[UPWARD])
-            low += max(-force(w, i, 0, here, steps, shape) * get(w, NUMBER, here), 0.0)
-            high += max(force(w, i, m, top, steps, shape) * last, 0.0)
+            below = -force(w, i, 0, here, steps, shape) * get(w, NUMBER, here)
+            tally(tallies, LOW, max(below, 0.0))
+            tally(tallies, HIGH, max(force(w, i, m, top, steps, shape) * last, 0.0))
             entry = following(entry)
-    return low, high
 
 
 @piece
-def hand_over(w, rows, squares, p, q2, origin, count, ledger, whole, shape):
-    """Write the new state, and what leaves through open walls; returns its energy, of this thread.
+def hand_over(w, rows, squares, widths, p, q2, origin, count, ledger, tallies, whole, shape):
+    """Write the new state, and what leaves through open walls; its energy is added up.
 
     rows : of numbers, before and after
     """
     old, new = rows
     start, a, first = origin
     n, nodes, wall = shape[N], whole[NODES], whole[WALL] == OPEN
-    out_low, out_high = 0.0, 0.0
     place = thread()
     while place < count:
         i, j, lane, here = cell_at(place, shape)
@@ -196,29 +236,28 @@ def hand_over(w, rows, squares, p, q2, origin, count, ledger, whole, shape):
             new[cell] = number + (int64(left) - int64(right) + int64(below) - int64(above))
             if wall and (i == 0 or i == n - 1):
                 m2 = squares[start + i * whole[SITE_STEP], a]
-                energy = math.sqrt(p[j] * p[j] + q2[first + lane] + m2)
+                energy = math.sqrt(p[j] * p[j] + q2[first + lane] + m2) * widths[FINE]
                 entry = a * nodes + node_at(first + lane, j, whole)
                 if i == 0:
                     cuda.atomic.add(ledger, entry, int64(-left))
-                    out_low -= left * energy
+                    tally(tallies, OUT_LOW, -left * energy)
                 if i == n - 1:
                     cuda.atomic.add(ledger, entry + whole[SPECIES] * nodes, int64(right))
-                    out_high += right * energy
+                    tally(tallies, OUT_HIGH, right * energy)
         place = following(place)
-    return out_low, out_high
 
 
 @piece
 def sweep_groups(w, control, scalars, number, squares, forces, whole, widths, p, q2, capacity,
-                 ledger, energies, refused):  # fmt: skip
+                 ledger, energies, refused, tallies):  # fmt: skip
     """Groups in turn, those of a species after one another, so that sums wait for the last one."""
     lasts = scalars[k.LASTS]
     steps = (lasts / widths[DX], lasts / widths[DP], widths[DX], widths[DP], forces.shape[0] > 0)
     rows = (number[control[k.SOURCE]], number[control[k.TARGET]])
-    out_low, out_high = 0.0, 0.0
+    clear(tallies, OUT_LOW)
     group = cuda.blockIdx.x
     for a in range(whole[SPECIES]):
-        low, high = 0.0, 0.0
+        clear(tallies, LOW)
         while group < (a + 1) * whole[BLOCKS] * whole[LINES]:
             line, block = split(group - a * whole[BLOCKS] * whole[LINES], whole[BLOCKS])
             shape = shape_of(block, whole)
@@ -227,44 +266,42 @@ def sweep_groups(w, control, scalars, number, squares, forces, whole, widths, p,
             start = outer * (whole[SITE_STEP] * whole[CELLS]) + inner
             origin = (start, a, block * whole[LANES])
             take_up(w, rows[0], squares, forces, p, q2, origin, count, steps, whole, shape)
-            more_low, more_high = refusal(w, steps, whole, shape)
-            low, high = low + more_low, high + more_high
+            refusal(w, steps, whole, shape, tallies)
             set_rates(w, count, steps, shape)
             runge_kutta(w, count, shape)
             find_limits(w, count, capacity[a], shape)
             limited_fluxes(w, count, shape)
             if not none_illegal(w, count, capacity[a], shape):
                 mend(w, count, capacity[a], shape)
-            left = hand_over(w, rows, squares, p, q2, origin, count, ledger, whole, shape)
-            out_low, out_high = out_low + left[0], out_high + left[1]
+            hand_over(w, rows, squares, widths, p, q2, origin, count, ledger, tallies, whole,
+                      shape)  # fmt: skip
             group += cuda.gridDim.x
         if whole[EDGE] == CLOSED:
-            cuda.syncthreads()
-            keep_sums(w, (low, high), refused[cuda.blockIdx.x * whole[SPECIES] + a])
-            cuda.syncthreads()
+            keep(w, tallies, LOW, refused[cuda.blockIdx.x * whole[SPECIES] + a])
     if whole[WALL] == OPEN:
-        cuda.syncthreads()
-        keep_sums(w, (out_low, out_high), energies[cuda.blockIdx.x])
+        keep(w, tallies, OUT_LOW, energies[cuda.blockIdx.x])
 
 
 @partial(kernel, max_registers=REGISTERS, shared_memory_carveout=100)
 def sweep(control, scalars, number, squares, push, whole, widths, p, transverse_p2, capacity,
-          ledger, energies, refused):  # fmt: skip
+          ledger, energies, refused, tallies):  # fmt: skip
     """Advance all pencils along one axis, from one row of numbers to another; as on the CPU.
 
-    energies : (blocks, 2) that left through open walls, low and high side
-    refused : (blocks * species, 2), quanta refused by closed momentum faces
+    energies : (blocks, 4) that left through open walls, low and high side, in two numbers each
+    refused : (blocks * species, 4), quanta refused by closed momentum faces, likewise
+    tallies : room for TALLIES of each thread
     """
     w = cuda.shared.array(0, float64)
     if control[k.STATUS] == k.GO:
         sweep_groups(w, control, scalars, number, squares, push, whole, widths, p, transverse_p2,
-                     capacity, ledger, energies, refused)  # fmt: skip
+                     capacity, ledger, energies, refused, tallies)  # fmt: skip
 
 
 @partial(kernel, max_registers=REGISTERS)
 def far_sweep(control, scalars, number, squares, push, whole, widths, p, transverse_p2, capacity,
-              scratch, ledger, energies, refused):  # fmt: skip
+              scratch, ledger, energies, refused, tallies):  # fmt: skip
     """The same for pencils that do not fit into shared memory; scratch : a row for each block."""
     if control[k.STATUS] == k.GO:
         sweep_groups(scratch[cuda.blockIdx.x], control, scalars, number, squares, push, whole,
-                     widths, p, transverse_p2, capacity, ledger, energies, refused)  # fmt: skip
+                     widths, p, transverse_p2, capacity, ledger, energies, refused,
+                     tallies)  # fmt: skip

@@ -1,0 +1,98 @@
+"""What kernels of brackets need to know: the events of a channel, and the trial functions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ..arrays import Array, Integers
+from ..grid import PhaseSpace
+
+Four = tuple[float, float, float, float]
+
+
+@dataclass(frozen=True)
+class Trial:
+    """Trial functions: half powers of E/T of each rank, in the order of ``ranks``."""
+
+    ranks: tuple[str, ...]
+    exponents: Integers
+    """Twice the powers (rank, function); only the first ``counts`` of a rank count."""
+    counts: Integers
+
+    @classmethod
+    def of(cls, powers: dict[str, tuple[float, ...]]) -> Trial:
+        """From powers by rank."""
+        counts = np.array([len(row) for row in powers.values()], np.int64)
+        exponents = np.zeros((len(powers), counts.max()), np.int64)
+        for row, given in zip(exponents, powers.values(), strict=True):
+            row[: len(given)] = [round(2 * k) for k in given]
+        return cls(tuple(powers), exponents, counts)
+
+    @property
+    def lowest(self) -> int:
+        """The lowest half power that is needed; not above 0."""
+        return min(0, int(self.exponents.min()))
+
+    @property
+    def span(self) -> int:
+        """How many half powers there are from the lowest to the highest."""
+        return max(0, int(self.exponents.max())) - self.lowest + 1
+
+    def shape(self, legs: int) -> tuple[int, int, int, int]:
+        """Of sums over events: rank, pair of legs, function, function."""
+        many = int(self.counts.max())
+        return len(self.ranks), legs * (legs + 1) // 2, many, many
+
+
+@dataclass(frozen=True)
+class Task:
+    """The events of one channel: (k1, k2, k3, p) are its legs."""
+
+    process: int
+    m2: Four  # [GeV^2]
+    named: Four
+    """The same as the matrix element names them."""
+    screening: tuple[float, float, float]
+    alpha: Four  # mu/T
+    eta: Four
+    peak: float
+    span: float
+    clamps: float
+    factor: float
+    """Of all weights, without the multiplicity of the process."""
+    tables: tuple[tuple[Array, Array], tuple[Array, Array]]
+    """Of p and of k3: edges of |p| [GeV] (none on nodes) and the cumulative density."""
+    temperature: float
+    fields: Array = field(default_factory=lambda: np.zeros((4, 0)), compare=False)
+    """On nodes: ln F of k1 and k2, f of k3 and p."""
+    samples: int = 0
+    """Events of one batch."""
+
+    @property
+    def legs(self) -> Array:
+        """mu/T and statistics of the legs, as kernels take them."""
+        return np.ascontiguousarray(np.array([self.alpha, self.eta]).T)
+
+
+@dataclass(frozen=True)
+class Request:
+    """Everything that is to be measured in one go."""
+
+    tasks: tuple[Task, ...]
+    trial: Trial
+    batches: int
+    first_batch: int
+    seed: int
+    grid: PhaseSpace | None = None
+
+    @property
+    def cells(self) -> int:
+        """Legs of an event: on nodes the pair (k1, k2) lands on two pairs."""
+        return 4 if self.grid is None else 6
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of the answer: task, batch, then as ``Trial.shape``."""
+        return (len(self.tasks), self.batches, *self.trial.shape(self.cells))

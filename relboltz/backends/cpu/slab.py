@@ -1,0 +1,189 @@
+"""Some sites of a state on the CPU, in the hands of one worker of several.
+
+What it tells of a step it tells of all sites, so every worker decides as a single process would.
+Pencils along an axis that is cut are swept whole: everybody gives his part of them away, sweeps
+the ones that came to him, and gives them back. That works for slabs of any thickness; cells beyond
+the edge would have to be as many as a sweep reaches: ten, and any number where fluxes are mended.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+
+from ...arrays import Array, Integers
+from ...events.estimates import Estimates
+from ...model import Model
+from ...moments import Moments
+from ...settings import Sampling
+from ...stepping.report import StepReport, from_rows, to_rows
+from ...stepping.state import State
+from ...stepping.step import Course, Leg, advance
+from ...transport.ledger import Passage
+from ...transport.pencils import Pencils
+from ..team.division import Division
+from ..team.exchange import Exchange, concatenated, gathered, total
+from .backend import CpuBackend
+
+
+class CpuSlab:
+    """A slab of a state: sites of its own (``own``), and what happens to all sites."""
+
+    name = "cpu"
+
+    def __init__(
+        self,
+        division: Division,
+        model: Model,
+        sampling: Sampling,
+        threads: int,
+        exchange: Exchange,
+    ):
+        self.division, self.exchange = division, exchange
+        self.grid, self.model, self.sampling = division.grid, model, sampling
+        self.sites = division.sites(exchange.rank)
+        numbers = np.arange(self.sites.start, self.sites.stop)
+        slab = division.slab(exchange.rank)
+        self.own = CpuBackend(slab, model, sampling, threads, numbers)
+        self.elements = self.own.elements
+        self._nodes: dict[int, list[Integers]] = {}
+        self._turned = np.empty(0, np.int64)
+
+    @property
+    def interrupt(self) -> object:
+        """Once it is true, work in hand is dropped and Halted raised."""
+        return self.own.interrupt
+
+    @interrupt.setter
+    def interrupt(self, value: object) -> None:
+        self.own.interrupt = value
+
+    @property
+    def words(self) -> str:
+        """Where the work is done, in words."""
+        return self.own.words
+
+    @property
+    def memory(self) -> int:
+        """Bytes of the slab, of what comes to it along axes that are cut, and of events."""
+        return self.own.memory + 2 * self._turned.nbytes
+
+    # -- the slab --------------------------------------------------------------------------------
+
+    def put(self, number: Integers, bits: int) -> None:
+        """Take over the sites of this slab."""
+        self.own.put(number, bits)
+
+    def get(self) -> Integers:
+        """The sites of this slab in quanta."""
+        return self.own.get()
+
+    def save(self) -> None:
+        """Remember them."""
+        self.own.save()
+
+    def restore(self) -> None:
+        """Back to what was remembered."""
+        self.own.restore()
+
+    def moments(self, squares: Array, final: Array) -> Moments:
+        """Sums over the nodes of its own sites; squares : of all."""
+        return self.own.moments(squares[self.sites], final)
+
+    def marginal(self, kept: Sequence[str]) -> tuple[Integers, Integers]:
+        """Sums of its own sites."""
+        return self.own.marginal(kept)
+
+    def fits(self, theta: Array, squares: Array, which: Integers) -> Array:
+        """Sums of thermal states at some of its own sites, by their number in the run."""
+        return self.own.fits(theta, squares[self.sites], which - self.sites.start)
+
+    def squares(self, f: Array) -> Array:
+        """The squares that f (species, nodes) of any site causes."""
+        return self.own.squares(f)
+
+    def estimates(self, f: Array, squares: Array, batches: range) -> Callable[[], Estimates]:
+        """C[f] of f (species, nodes) of any site."""
+        return self.own.estimates(f, squares, batches)
+
+    # -- all sites -------------------------------------------------------------------------------
+
+    def advance(self, state: State, course: Course, stop: float) -> Iterator[Leg]:
+        """Step until the stop [fm]."""
+        return advance(self, state, course, stop)  # type: ignore[arg-type]
+
+    def masses(self, start: Array) -> Array:
+        """The squares of all sites."""
+        mine = self.own.masses(start[self.sites])
+        return concatenated(self.exchange, mine, self.division.counts)
+
+    def collide(self, step: int, length: float, squares: Array) -> StepReport:
+        """Collisions at all sites; everybody is told of all."""
+        if not self.model.processes:
+            return StepReport.nothing(self.grid.sites, length)
+        counts, rows = to_rows(self.own.collided(step, length, squares[self.sites]))
+        together = concatenated(
+            self.exchange, np.hstack([counts.view(np.float64), rows]), self.division.counts
+        )
+        counts = np.ascontiguousarray(together[:, :6]).view(np.int64)
+        return StepReport.of(from_rows(length, counts, together[:, 6:]))
+
+    def stream(
+        self, axis: int, length: float, squares: Array, push: Array | None = None
+    ) -> Passage:
+        """Stream and push along an axis; everybody is told what left anywhere."""
+        whole = Pencils.of(self.grid, self.model, axis)
+        if self.division.cuts(axis):
+            return self._across(whole, length, squares, push)
+        own = self.own.pencils(axis)
+        mine, push = squares[self.sites], None if push is None else push[self.sites]
+        left, energies, refused = self.own.swept(own, self.own.number, length, mine, push)
+        lengths = [n * whole.groups // self.grid.sites for n in self.division.counts]
+        found = concatenated(self.exchange, np.hstack([energies, refused]), lengths)
+        left = total(self.exchange, left) if whole.open else left
+        return whole.passage(left, found[:, :2].copy(), found[:, 2:].copy())
+
+    def _across(self, whole: Pencils, length: float, squares: Array, push: Array | None) -> Passage:
+        """Sweep along an axis that is cut."""
+        division, rank, number = self.division, self.exchange.rank, self.own.number
+        nodes, shares = self._nodes_of(whole.axis), division.pencils(whole.axis)
+        parts = [np.take(number, some, axis=2) for some in nodes]
+        mine = self._room((self.grid.sites, number.shape[1], len(nodes[rank])))
+        pieces = [mine[division.sites(k)] for k in range(division.size)]
+        self.exchange.swap(parts, pieces)
+        pieces[rank][...] = parts[rank]
+        found = self.own.swept(whole.some(shares[rank]), mine, length, squares, push)
+        self.exchange.swap(pieces, parts)
+        parts[rank][...] = pieces[rank]
+        for some, part in zip(nodes, parts, strict=True):
+            number[:, :, some] = part
+        return self._passage(whole, *found)
+
+    def _passage(self, whole: Pencils, left: Integers, energies: Array, refused: Array) -> Passage:
+        """What left and was refused, of the pencils of all workers in their order."""
+        shape, shares = (whole.across, whole.species), self.division.pencils(whole.axis)
+        blocks = [whole.some(share).blocks for share in shares]
+        rooms = [np.empty((*shape, count, 4)) for count in blocks]
+        gathered(self.exchange, np.hstack([energies, refused]), rooms)
+        found = np.concatenate(rooms, axis=2).reshape(-1, 4)
+        every = np.zeros((len(left), whole.species, self.grid.size), np.int64)
+        if whole.open:
+            nodes = self._nodes_of(whole.axis)
+            pieces = [np.empty((*left.shape[:2], len(some)), np.int64) for some in nodes]
+            gathered(self.exchange, left, pieces)
+            for some, piece in zip(nodes, pieces, strict=True):
+                every[:, :, some] = piece
+        return whole.passage(every, found[:, :2].copy(), found[:, 2:].copy())
+
+    def _nodes_of(self, axis: int) -> list[Integers]:
+        """Nodes that each worker sweeps along an axis."""
+        if axis not in self._nodes:
+            shares = self.division.pencils(axis)
+            self._nodes[axis] = [self.division.nodes(axis, share) for share in shares]
+        return self._nodes[axis]
+
+    def _room(self, shape: tuple[int, int, int]) -> Integers:
+        """Memory for what comes, kept from sweep to sweep."""
+        size = shape[0] * shape[1] * shape[2]
+        if self._turned.size < size:
+            self._turned = np.empty(size, np.int64)
+        return self._turned[:size].reshape(shape)

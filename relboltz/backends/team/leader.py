@@ -1,0 +1,329 @@
+"""A backend made of workers: the leader asks them, and puts together what they tell.
+
+The leader holds no part of the state but the last that it was given or fetched. If a worker is
+lost it is replaced, and the steps since then are done again: they come to the same bits.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from ...arrays import Array, Integers
+from ...errors import BackendNotice, Halted, RunError, say
+from ...events.estimates import Estimates
+from ...grid import PhaseSpace
+from ...model import Model
+from ...moments import FIT_SUMS, Moments
+from ...settings import Sampling
+from ...stepping.report import StepReport
+from ...stepping.state import State
+from ...stepping.step import Course, Leg
+from ...stepping.watch import Interrupt
+from ...transport.ledger import Ledger, Passage
+from ..elements import Elements
+from .division import Division
+from .exchange import Broken, Lost
+from .worker import Load, Order, Told
+
+Each = Sequence[tuple[Any, ...]]
+MOST_LOSSES = 10
+"""Losses in a row, without anything new done in between."""
+REMEMBERED_FOR = 900.0
+"""Seconds of steps that are done again at most, if nobody asks for the state meanwhile."""
+CALL_SECONDS = 0.5
+"""Steps that are asked for at once take about as long."""
+
+
+class Crew(Protocol):
+    """Workers, and the way to them."""
+
+    size: int
+    words: str
+    """Through what they are reached."""
+    interrupt: object
+
+    def form(self, grid: PhaseSpace, sampling: Sampling) -> None:
+        """Workers for a grid, with no state; those that are gone are replaced."""
+
+    def ask(
+        self, name: str, *common: Any, each: Each | None = None, only: int | None = None
+    ) -> list[Any]:
+        """Ask all workers, or only one; each : what one alone is given, before what all are.
+
+        Raises what one of them raises, Lost if one is gone.
+        """
+
+    def close(self) -> None:
+        """They are not needed any more."""
+
+
+class Team:
+    """All sites of a state, in the hands of workers: see ``contract.Backend``."""
+
+    def __init__(self, crew: Crew, name: str, grid: PhaseSpace, model: Model, sampling: Sampling):
+        """name : of the backend of the workers"""
+        self.crew, self.name = crew, name
+        self.grid, self.model, self.sampling = grid, model, sampling
+        self.division = Division.of(grid, crew.size) if grid.sites > 1 else None
+        self.elements = Elements(model)
+        self.numbers = np.arange(grid.sites)
+        self._number: Integers | None = None
+        self._whole, self._losses, self._pace = False, 0, 0.0
+        self._known: tuple[int, Array] | None = None
+        self._remembered = time.monotonic()
+        self._forget()
+        self._formed(lambda: None)
+
+    @property
+    def interrupt(self) -> object:
+        """Once it is true, work in hand is dropped and Halted raised."""
+        return self.crew.interrupt
+
+    @interrupt.setter
+    def interrupt(self, value: object) -> None:
+        self.crew.interrupt = value
+
+    @property
+    def words(self) -> str:
+        """Where the work is done, in words."""
+        where = self._ask("words", only=0)[0][0]
+        return f"{self.crew.size} workers ({self.crew.words}), each: {where}"
+
+    @property
+    def memory(self) -> int:
+        """Bytes of all workers together."""
+        return sum(memory for _, memory in self._ask("words"))
+
+    def load(self) -> dict[str, Any]:
+        """How busy the workers were."""
+        loads: list[Load] = self._ask("load")
+        return {
+            "workers": self.crew.size,
+            "worker_places": [load.where for load in loads],
+            "worker_seconds": [load.seconds for load in loads],
+            "worker_waiting": [load.waited for load in loads],
+        }
+
+    def close(self) -> None:
+        """The workers are not needed any more."""
+        self.crew.close()
+
+    # -- asking ----------------------------------------------------------------------------------
+
+    def _ask(
+        self, name: str, *common: Any, each: Each | None = None, only: int | None = None
+    ) -> list[Any]:
+        """Ask the workers; those that are lost are replaced, and come to where the others are."""
+        return self._formed(lambda: self.crew.ask(name, *common, each=each, only=only))
+
+    def _formed(self, ask: Callable[[], Any]) -> Any:
+        """Ask a team that is whole."""
+        while True:
+            try:
+                if not self._whole:
+                    self._form()
+                    self._whole = True
+                answer = ask()
+                self._losses = 0
+                return answer
+            except Lost as error:
+                self._whole = False
+                self._losses += 1
+                if self._losses > MOST_LOSSES:
+                    raise RunError(
+                        f"workers are lost again and again: {error}. See whether their memory is "
+                        "enough, and the log of the cluster"
+                    ) from None
+                again = sum(order.steps for order in self._since)
+                words = f"{again} steps are done again" if again else "the run goes on"
+                say(f"{error}; it is replaced, and {words}", BackendNotice)
+            except Halted as error:
+                self._hear(error)
+                raise
+
+    def _hear(self, trouble: Exception) -> None:
+        """A signal that another process got is one of this run."""
+        if isinstance(trouble, Halted) and trouble.args and isinstance(self.interrupt, Interrupt):
+            self.interrupt.signal = self.interrupt.signal or trouble.args[0]
+
+    def _form(self) -> None:
+        """New workers; they are given the last state that is known, and do all steps since then."""
+        self.crew.form(self.grid, self.sampling)
+        if self._number is None:
+            return
+        self._hand_out(self._number)
+        state = self._packed
+        for order in self._since:
+            told: list[Told] = self.crew.ask("advance", state, order)
+            trouble = worst([one.trouble for one in told])
+            if trouble is not None:
+                raise trouble
+            state = None
+        if not self._since:
+            self._known = None
+
+    # -- the state -------------------------------------------------------------------------------
+
+    def put(self, number: Integers, bits: int) -> None:
+        """Take over a state (sites, species, nodes) in quanta of 2^-bits."""
+        shape = (self.grid.sites, len(self.model.species), self.grid.size)
+        given, self._bits = np.array(number, np.int64).reshape(shape), bits
+        self._formed(lambda: self._hand_out(given))
+        self._remember(given)
+        self._known = None
+
+    def _hand_out(self, number: Integers) -> None:
+        parts = [number] * self.crew.size
+        if self.division is not None:
+            parts = [number[self.division.sites(k)] for k in range(self.crew.size)]
+        self.crew.ask("put", self._bits, each=[(part,) for part in parts])
+
+    def get(self) -> Integers:
+        """The state (sites, species, nodes) in quanta."""
+        parts = self._ask("get", only=0 if self.division is None else None)
+        number = parts[0] if self.division is None else np.concatenate(parts)
+        del parts
+        self._remember(number)
+        return number  # the same that is remembered: to be read, not changed
+
+    def _remember(self, number: Integers) -> None:
+        """From here on steps are done again if a worker is lost."""
+        self._number, self._remembered = number, time.monotonic()
+        self._forget()
+
+    def _forget(self) -> None:
+        self._packed: dict[str, Array] | None = None
+        self._since: list[Order] = []
+
+    def save(self) -> None:
+        """Remember the state."""
+        self._ask("save")
+
+    def restore(self) -> None:
+        """Back to what was remembered."""
+        self._ask("restore")
+
+    # -- what happens to it ----------------------------------------------------------------------
+
+    def advance(self, state: State, course: Course, stop: float) -> Iterator[Leg]:
+        """Step until the stop [fm]; the workers take several steps before they tell."""
+        while state.time < stop:
+            began = time.perf_counter()
+            told, trouble = self._stepped(state, course, stop)
+            if told.done:
+                self._pace = (time.perf_counter() - began) / told.done
+                yield Leg(told.length, told.flows, told.null_weight)
+            if trouble is not None:
+                self._hear(trouble)
+                raise trouble
+            if time.monotonic() - self._remembered > REMEMBERED_FOR:
+                self.get()  # a run without checkpoints
+
+    def _stepped(self, state: State, course: Course, stop: float) -> tuple[Told, Exception | None]:
+        """A few steps."""
+        many = 1 if state.step < 2 or not self._pace else max(1, int(CALL_SECONDS / self._pace))
+        order = Order(
+            course.step, course.tolerance, course.near, tuple(course.forces), stop, many,
+            state.watch.limited_max,
+        )  # fmt: skip
+        packed = state.without_records().packed()
+        if self._packed is None:
+            self._packed = packed
+
+        def ask() -> list[Told]:
+            known = self._known
+            here = known is not None and known[0] == state.step and known[1] is state.squares
+            told: list[Told] = self.crew.ask("advance", None if here else packed, order)
+            trouble = worst([one.trouble for one in told])
+            if isinstance(trouble, Lost):
+                raise trouble
+            if len({one.step for one in told}) > 1:
+                raise Lost(f"the workers are not at the same step: {trouble}")
+            return told
+
+        told = self._formed(ask)
+        if told[0].done:
+            self._since.append(order._replace(steps=told[0].done))
+        state.follow(State.unpacked(told[0].state or {}, Ledger(self.grid, self.model)))
+        self._known = state.step, state.squares
+        return told[0], worst([one.trouble for one in told])
+
+    def set_out(self, state: State, course: Course, stop: float) -> None:
+        """Nothing: a record asks the workers."""
+
+    def settle(self) -> None:
+        """Nothing is ever under way."""
+
+    def stream(
+        self, axis: int, length: float, squares: Array, push: Array | None = None
+    ) -> Passage:
+        """Stream and push along an axis for a length [fm]."""
+        return self._moved("stream", axis, length, squares, push)
+
+    def collide(self, step: int, length: float, squares: Array) -> StepReport:
+        """Collisions at all sites for a length [fm]; 0 tells their rates and moves nothing."""
+        if length == 0.0:
+            return self._ask("collide", step, length, squares)[0]
+        return self._moved("collide", step, length, squares)
+
+    def _moved(self, name: str, *arguments: Any) -> Any:
+        """What moves the state outside of steps; nobody does it again."""
+        answer = self.crew.ask(name, *arguments)[0]
+        self.get()
+        return answer
+
+    # -- what is asked about it ------------------------------------------------------------------
+
+    def masses(self, start: Array) -> Array:
+        """The squares of the state, solved from those of a similar one."""
+        return self._ask("masses", start)[0]
+
+    def moments(self, squares: Array, final: Array) -> Moments:
+        """Sums over the nodes of every site."""
+        parts = self._ask("moments", squares, final, only=0 if self.division is None else None)
+        if len(parts) == 1:
+            return parts[0]
+        x, y, z = (np.concatenate([part.planes[i] for part in parts]) for i in range(3))
+        shells, sums = (np.concatenate([getattr(p, n) for p in parts]) for n in ("shells", "sums"))
+        return Moments((x, y, z), shells, sums)
+
+    def marginal(self, kept: Sequence[str]) -> tuple[Integers, Integers]:
+        """N f summed over all directions but those kept, in two words."""
+        if self.division is None:
+            return self._ask("marginal", kept, only=0)[0]
+        parts = self._ask("marginal", self.division.kept_of_slab(kept))
+        high, low = (self.division.joined([part[i] for part in parts], kept) for i in (0, 1))
+        return high, low
+
+    def fits(self, theta: Array, squares: Array, which: Integers) -> Array:
+        """Sums over the nodes of thermal states at some sites; each worker has its own."""
+        if self.division is None:
+            return self._ask("fits", theta, squares, which, only=0)[0]
+        spans = [self.division.sites(k) for k in range(self.crew.size)]
+        rows = [np.flatnonzero((which >= s.start) & (which < s.stop)) for s in spans]
+        each = [(theta[some], squares, which[some]) for some in rows]
+        sums = np.zeros((len(which), len(self.model.species), FIT_SUMS))
+        for some, part in zip(rows, self._ask("fits", each=each), strict=True):
+            sums[some] = part
+        return sums
+
+    def squares(self, f: Array) -> Array:
+        """Squared masses of all species, then screenings, that f (species, nodes) causes."""
+        return self._ask("squares", f, only=0)[0]
+
+    def estimates(self, f: Array, squares: Array, batches: range) -> Callable[[], Estimates]:
+        """C[f] of f (species, nodes): by one worker, unless they share samples anyway."""
+        only = None if self.division is None else 0
+        return lambda: self._ask("estimates", f, squares, batches, only=only)[0]
+
+
+def worst(troubles: Sequence[Exception | None]) -> Exception | None:
+    """What counts of all that went wrong: errors, who is lost, a wish to stop, echoes of these."""
+    order = (Lost, Halted, Broken)
+    found = [trouble for trouble in troubles if trouble is not None]
+    ranks = [next((1 + i for i, k in enumerate(order) if isinstance(t, k)), 0) for t in found]
+    return found[ranks.index(min(ranks))] if found else None

@@ -1,0 +1,62 @@
+"""An exchange among the processes that mpirun started; nothing here is imported without mpi4py."""
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from .exchange import Anything, Meeting
+
+PIECE = 2**30
+"""Bytes of a message: some libraries count in 31 bits."""
+LAUNCHERS = {
+    "OMPI_COMM_WORLD_RANK": ("OMPI_COMM_WORLD_SIZE",),
+    "PMI_RANK": ("PMI_SIZE", "SLURM_NTASKS"),
+    "PMIX_RANK": ("PMIX_SIZE", "SLURM_NTASKS"),
+}
+"""What tells a process that it is one of several, and of how many: mpirun, mpiexec, srun."""
+
+
+def started() -> bool:
+    """Whether mpirun, or srun with MPI, started this process as one of several."""
+    for rank, sizes in LAUNCHERS.items():
+        if rank in os.environ:
+            told = next((os.environ[size] for size in sizes if size in os.environ), "")
+            return told.isdigit() and int(told) > 1
+    return False
+
+
+class Mpi(Meeting):
+    """Among the processes of a communicator."""
+
+    def __init__(self, communicator: Any):
+        super().__init__(communicator.Get_rank(), communicator.Get_size())
+        self._comm = communicator.Dup()
+
+    def close(self) -> None:
+        """There will be no further swap; all do so together."""
+        self._comm.Free()
+
+    def _words(self, word: int) -> list[int]:
+        words = np.empty(self.size, np.uint8)
+        self._comm.Allgather(np.full(1, word, np.uint8), words)
+        return [int(words[k]) for k in self.others]
+
+    def _bodies(self, parts: Sequence[Anything], rooms: Sequence[Anything]) -> None:
+        from mpi4py import MPI
+
+        waiting = []
+        for k in self.others:
+            waiting += [self._comm.Irecv([piece, MPI.BYTE], k) for piece in pieces(rooms[k])]
+        for k in self.others:
+            waiting += [self._comm.Isend([piece, MPI.BYTE], k) for piece in pieces(parts[k])]
+        MPI.Request.Waitall(waiting)
+
+
+def pieces(array: Anything) -> list[Any]:
+    """The bytes of an array, in messages."""
+    if not array.flags.c_contiguous:
+        raise RuntimeError("only arrays without gaps can be swapped")
+    flat = array.reshape(-1).view(np.uint8)
+    return [flat[first : first + PIECE] for first in range(0, flat.size, PIECE)]
