@@ -1,12 +1,15 @@
 """Process: one reaction and its matrix element."""
 
+import copy
 import difflib
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from math import pi, sqrt
 
 import numpy as np
 
 from .errors import InputError
+from .units import HBARC
 from .words import shown
 
 MASSES = ("ma2", "mb2", "mc2", "md2")
@@ -20,6 +23,29 @@ OPTIONAL = (
 first leg's species; |k1 - k3|^2 and |k1 - p|^2 in the rest frame of the grid (less the part along
 the total four-momentum, which only unequal masses make); t and u with the model's screening
 applied, with one or the other mass; and t and u minus the squared screening mass."""
+
+
+OWN = ("relboltz.qcd", "relboltz.process")
+"""Modules whose matrix elements are this package's own."""
+PER_FM2 = 1 / HBARC**2
+"""GeV^-2 of 1 fm^2."""
+
+
+def isotropic(
+    s: float, ma2: float, mb2: float, mc2: float, md2: float, sigma: float, states: float
+) -> float:
+    """|M|^2 of a b -> c d with the same cross section sigma [fm^2] at all energies and angles.
+
+    sigma = (1/states) Phi2 |M|^2 / (4 k sqrt s) with Phi2 = k'/(4 pi sqrt s), k and k' the momenta
+    before and after in the centre-of-mass frame. states : g_a g_b, times 2 if c = d, because then
+    half of all directions are all final states. |M|^2 ~ k/k' diverges at the threshold of c d;
+    Phi2 |M|^2 ~ k, what an event from the side of a b has, does not.
+    """
+    before, after = s - ma2 - mb2, s - mc2 - md2
+    before = before * before - 4.0 * ma2 * mb2
+    after = after * after - 4.0 * mc2 * md2
+    ratio = sqrt(before / after) if before > 0.0 and after > 0.0 else 0.0
+    return 16.0 * pi * PER_FM2 * states * sigma * s * ratio
 
 
 def suggest(word: str, known: Iterable[str]) -> str:
@@ -44,6 +70,9 @@ class Process:
         by name for any of these, for ``screening2, exchange2, q2, qu2, t_screened, u_screened,
         t_exchanged, u_exchanged, t_regulated, u_regulated`` and for its own parameters; |M|^2
         summed over all spins and colours, invariants in GeV^2
+    sigma : in place of a matrix element, the cross section of the reaction as written [fm^2], for
+        all energies and angles the same; the masses and degeneracies are those of the model. (Where
+        there is a matrix element, ``sigma`` is a parameter of its own like any other.)
     peak : ``"t"`` draws scattering angles with the weight 1/(screening2 - t)^2; flat otherwise
     **parameters : numbers that the function asks for by name
     """
@@ -51,13 +80,16 @@ class Process:
     def __init__(
         self,
         reaction: str,
-        matrix_element: Callable[..., float],
+        matrix_element: Callable[..., float] | None = None,
         *,
         peak: str | None = None,
         **parameters: float,
     ):
         self.sides = _parse(reaction)
         self.name = " -> ".join(" ".join(side) for side in self.sides)
+        if matrix_element is None:
+            matrix_element = isotropic
+            parameters = {**_cross_section(self.name, parameters), "states": 1.0}
         if not callable(matrix_element):
             raise InputError(f"process {self.name}: the matrix element must be a function")
         if peak not in (None, "t"):
@@ -97,13 +129,28 @@ class Process:
         Where screening makes such a row negative it counts as 0, and the weight of that is
         measured; a user's own |M|^2 must not be negative.
         """
-        return getattr(self.matrix_element, "__module__", None) == "relboltz.qcd"
+        return getattr(self.matrix_element, "__module__", None) in OWN
+
+    def among(self, degeneracies: Mapping[str, float]) -> "Process":
+        """The same in a model with these degeneracies: a cross section is an average over them."""
+        if not self.constant:
+            return self
+        a, b, c, d = self.legs
+        bound = copy.copy(self)
+        states = float(degeneracies[a] * degeneracies[b] * (2 if c == d else 1))
+        bound.parameters = {**self.parameters, "states": states}
+        return bound
 
     @property
     def elastic(self) -> bool:
         """Whether the same species go in and come out."""
         incoming, outgoing = self.sides
         return sorted(incoming) == sorted(outgoing)
+
+    @property
+    def constant(self) -> bool:
+        """Whether it has a constant cross section, in the direction written."""
+        return self.matrix_element is isotropic
 
     @property
     def multiplicity(self) -> float:
@@ -118,6 +165,26 @@ class Process:
     def identical(self) -> bool:
         """Whether exchanging two equal legs maps t to u."""
         return any(a == b for a, b in self.sides)
+
+
+def _cross_section(name: str, given: Mapping[str, float]) -> dict[str, float]:
+    """The parameters of a constant cross section."""
+    if "sigma" not in given:
+        raise InputError(
+            f"process {name}: give a matrix element, or sigma = its cross section in fm^2"
+        )
+    unknown = [key for key in given if key != "sigma"]
+    if unknown:
+        raise InputError(
+            f"process {name}: {unknown[0]!r} says nothing about a constant cross section; leave it "
+            "out, or give a matrix element"
+        )
+    sigma = given["sigma"]
+    if not (is_number(sigma) or isinstance(sigma, np.number)) or not 0 < sigma < np.inf:
+        raise InputError(
+            f"process {name}: sigma = {shown(sigma)}: a cross section in fm^2 is a positive number"
+        )
+    return {"sigma": float(sigma)}
 
 
 def _parse(reaction: str) -> tuple[tuple[str, ...], tuple[str, ...]]:

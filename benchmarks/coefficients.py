@@ -1,0 +1,186 @@
+"""Transport coefficients against values that this code did not produce, through the interface.
+
+    python benchmarks/coefficients.py [PART ...] [--events N] [--backend cpu|cuda] [--threads N]
+        [--seed N] [--json F]
+
+table      classical gas with a constant cross section, m/T = 0, 1, 3: eta, zeta, kappa, D
+phi4       |M|^2 = lambda^2, classical and Bose
+conformal  thermal masses alone: the bulk viscosity is 0
+coupling   pure glue, effective kinetic theory: slope of T^3/(g^4 eta) against ln(1/g)
+mixture    eta/s of the full mixture with alpha_s = 0.3: time to 1 %
+nodes      what a spacing costs: on nodes over unlimited momenta, less 1
+relaxing   eta of a relaxing run on nodes over that of brackets on the same nodes, less 1
+
+Without PART all but ``relaxing`` are measured, which takes minutes.
+"""
+
+import argparse
+import json
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+
+import relboltz as rb
+from relboltz.relaxing import relaxing_viscosity
+from relboltz.units import HBARC
+
+ROWS: list[dict] = []
+SIGMA = HBARC**2
+"""1 GeV^-2 in fm^2: with T = 1 GeV all entries of the table are pure numbers."""
+TABLE = {
+    0.0: (1.26757, 0.0, 0.15892, 0.46562),
+    1.0: (1.30641, 0.002463, 0.10810, 0.41785),
+    3.0: (1.47601, 0.009398, 0.03843, 0.32354),
+}
+"""m/T: eta sigma/T, zeta sigma/T, kappa sigma, D n sigma, by quadrature."""
+
+
+def tell(what: str, value: float, error: float, asked: float, seconds: float) -> None:
+    """Print a row and keep it: value, its error and its distance, relative to what is asked for."""
+    if not ROWS:
+        print(f"{'what':46s} {'value':>12s} {'error %':>8s} {'off %':>8s} {'s':>6s}  asked")
+    unit = abs(asked) if asked else 1.0
+    off = (value - asked) / unit
+    ROWS.append(dict(what=what, value=value, error=error, asked=asked, off=off, seconds=seconds))
+    print(
+        f"{what:46s} {value:12.6g} {100 * error / unit:8.3f} {100 * off:+8.3f} {seconds:6.1f}  "
+        f"{asked:.6g}", flush=True,
+    )  # fmt: skip
+
+
+def gas(mass: float, statistics: int = 0) -> rb.Model:
+    """One species with a constant cross section of 1 GeV^-2."""
+    process = rb.Process("x x -> x x", sigma=SIGMA)
+    return rb.Model([rb.Species("x", 1, statistics)], [process], masses={"x": mass})
+
+
+def number(ds, name: str) -> tuple[float, float]:
+    """A value and its error."""
+    return float(ds[name]), float(ds[f"{name}_error"])
+
+
+def timed(*given, **options):
+    """Coefficients, and the seconds that they took once all is compiled."""
+    rb.transport_coefficients(*given, **options | {"events": 2e4})
+    begin = time.perf_counter()
+    ds = rb.transport_coefficients(*given, **options)
+    return ds, time.perf_counter() - begin
+
+
+def table(options: dict) -> None:
+    for mass, (eta, zeta, kappa, d) in TABLE.items():
+        ds, s = timed(gas(mass), 1.0, tagged="x", **options)
+        n = float(ds.number.sum()) * HBARC**3
+        for what, name, unit, asked in (
+            ("eta sigma/T", "shear_viscosity", HBARC**2, eta),
+            ("zeta sigma/T", "bulk_viscosity", HBARC**2, zeta),
+            ("D n sigma", "tagged_diffusion", n / HBARC, d),
+        ):
+            value, error = number(ds, name)
+            tell(f"m/T = {mass:g}: {what}", value * unit, error * unit, asked, s)
+        value, error = float(ds.diffusion[0, 0]), float(ds.diffusion_error[0, 0])
+        tell(f"m/T = {mass:g}: kappa sigma", value * HBARC**2, error * HBARC**2, kappa, s)
+
+
+def quartic(s, coupling):
+    """phi^4."""
+    return coupling * coupling
+
+
+def phi4(options: dict) -> None:
+    for statistics, asked in ((0, 1536 * np.pi), (1, 3033.5)):
+        process = rb.Process("x x -> x x", quartic, coupling=1.0)
+        ds, s = timed(rb.Model([rb.Species("x", 1, statistics)], [process]), 1.0, **options)
+        value, error = number(ds, "shear_viscosity")
+        name = "Bose" if statistics else "classical"
+        tell(f"phi^4 {name}: eta lambda^2/T^3", value * HBARC**2, error * HBARC**2, asked, s)
+
+
+def conformal(options: dict) -> None:
+    for mu in (0.0, 0.3):
+        ds, s = timed(rb.qcd(0.3), 0.4, {"net u": mu}, **options)
+        tell(f"qcd, mu_u = {mu:g} GeV: zeta/s", *number(ds, "bulk_viscosity_over_entropy"), 0.0, s)
+
+
+def coupling(options: dict) -> None:
+    couplings = (0.1, 0.03, 0.01, 0.004)
+    inverse, errors, s = [], [], 0.0
+    for g in couplings:
+        model = rb.gluons(g * g / (4 * np.pi), masses="massless", screening="ekt")
+        ds, seconds = timed(model, 1.0, **options)
+        eta, error = (v * HBARC**2 * g**4 for v in number(ds, "shear_viscosity"))
+        inverse.append(1 / eta)
+        errors.append(error / eta**2)
+        s += seconds
+    for i in range(len(couplings) - 1):
+        width = np.log(couplings[i] / couplings[i + 1])
+        slope = (inverse[i + 1] - inverse[i]) / width
+        error = np.hypot(errors[i + 1], errors[i]) / width
+        tell(f"slope from g = {couplings[i]:g} to {couplings[i + 1]:g}", slope, error, 1 / 27.13, s)
+
+
+def mixture(options: dict) -> None:
+    ds, s = timed(rb.qcd(0.3), 0.4, **options)
+    value, error = number(ds, "shear_viscosity_over_entropy")
+    tell("qcd, alpha_s = 0.3, T = 0.4 GeV: eta/s", value, error, value, s)
+    value, error = number(ds, "conductivity_over_temperature")
+    tell("qcd, alpha_s = 0.3, T = 0.4 GeV: sigma_el/T", value, error, value, s)
+
+
+def nodes(options: dict) -> None:
+    exact = TABLE[1.0][0]
+    for cells, width in ((24, 12.0), (32, 12.0), (48, 12.0)):
+        ds, s = timed(gas(1.0), 1.0, grid=rb.PhaseSpace(cells, width), **options)
+        for part in ("", "_axes", "_planes"):
+            value, error = number(ds, f"shear_viscosity{part}")
+            spacing = f"h/T = {2 * width / cells:.2f}"
+            unit = HBARC**2
+            tell(f"m/T = 1, {spacing}: eta{part} sigma/T", value * unit, error * unit, exact, s)
+
+
+def relaxing(options: dict) -> None:
+    grid = rb.PhaseSpace(16, 8.0)
+    ds, _ = timed(gas(1.0), 1.0, grid=grid, **options)
+    begin = time.perf_counter()
+    some = {k: v for k, v in options.items() if k in ("backend", "threads")}
+    runs = [
+        relaxing_viscosity(
+            gas(1.0), 1.0, grid=grid, relaxation_time=float(ds.shear_relaxation_time), seed=seed,
+            tolerance=1e-4, samples=16, **some,
+        )
+        for seed in range(1, 5)
+    ]  # fmt: skip
+    s = time.perf_counter() - begin
+    for part in ("axes", "planes"):
+        asked, error = number(ds, f"shear_viscosity_{part}")
+        values = np.array([float(run[f"shear_viscosity_{part}"]) for run in runs])
+        error = np.hypot(error, values.std(ddof=1) / 2)
+        tell(f"relaxing run, {part}: eta [GeV fm^-2]", values.mean(), error, asked, s)
+
+
+PARTS = {f.__name__: f for f in (table, phi4, conformal, coupling, mixture, nodes, relaxing)}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("parts", nargs="*", choices=[*PARTS, []], default=[])
+    parser.add_argument("--events", type=float, default=4e6)
+    parser.add_argument("--backend", default="cpu")
+    parser.add_argument("--threads", type=int, default=0)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--json", type=Path)
+    given = parser.parse_args()
+    options = dict(
+        events=given.events, backend=given.backend, threads=given.threads, seed=given.seed
+    )
+    warnings.simplefilter("ignore")
+    for name in given.parts or [name for name in PARTS if name != "relaxing"]:
+        PARTS[name](options)
+    if given.json is not None:
+        given.json.write_text(json.dumps(ROWS, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,5 @@
+"""The linearised collision term: transport coefficients from events around equilibrium."""
+
+from .coefficients import transport_coefficients
+
+__all__ = ["transport_coefficients"]
