@@ -25,6 +25,7 @@ import numpy as np
 
 import relboltz as rb
 from relboltz.units import HBARC
+from relboltz.validation.waves import EXACT, damped_wave, of_the_nodes
 
 T = 0.3
 """Temperature of the massless gas [GeV]; sets the scale only."""
@@ -221,50 +222,10 @@ def mixture(given: argparse.Namespace, options: dict) -> None:
 
 # --- sound --------------------------------------------------------------------------------------
 
-EXACT_SOUND = {0.1: (0.57896, 0.0020952), 0.2: (0.58354, 0.0081865)}
-"""k/(n sigma): speed and damping/(n sigma) of exact linear theory."""
-
-
-def damped_wave(t: np.ndarray, a: np.ndarray, guess: tuple[float, float]) -> tuple[float, float]:
-    """Frequency and damping of a(t) = e^-Gt (b cos wt + c sin wt): Gauss-Newton in w and G."""
-    w, g = guess
-
-    def shapes(w: float, g: float) -> np.ndarray:
-        return np.exp(-g * t)[:, None] * np.stack([np.cos(w * t), np.sin(w * t)], axis=1)
-
-    for _ in range(20):
-        wave = shapes(w, g)
-        b, c = np.linalg.lstsq(wave, a, rcond=None)[0]
-        by_w = t * (wave @ [c, -b])
-        by_g = -t * (wave @ [b, c])
-        change = np.linalg.lstsq(np.column_stack([wave, by_w, by_g]), a, rcond=None)[0]
-        w, g = w + change[2], g + change[3]
-    return w, g
-
-
-def sound_of_the_nodes(grid: rb.PhaseSpace) -> np.ndarray:
-    """Speed and damping on these nodes over those without a grid, from streaming alone.
-
-    A wave along x of (1, p_x, E) f streams with u = [E(p + h/2) - E(p - h/2)]/h. Its projection on
-    the three has the speed of sound as an eigenvalue, 1/sqrt(3) without a grid; the squared norm of
-    what the projection leaves over drives the damping, 2/15 without a grid.
-    """
-    px, py, pz = grid.momenta
-    e, across, h = np.sqrt(grid.momentum_squared), py**2 + pz**2, grid.spacing[0]
-    u = (np.sqrt((px + h / 2) ** 2 + across) - np.sqrt((px - h / 2) ** 2 + across)) / h
-    waves, f = np.stack([np.ones_like(e), px, e]), np.exp(-e / T)
-    norms = (waves * f) @ waves.T
-    speeds, vectors = np.linalg.eig(np.linalg.solve(norms, (waves * f * u) @ waves.T))
-    fastest = speeds.real.argmax()
-    wave = vectors[:, fastest].real @ waves
-    rest = u * wave - np.linalg.solve(norms, (waves * f) @ (u * wave)) @ waves
-    drive = np.sum(f * rest**2) / np.sum(f * wave**2)
-    return np.array([speeds[fastest].real * np.sqrt(3), drive * 15 / 2])
-
 
 def standing_wave(k: float, grid: rb.PhaseSpace, amplitude: float, options: dict) -> np.ndarray:
     """Speed and damping of a standing wave over exact, from 1.25 periods."""
-    speed, damping = EXACT_SOUND[k]
+    speed, damping = EXACT[k]["speed"], EXACT[k]["sound"]
     density = np.exp(-np.sqrt(grid.momentum_squared) / T).sum() * grid.measure
 
     def warm(x, y, z, px, py, pz):
@@ -296,7 +257,8 @@ def sound(given: argparse.Namespace, options: dict) -> None:
                 grid = rb.PhaseSpace(n, box * T, [given.space, 1, 1], [np.pi / k, 1.0, 1.0])
                 how = dict(options, samples=samples, seed=seed)
                 found = standing_wave(k, grid, given.amplitude, how)
-                return np.array([*found, *found / sound_of_the_nodes(grid)])
+                nodes = of_the_nodes(grid)
+                return np.array([*found, *found / (nodes["speed"], nodes["sound"])])
 
             label = f"sound, k = {k}, {samples} samples"
             by_spacing(label, {n: 2 * box / n for n in cells}, asked, given.seeds or 2, run)
@@ -424,7 +386,7 @@ def main() -> None:
     parser.add_argument("--space", type=int, default=24, help="space cells of a wave length")
     parser.add_argument("--box", type=float, help="half width in T of the massless gas")
     parser.add_argument("--amplitude", type=float, default=0.01, help="of a wave of temperature")
-    parser.add_argument("--waves", type=float, nargs="+", choices=EXACT_SOUND, default=EXACT_SOUND)
+    parser.add_argument("--waves", type=float, nargs="+", choices=EXACT, default=EXACT)
     parser.add_argument("--tolerance", type=float)
     parser.add_argument("--step", type=float, help="fixed step [fm]")
     parser.add_argument("--threads", type=int, default=0)

@@ -5,28 +5,7 @@ import pytest
 
 import relboltz as rb
 from relboltz.moments import Shells
-from relboltz.units import HBARC
-
-T = 0.3
-"""Temperature [GeV]; sets the scale only."""
-SIGMA = HBARC * np.pi**2 / T**3
-"""Cross section [GeV^-2] such that tau = sigma n t is the time in fm."""
-
-
-def constant_cross_section(s, sigma):
-    """|M|^2 = 32 pi g^2 sigma s with g = 1."""
-    return 32 * np.pi * sigma * s
-
-
-def exact(k, tau):
-    """f(k) at tau = sigma n t for n = T^3/pi^2 (numerics: K = 1 - exp(-tau/6)/4)."""
-    big = 1 - np.exp(-tau / 6) / 4
-    return np.exp(-k / (big * T)) * ((4 * big - 3) / big**4 + k / T * (1 - big) / big**5)
-
-
-MODEL = rb.Model(
-    [rb.Species("a", 1, 0)], [rb.Process("a a -> a a", constant_cross_section, sigma=SIGMA)]
-)
+from relboltz.validation.relaxing import ISOTROPIC, T
 
 
 def test_the_exact_solution_has_the_moments_it_is_known_for():
@@ -34,7 +13,9 @@ def test_the_exact_solution_has_the_moments_it_is_known_for():
     k = np.linspace(0, 40 * T, 200001)
     norm = np.trapezoid(np.exp(-k / T) * k**4, k)
     for tau, expected in ((0, 0.93750), (2, 0.96791), (4, 0.98353)):
-        assert np.trapezoid(exact(k, tau) * k**4, k) / norm == pytest.approx(expected, abs=1e-5)
+        assert np.trapezoid(ISOTROPIC.f(k, tau) * k**4, k) / norm == pytest.approx(
+            expected, abs=1e-5
+        )
 
 
 def test_what_is_left_of_the_deviation_decays_as_in_the_exact_solution():
@@ -47,14 +28,12 @@ def test_what_is_left_of_the_deviation_decays_as_in_the_exact_solution():
     """
     OFFSET, TOLERANCE = (1.038, 1.071, 1.126), (0.01, 0.02, 0.04)
     grid = rb.PhaseSpace(28, 14 * T)
-    start, k2 = exact(np.sqrt(grid.momentum_squared), 0.0)[None], grid.momentum_squared
-    number = start.sum() * grid.measure * HBARC**3 / (T**3 / np.pi**2)  # 1 but for the grid
+    start, k2 = ISOTROPIC.f(np.sqrt(grid.momentum_squared), 0.0)[None], grid.momentum_squared
+    model = ISOTROPIC.model(float(start.sum()) * grid.measure)  # tau is the time in fm
     taus = np.array([0.0, 4.0, 8.0, 16.0])
-    ds = rb.solve(
-        MODEL, grid, start, end=16 / number, every=16 / number, snapshots=list(taus / number)
-    )
+    ds = rb.solve(model, grid, start, end=16.0, every=16.0, snapshots=list(taus))
     assert not ds.charge_drift.values.any()
-    final = rb.equilibrium.local(grid, MODEL, start, np.zeros(1)).f[0]
+    final = rb.equilibrium.local(grid, model, start, np.zeros(1)).f[0]
     deviation = 1 - ds.f.values.reshape(4, -1) @ k2 / (final @ k2)
     left = (deviation / deviation[0] * np.exp(taus / 3))[1:]
     assert np.all(np.abs(left / OFFSET - 1) < TOLERANCE), left

@@ -4,7 +4,9 @@ from functools import partial
 
 import numpy as np
 import pytest
-from quadrature import (
+from scipy.special import k1, kn
+
+from relboltz.validation.quadrature import (
     HBARC,
     PROCESSES,
     QUARKS_AND_ANTIQUARKS,
@@ -16,7 +18,6 @@ from quadrature import (
     rates,
     same_same,
 )
-from scipy.special import k1, kn
 
 T = 0.2
 CLASSICAL = (0, 0, 0, 0)

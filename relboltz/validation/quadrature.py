@@ -18,8 +18,9 @@ A_l and B_l are smooth and fall fast with l even where |M|^2 is sharply peaked i
 Momenta are in GeV, rates in fm^-4.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.polynomial.legendre import leggauss, legvander
@@ -32,7 +33,7 @@ QUARKS_AND_ANTIQUARKS = (*QUARKS, "ubar", "dbar", "sbar")
 
 Array = np.ndarray
 Row = Callable[[Array, Array, Array], Array]
-Four = tuple[float, float, float, float]
+Four = Sequence[float]
 
 
 # --- Matrix elements squared, summed over helicities and colours; m2 screens t and u -------------
@@ -115,14 +116,14 @@ def _occupation(energy: Array, temperature: float, mu: float, eta: int) -> Array
     return 1.0 / (np.exp((energy - mu) / temperature) - eta)
 
 
-def _quadratic_rule(points: int, length: float) -> tuple[Array, Array]:
+def quadratic_rule(points: int, length: float) -> tuple[Array, Array]:
     """Gauss rule on [0, length] in the square root of the variable, for threshold factors."""
     node, weight = leggauss(points)
     root = 0.5 * (node + 1.0)
     return length * root**2, length * root * weight
 
 
-def _clustered_rule(points: int) -> tuple[Array, Array]:
+def clustered_rule(points: int) -> tuple[Array, Array]:
     """Gauss rule on [-1, 1] with nodes drawn towards both ends, where t or u is small."""
     node, weight = leggauss(points)
     return 0.5 * node * (3.0 - node**2), 1.5 * (1.0 - node**2) * weight
@@ -132,7 +133,7 @@ def rate(
     row_function: Row,
     masses2: Four,
     thermal: tuple[float, Four],
-    etas: tuple[int, int, int, int],
+    etas: Sequence[int],
     identical_factor: float,
     points: int = 32,
 ) -> float:
@@ -155,7 +156,7 @@ def rate(
 
     threshold = max(mass[0] + mass[1], mass[2] + mass[3])
     length = CUTOFF * temperature + max(mu[0] + mu[1] - threshold, 0.0)
-    step, weight = _quadratic_rule(points, length)
+    step, weight = quadratic_rule(points, length)
     root_s = threshold + step
     s = root_s**2
     weight_s = 2.0 * root_s * weight
@@ -170,7 +171,7 @@ def rate(
 
     # Legendre coefficients of |M|^2 in the angle between k1 and k3.
     order = points // 2
-    chi, weight_chi = _clustered_rule(2 * points)
+    chi, weight_chi = clustered_rule(2 * points)
     t = (ma2 + mc2 - 2.0 * e_in * e_out)[:, None] + 2.0 * (k_in * k_out)[:, None] * chi
     u = (sum(masses2) - s)[:, None] - t
     m2 = np.broadcast_to(row_function(s[:, None], t, u), t.shape)
@@ -178,7 +179,7 @@ def rate(
     a = (m2 * weight_chi) @ legvander(chi, order) * (degree + 0.5)
 
     # Legendre moments of the distributions in the angle to the boost.
-    x, weight_x = _clustered_rule(points)
+    x, weight_x = clustered_rule(points)
     moment = 0.5 * weight_x[:, None] * legvander(x, order)
     boost = [v[:, None, None] / root_s[:, None, None] for v in (e_in, k_in, e_out, k_out)]
     energy, momentum = energy[..., None], momentum[..., None]
@@ -214,7 +215,7 @@ def rates(
     if screening2 <= max(gaps2):
         raise ValueError("screening2 leaves the u channel of q g -> q g singular")
     g4 = (4.0 * np.pi * alpha_s) ** 2
-    known: dict[tuple, float] = {}
+    known: dict[Any, float] = {}
     result = {}
     for name, row in PROCESSES.items():
         a, b, c, d = name.replace("->", "").split()

@@ -1,0 +1,146 @@
+"""relboltz validate: problems whose answers are known, with errors, tolerances and verdicts."""
+
+import json
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.box import SIMPLE_HEAD
+from rich.table import Table
+
+from ..errors import InputError
+from ..process import suggest
+from ..terminal import console, delivered, errors, tell
+from ..words import unmarked
+
+if TYPE_CHECKING:
+    from ..validation import Effort, Problem, Row
+
+
+def validate(
+    names: Annotated[list[str] | None, typer.Argument(help="Problems; all by default.")] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Sizes for two CPU cores.")] = False,
+    json_: Annotated[Path | None, typer.Option("--json", help="Write the table here.")] = None,
+    backend: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+    threads: Annotated[int, typer.Option(help="Threads; 0 = all cores.")] = 0,
+    list_: Annotated[bool, typer.Option("--list", help="Name the problems.")] = False,
+    document: Annotated[
+        Path | None, typer.Option(help="Folder for validation.md and its picture.")
+    ] = None,
+) -> None:
+    """Solve problems with known answers; the exit code is 1 if one of them fails."""
+    from ..records import output
+    from ..validation import PROBLEMS, Effort
+
+    if list_:
+        for problem in PROBLEMS.values():
+            tell(f"{problem.name:14s} {problem.title}")
+        delivered()
+        return
+    if backend not in ("auto", "cpu", "cuda"):
+        raise InputError(f"--backend {backend}: use auto, cpu or cuda")
+    if threads < 0:
+        raise InputError(f"--threads {threads}: use a whole number; 0 = all cores")
+    for name in names or ():
+        if name not in PROBLEMS:
+            raise InputError(f"problem {name}: {suggest(name, PROBLEMS)}")
+    if json_ is not None:
+        output.check_writable(json_, "--json")
+    if document is not None and not document.is_dir():
+        raise InputError(f"--document {document}: is no folder; create it first")
+    effort = Effort(quick, resolved(backend), threads)
+    found = solved([PROBLEMS[name] for name in dict.fromkeys(names or PROBLEMS)], effort)
+    if json_ is not None:
+        json_.write_text(json.dumps(found, indent=1) + "\n")
+        tell(f"written: {json_}")
+    if document is not None:
+        tell(f"written: {documented(document, found, effort)}")
+    delivered()
+    if not found["passed"]:
+        raise typer.Exit(1)
+
+
+def resolved(backend: str) -> str:
+    """The backend that "auto" comes to; "cuda" is an error where there is none."""
+    from ..backends import resolve
+
+    return resolve(backend)[0]
+
+
+def documented(folder: Path, found: dict[str, Any], effort: "Effort") -> Path:
+    """The page about all of it, with errors of the exact solution against resolution."""
+    import warnings
+
+    from ..validation.studies import studied
+    from .document import write_document
+
+    studies = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for study in studied(effort):
+            errors.print(unmarked(f"errors against resolution: {study['words']}"))
+            studies.append(study)
+    return write_document(folder, found, studies)
+
+
+def device(backend: str) -> str:
+    """Where the work is done, in words."""
+    if backend == "cuda":
+        from ..backends.cuda.driver import device as gpu
+
+        return str(gpu()["name"])
+    from ..backends.cpu.threads import available_cores
+
+    return f"{available_cores()} CPU cores"
+
+
+def solved(problems: list["Problem"], effort: "Effort") -> dict[str, Any]:
+    """All rows of the problems, told on the way; what a JSON file holds."""
+    import warnings
+
+    from .. import __version__
+
+    parts: list[dict[str, Any]] = []
+    began = time.perf_counter()
+    for number, problem in enumerate(problems, 1):
+        errors.print(unmarked(f"{number}/{len(problems)} {problem.name}: {problem.title} ..."))
+        start = time.perf_counter()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of set-ups that are rough on purpose
+            rows = problem.solved(effort)
+        seconds = time.perf_counter() - start
+        console.print(_table(problem, rows, seconds))
+        parts.append({
+            "name": problem.name, "title": problem.title, "seconds": round(seconds, 2),
+            "passed": all(row.passed for row in rows), "rows": [row.described() for row in rows],
+        })  # fmt: skip
+    seconds = time.perf_counter() - began
+    failed = [part["name"] for part in parts if not part["passed"]]
+    rows_in_all = sum(len(part["rows"]) for part in parts)
+    words = f"{rows_in_all} rows of {len(parts)} problems in {seconds:.0f} s"
+    tell(f"{words}: {'all hold' if not failed else 'FAILED: ' + ', '.join(failed)}")
+    return {
+        "version": __version__, "quick": effort.quick, "backend": effort.backend,
+        "device": device(effort.backend),
+        "seconds": round(seconds, 2), "passed": not failed, "problems": parts,
+    }  # fmt: skip
+
+
+def _table(problem: "Problem", rows: list["Row"], seconds: float) -> Table:
+    """What a problem answered."""
+    table = Table(title=unmarked(f"{problem.name}: {problem.title} ({seconds:.1f} s)"),
+                  title_justify="left", box=SIMPLE_HEAD, pad_edge=False)  # fmt: skip
+    table.add_column("quantity", overflow="fold")
+    for name in ("measured", "exact", "error", "tolerance"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("", no_wrap=True)
+    for row in rows:
+        unit = " %" if row.relative else ""
+        scale = 100 if row.relative else 1
+        table.add_row(
+            unmarked(row.quantity), f"{row.measured:.6g}", f"{row.expected:.6g}",
+            f"{scale * row.error:.2g}{unit}", f"{scale * row.tolerance:.2g}{unit}",
+            "[green]ok[/]" if row.passed else "[bold red]FAILED[/]",
+        )  # fmt: skip
+    return table

@@ -1,0 +1,39 @@
+"""Problems whose answers are known, solved again: ``relboltz validate``."""
+
+from .laws import laws_of_a_step
+from .orders import orders_of_convergence
+from .rates import absolute_rates, three_samplings
+from .relaxing import anisotropic_cross_section, constant_cross_section
+from .rows import Effort, Problem, Row
+from .states import condensation, final_states, stationarity, thermal_masses
+from .streaming import free_streaming, liouville
+from .table import classical_rates, cross_sections, crossing, detailed_balance
+from .viscosity import coefficients
+from .waves import waves_in_space
+
+__all__ = ["PROBLEMS", "Effort", "Problem", "Row"]
+
+PROBLEMS = {
+    problem.name: problem
+    for problem in (
+        Problem("crossing", "rows of the table cross into each other", crossing),
+        Problem("cross-sections", "massless, fixed regulator: closed forms", cross_sections),
+        Problem("classical", "massless classical gas: rates of closed forms", classical_rates),
+        Problem("rates", "34 rates against quadrature", absolute_rates),
+        Problem("samplings", "three ways through the delta function", three_samplings),
+        Problem("balance", "collisions there and back, far from equilibrium", detailed_balance),
+        Problem("stationary", "Bose and Fermi states stand still", stationarity),
+        Problem("laws", "what no step may break", laws_of_a_step),
+        Problem("masses", "thermal masses and the energy of the field", thermal_masses),
+        Problem("final", "runs end where number and energy say", final_states),
+        Problem("condensation", "critical height of a step", condensation),
+        Problem("exact", "exact solution, constant cross section", constant_cross_section),
+        Problem("anisotropic", "exact solution, anisotropic", anisotropic_cross_section),
+        Problem("streaming", "free particles", free_streaming),
+        Problem("liouville", "uniform f, and f(E) in a field of masses", liouville),
+        Problem("waves", "sound, shear and heat in space", waves_in_space),
+        Problem("coefficients", "viscosities and diffusion against quadratures", coefficients),
+        Problem("orders", "orders of convergence", orders_of_convergence),
+    )
+}
+"""By name, the fast and elementary ones first."""
