@@ -20,11 +20,19 @@ def predicted_densities(ds: Dataset) -> tuple[DataArray, float]:
     return ds.equilibrium_number, float(ds.equilibrium_entropy)
 
 
-def _history(ds: Dataset, ax: Axes, y: Any, **look: Any) -> None:
-    """One line against time; few points are shown as points."""
+def _history(ds: Dataset, ax: Axes, y: Any, error: Any = None, **look: Any) -> None:
+    """One line against time, with a band of its standard error; few points are shown as points."""
     y = np.asarray(y, float)
     if (known := np.isfinite(y).sum()) > 0:
         ax.plot(ds.time.values, y, marker="o" if known < 3 else None, **look)
+        if error is not None:
+            e, color = np.asarray(error, float), ax.lines[-1].get_color()
+            ax.fill_between(ds.time.values, y - e, y + e, color=color, alpha=0.3, linewidth=0)
+
+
+def _error(ds: Dataset, name: str) -> DataArray | None:
+    """The standard error of a quantity, in a mean over replicas."""
+    return ds.get(f"{name}_error")
 
 
 def _predicted(ax: Axes, value: Any, **look: Any) -> None:
@@ -33,11 +41,19 @@ def _predicted(ax: Axes, value: Any, **look: Any) -> None:
         ax.axhline(float(value), **{**look, "linestyle": "--", "linewidth": 1.2, "zorder": 1})
 
 
-def _by_group(ds: Dataset, ax: Axes, values: DataArray, final: DataArray, of: str) -> None:
-    """A line for each group of species, and its prediction; ``of`` frames the group's name."""
+def _by_group(
+    ds: Dataset, ax: Axes, values: DataArray, final: DataArray, of: str,
+    errors: DataArray | None = None,
+) -> None:  # fmt: skip
+    """A line for each group of species, and its prediction; ``of`` frames the group's name.
+
+    Errors of a group are the mean of its errors, as if all of it moved together: not too small.
+    """
     for group in groups(ds):
         look, each = style.look(ds, group[0]), " (each)" * (len(group) > 1)
-        _history(ds, ax, mean(values, group), label=of.format(label(group), each), **look)
+        error = None if errors is None else mean(errors, group)
+        words = of.format(label(group), each)
+        _history(ds, ax, mean(values, group), error, label=words, **look)
         _predicted(ax, mean(final, group), **look)
 
 
@@ -63,7 +79,7 @@ def numbers(ds: Dataset, ax: Ax = None) -> Axes:
     """Particle densities, of each species of a group, and their sum."""
     ds, ax = box(ds), ax or new_axes()
     total = ds.number.sum("species")
-    _by_group(ds, ax, ds.number, predicted_densities(ds)[0], "{}{}")
+    _by_group(ds, ax, ds.number, predicted_densities(ds)[0], "{}{}", _error(ds, "number"))
     if ds.species.size > 1:
         _history(ds, ax, total, color="black", label="all")
     ax.set_ylim(0, 1.1 * float(total.max()) or 1.0)
@@ -77,7 +93,8 @@ def energies(ds: Dataset, ax: Ax = None) -> Axes:
     kinetic, total = ds.energy_kinetic.values, ds.energy_total.values
     same = np.allclose(kinetic, total, rtol=1e-9)
     if not same:
-        _history(ds, ax, kinetic, color=COLORS[5], label="kinetic")
+        error = _error(ds, "energy_kinetic")
+        _history(ds, ax, kinetic, error, color=COLORS[5], label="kinetic")
     _history(ds, ax, total, color=COLORS[1], label="kinetic = total" if same else "total")
     low, high = np.min((kinetic, total)), np.max((kinetic, total))
     ax.set_ylim(low - 1.3 * (span := max(high - low, 0.02 * high)), high + 0.2 * span)
@@ -95,7 +112,10 @@ def masses(ds: Dataset, ax: Ax = None) -> Axes:
     """Masses, and the screening mass where it is not one of them."""
     ds, ax = box(ds), ax or new_axes()
     screening = ds.screening_mass_squared
-    _by_group(ds, ax, np.sqrt(ds.mass_squared), np.sqrt(ds.equilibrium_mass_squared), "{}")
+    mass, error = np.sqrt(ds.mass_squared), _error(ds, "mass_squared")
+    if error is not None:
+        error = error / (2 * mass.where(mass > 0))
+    _by_group(ds, ax, mass, np.sqrt(ds.equilibrium_mass_squared), "{}", error)
     if not any(np.allclose(m2, screening) for m2 in ds.mass_squared.values.T):
         _history(ds, ax, np.sqrt(screening), color="black", linestyle=":", label="screening")
     ax.set_ylim(0, 1.1 * max(ax.get_ylim()[1], 1e-3))
@@ -106,10 +126,11 @@ def masses(ds: Dataset, ax: Ax = None) -> Axes:
 def temperature(ds: Dataset, ax: Ax = None) -> Axes:
     """T and chemical potentials of the moment."""
     ds, ax = box(ds), ax or new_axes()
-    _history(ds, ax, ds.temperature, color="black", label="$T$")
+    _history(ds, ax, ds.temperature, _error(ds, "temperature"), color="black", label="$T$")
     _predicted(ax, ds.equilibrium_temperature, color="black")
     final = ds.equilibrium_chemical_potential
-    _by_group(ds, ax, ds.chemical_potential, final, r"$\mu$ of {}")
+    errors = _error(ds, "chemical_potential")
+    _by_group(ds, ax, ds.chemical_potential, final, r"$\mu$ of {}", errors)
     return _finish(ds, ax, r"$T$ and $\mu$ [GeV]", "no equilibrium state")
 
 
@@ -117,7 +138,7 @@ def temperature(ds: Dataset, ax: Ax = None) -> Axes:
 def entropy(ds: Dataset, ax: Ax = None) -> Axes:
     """Entropy density: it never falls, and ends at the largest one."""
     ds, ax = box(ds), ax or new_axes()
-    _history(ds, ax, ds.entropy, color=COLORS[2], label="entropy")
+    _history(ds, ax, ds.entropy, _error(ds, "entropy"), color=COLORS[2], label="entropy")
     _predicted(ax, predicted_densities(ds)[1], color="black")
     return _finish(ds, ax, labelled(ds.entropy))
 
@@ -126,7 +147,8 @@ def entropy(ds: Dataset, ax: Ax = None) -> Axes:
 def anisotropy(ds: Dataset, ax: Ax = None) -> Axes:
     """Longitudinal over transverse pressure."""
     ds, ax = box(ds), ax or new_axes()
-    _history(ds, ax, ds.pressure_ratio, color=COLORS[3], label=r"$P_z / P_\perp$")
+    error = _error(ds, "pressure_ratio")
+    _history(ds, ax, ds.pressure_ratio, error, color=COLORS[3], label=r"$P_z / P_\perp$")
     return _finish(ds, ax, labelled(ds.pressure_ratio, "pressure ratio"))
 
 

@@ -39,7 +39,11 @@ def _draw(ds: Dataset, ax: Axes, group: list[str], times: Any, straight: bool) -
 
     for time, look in style.shades(style.recorded(ds, times)):
         now = ds.sel(time=time)
-        line(ds.p.values, mean(now.spectrum, group), mean(now.mass_squared, group), **look)
+        f = mean(now.spectrum, group)
+        line(ds.p.values, f, mean(now.mass_squared, group), **look)
+        if "spectrum_error" in ds and not straight:
+            e = mean(now.spectrum_error, group)
+            ax.fill_between(ds.p.values, f - e, f + e, color=look["color"], alpha=0.3, linewidth=0)
     t, mu = ds.equilibrium_temperature, one.equilibrium_chemical_potential.round(3) + 0.0
     final = f"\nequilibrium: $T$ = {float(t):.3f} GeV, $\\mu$ = {float(mu):.3f} GeV"
     p, m2 = np.linspace(0, ds.p.values[-1], 400), one.equilibrium_mass_squared.values

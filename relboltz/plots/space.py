@@ -41,7 +41,8 @@ def directions(ds: Dataset) -> list[str]:
 def marginals(ds: Dataset) -> list[str]:
     """Names of the marginals of f that keep two directions."""
     names = (str(name) for name in ds if str(name).startswith("f_") and "time" in ds[name].dims)
-    return [name for name in names if len(set(ds[name].dims) & set(DIRECTIONS)) == 2]
+    plain = (name for name in names if not name.endswith("_error"))  # of replicas
+    return [name for name in plain if len(set(ds[name].dims) & set(DIRECTIONS)) == 2]
 
 
 def field(ds: Dataset, quantity: str, species: Names, axes: Sequence[str]) -> DataArray:

@@ -1,0 +1,40 @@
+"""relboltz export: a result for other programs."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ..errors import InputError
+from ..terminal import delivered, tell
+
+
+def export(
+    file: Annotated[Path, typer.Argument(help="Result, NetCDF.")],
+    format_: Annotated[str, typer.Option("--format", help="vtk (ParaView, VisIt) or csv.")],
+    out: Annotated[
+        Path | None, typer.Option(help="Folder; F-vtk or F-csv beside F.nc by default.")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Write into a folder with files.")] = False,
+) -> None:
+    """Write a result as VTK, one file a record, or as tables in CSV."""
+    from ..analysis.exports import FORMATS
+    from ..analysis.exports import export as exported
+    from ..records import output
+    from ..records.reserved import base
+    from ..records.result import undamaged
+
+    if format_ not in FORMATS:
+        raise InputError(f"--format {format_}: use {' or '.join(FORMATS)}")
+    folder = out if out is not None else file.with_name(f"{base(file)}-{format_}")
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"--out {folder}: is a file; name a folder")
+    if not force and folder.is_dir() and any(folder.iterdir()):
+        raise InputError(f"--out {folder}: has files in it; add --force, or name another folder")
+    ds = output.load(file)
+    with undamaged(file):
+        paths = exported(ds, folder, format_, base(file))
+    shown = paths if len(paths) <= 4 else [paths[-1]]
+    for path in shown:
+        tell(f"written: {path}" + (f"   ({len(paths) - 1} records)" if len(paths) > 4 else ""))
+    delivered()

@@ -1,0 +1,221 @@
+"""Replicas: independent runs that differ in their seed alone, their mean and its standard error.
+
+Each is a run of its own in the folder F.replicas, with its checkpoints; F.nc is written when all
+are done. Whoever is interrupted or killed is started again and does what is left.
+"""
+
+import json
+import math
+import tomllib
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tomli_w
+import xarray as xr
+
+from .cases import Case, derived_seed, folder_of
+from .config import Config
+from .errors import AccuracyWarning, InputError, Interrupted, RunError
+from .progress import Report
+from .records import output
+from .records.output import GROWING
+from .records.reserved import Reservation, base
+from .run import Run
+from .settings import Grid
+
+MOST = 10_000
+DRIFTS = ("charge_drift", "momentum_drift")
+"""Exact integers: of all replicas the largest counts, a mean would hide it."""
+PLAN = "plan.json"
+
+Between = Callable[[int, int, Case], None]
+"""Told of number, of how many, and which case is about to be done."""
+
+
+def check_count(replicas: Any) -> int:
+    """A number of replicas that has a mean with an error."""
+    whole = isinstance(replicas, int) and not isinstance(replicas, bool)
+    if not whole or not 2 <= replicas <= MOST:
+        raise InputError(
+            f"replicas = {replicas!r}: use a whole number from 2 to {MOST}; one run has no "
+            "standard error, leave replicas out for it"
+        )
+    return int(replicas)
+
+
+def replicated(
+    case: Case,
+    replicas: int,
+    file: Path | None = None,
+    progress: Report | None = None,
+    announce: Callable[[Run], None] | None = None,
+    between: Between | None = None,
+) -> xr.Dataset:
+    """Mean and standard error of runs with other seeds; written to ``file`` if one is given."""
+    count, reserved = check_count(replicas), None
+    if file is not None:
+        output.check_writable(file)
+        folder, reserved = folder_of(file, "replicas"), Reservation(file)
+        reserved.take()
+        _keep_plan(folder, case, count)
+    try:
+        parts: list[xr.Dataset] = []
+        for k in range(count):
+            one = case.with_keys("collisions", seed=derived_seed(case.seed, k))
+            path = None if file is None else folder / f"replica-{k + 1}-{one.digest()}.nc"
+            if between is not None:
+                between(k + 1, count, one)
+            with _said_once(parts):
+                ds = _part(one, path, (k + 1, count), progress, None if parts else announce)
+            parts.append(ds)
+        ds = combined(parts)
+        if file is not None:
+            ds.attrs["configuration"] = _of_file(ds.attrs["configuration"], file)
+            output.write(ds, file)
+        return ds
+    finally:
+        if reserved is not None:
+            reserved.free()
+
+
+@contextmanager
+def _said_once(parts: Sequence[xr.Dataset]) -> Iterator[None]:
+    """Warnings of the first run stand for those of all."""
+    with warnings.catch_warnings():
+        if parts:
+            warnings.simplefilter("ignore", AccuracyWarning)
+        yield
+
+
+def _of_file(configuration: str, file: Path) -> str:
+    """The configuration of a replica as that of their mean."""
+    described = tomllib.loads(configuration)
+    described["output"]["file"] = str(file)
+    return tomli_w.dumps(described)
+
+
+def _part(
+    case: Case, path: Path | None, place: tuple[int, int], progress: Report | None, announce: Any
+) -> xr.Dataset:
+    """One replica; what goes wrong says in which."""
+    words = f"in replica {place[0]} of {place[1]}"
+    try:
+        return case.done(path, progress, announce)
+    except Interrupted as error:
+        where = f" (those that are done are in {path.parent})" if path else ""
+        raise Interrupted(f"{error} {words}{where}", error.dataset, error.signal) from None
+    except RunError as error:
+        raise RunError(f"{words}: {error}", error.dataset) from error
+
+
+# --- mean and error -----------------------------------------------------------------------------
+
+
+def combined(parts: Sequence[xr.Dataset]) -> xr.Dataset:
+    """What replicas say together: means, and ``*_error``, the standard error of the mean.
+
+    Where one of them has no value (NaN) the mean has none either: that of the others would be of
+    another, chosen set. What is the same number in all of them stays that number, with error 0.
+    """
+    first = parts[0]
+    for part in parts[1:]:
+        if not np.array_equal(part.time.values, first.time.values):
+            raise RunError("replicas have records at different times; start them again")
+    found: dict[str, Any] = {}
+    for name, variable in first.data_vars.items():
+        values = np.stack([part[name].values for part in parts])
+        grows = any(dim in GROWING for dim in variable.dims)
+        if values.dtype.kind not in "fiu" or (not grows and _same(values).all()):
+            found[str(name)] = variable
+        elif name in DRIFTS:
+            largest = np.abs(values).argmax(axis=0)[None]
+            found[str(name)] = _like(
+                variable, np.take_along_axis(values, largest, 0)[0],
+                f"{variable.attrs.get('long_name', name)}; of all replicas the largest",
+            )  # fmt: skip
+        else:
+            mean, error = mean_and_error(values)
+            words = variable.attrs.get("long_name", name)
+            found[str(name)] = _like(variable, mean, words)
+            found[f"{name}_error"] = _like(
+                variable, error, f"standard error of the mean over replicas: {words}"
+            )
+    return xr.Dataset(found, coords=first.coords, attrs=_attributes(parts))
+
+
+def mean_and_error(values: Any) -> tuple[Any, Any]:
+    """Mean over the first axis and its standard error; exactly the value and 0 if all are equal."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        mean = values.mean(axis=0)
+        error = values.std(axis=0, ddof=1) / math.sqrt(len(values))
+    same = _same(values)
+    return np.where(same, values[0], mean), np.where(same, 0.0 * values[0], error)
+
+
+def _same(values: Any) -> Any:
+    """Where all are the same number; NaN is none."""
+    return (values == values[0]).all(axis=0)
+
+
+def _like(variable: xr.DataArray, values: Any, words: str) -> tuple[Any, Any, dict[str, Any]]:
+    return variable.dims, values, {**variable.attrs, "long_name": words}
+
+
+def _attributes(parts: Sequence[xr.Dataset]) -> dict[str, Any]:
+    """Those of the first, and what all of them took and said."""
+    told = [part.attrs for part in parts]
+    lines = dict.fromkeys(line for one in told for line in str(one["warnings"]).splitlines())
+    loads = ("worker_seconds", "worker_waiting", "worker_places")  # of one of them
+    own = {key: value for key, value in told[0].items() if key not in loads}
+    return own | {
+        "title": f"{told[0]['title']}, mean of {len(parts)} replicas",
+        "replicas": len(parts),
+        "seeds": np.array([int(one["seed"]) for one in told], dtype=np.int64),
+        "warnings": "\n".join(lines),
+        "wall_seconds": float(sum(one["wall_seconds"] for one in told)),
+        "steps": int(sum(one["steps"] for one in told)),
+    }
+
+
+# --- to go on -----------------------------------------------------------------------------------
+
+
+def _keep_plan(folder: Path, case: Case, count: int) -> None:
+    """What ``relboltz resume F.nc`` needs of replicas of a configuration that are not begun yet."""
+    plan: dict[str, Any] = {"replicas": count}
+    if isinstance(case.settings, Config):
+        given = case.settings.to_dict()
+        given["grid"] |= Grid.describe(case.grid)  # what "auto" came to
+        plan |= {"configuration": tomli_w.dumps(given), "folder": str(case.settings.folder)}
+    (folder / PLAN).write_text(json.dumps(plan, indent=1))
+
+
+def plan_of(file: Path) -> Path | None:
+    """The plan of replicas that are not all done, or None if F.nc is not theirs."""
+    path = file.with_name(f"{base(file)}.replicas") / PLAN
+    return path if path.is_file() and not file.exists() else None
+
+
+def planned_again(file: Path, run: dict[str, Any]) -> tuple[Case, int]:
+    """Case and number of replicas that were interrupted; run : other keys of [run]."""
+    path = plan_of(file)
+    assert path is not None
+    try:
+        plan = json.loads(path.read_text())
+        count = check_count(plan["replicas"])
+        text = plan.get("configuration")
+        data = tomllib.loads(text) if text else None
+    except (OSError, ValueError, KeyError) as error:
+        raise InputError(f"{path} cannot be read ({error}); start the replicas again") from None
+    if data is None:
+        raise InputError(
+            f"{file}: its replicas were begun by solve(); call it again with the same arguments: "
+            "what is done is kept"
+        )
+    data["run"] |= run
+    case = Case.of_config(Config.from_dict(data, folder=plan["folder"]))
+    return case, count
