@@ -192,7 +192,7 @@ def judged(data: dict[str, Any], folder: Path, number: int = 0) -> str:
         settings = config.Config.from_dict(_as_toml(data, folder), folder)
         states, model = settings.build_initial(), settings.build_model()
         path = folder / settings.output.file
-        if number % FULL:
+        if number % FULL or settings.run.workers:  # no cluster is started for it
             grid = simulation.planned(model, states, settings.grid, settings, path)[0]
             rb.initial.evaluate(states, grid, model)
             return "read"

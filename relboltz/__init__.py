@@ -9,7 +9,8 @@ __version__ = "0.1.0"
 from .resting import resting
 
 with resting():
-    from . import equilibrium, initial
+    from . import analysis, equilibrium, initial
+    from .converging import converge
     from .errors import (
         AccuracyWarning,
         BackendNotice,
@@ -21,6 +22,7 @@ with resting():
         RunError,
     )
     from .grid import PhaseSpace
+    from .linear import transport_coefficients
     from .model import Model, Process, Screening, Species
     from .qcd import gluons, qcd, quarks
     from .records.output import load
@@ -31,6 +33,6 @@ with resting():
 __all__ = [
     "AccuracyWarning", "BackendNotice", "CacheWarning", "CheckpointWarning", "InputError",
     "Interrupted", "Model", "PhaseSpace", "Process", "RelboltzError", "RunError", "Screening",
-    "Species", "__version__", "collision_term", "equilibrium", "gluons", "initial", "load", "qcd",
-    "quarks", "resume", "solve",
+    "Species", "__version__", "analysis", "collision_term", "converge", "equilibrium", "gluons",
+    "initial", "load", "qcd", "quarks", "resume", "solve", "transport_coefficients",
 ]  # fmt: skip

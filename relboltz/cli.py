@@ -1,28 +1,25 @@
-"""The command line: relboltz run, resume, new, plot, info, bench."""
+"""The command line: relboltz run, resume, new, plot, info, bench; others are in ``commands/``."""
 
 import json
 import os
 import sys
-import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 
 from . import __version__, tables
-from .errors import (
-    AccuracyWarning,
-    BackendNotice,
-    CheckpointWarning,
-    InputError,
-    Interrupted,
-    RelboltzError,
-)
-from .streams import Steady, steady
-from .words import harmless, unmarked
+from .backends.team.mpi import started
+from .commands.coefficients import coefficients
+from .commands.converge import converge
+from .commands.export import export
+from .commands.reproduce import reproduce
+from .commands.validate import validate
+from .errors import InputError, RelboltzError
+from .streams import steady
+from .terminal import announced, console, delivered, errors, plain_warnings, tell, told
+from .words import unmarked
 
 app = typer.Typer(
     help="The relativistic Boltzmann equation of quark-gluon matter.",
@@ -30,32 +27,39 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-console = Console(highlight=False)
-errors = Console(stderr=True, highlight=False)
 
 
 def main() -> None:
     """Entry point: turns errors into messages and exit codes, never into tracebacks."""
     with steady():
+        if not started():
+            sys.exit(_command())
+        from .processes import command
+        from .resuming import made_again
+
         try:
-            app()
-        except RelboltzError as error:
-            word, code = ("error", 2) if isinstance(error, InputError) else ("stopped", 1)
-            errors.print(f"[bold red]{word}:[/] {unmarked(error)}", soft_wrap=True)
-            sys.exit(code)
-        except KeyboardInterrupt:
-            sys.exit(130)
+            sys.exit(command(_command, made_again))
+        except InputError as error:  # such as no mpi4py
+            sys.exit(_failed(error))
 
 
-def tell(text: object) -> None:
-    """A line on standard output, which may hold what others wrote: names, titles, paths."""
-    console.print(unmarked(text), soft_wrap=True)
+def _command() -> int:
+    """What was asked for on the command line; the exit code."""
+    try:
+        app()
+    except RelboltzError as error:
+        return _failed(error)
+    except KeyboardInterrupt:
+        return 130
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else int(end.code is not None)
+    return 0
 
 
-def _delivered() -> None:
-    """What a command has to tell is all it is for: fail if nobody got it."""
-    if isinstance(sys.stdout, Steady) and sys.stdout.error is not None:
-        raise typer.Exit(1)
+def _failed(error: RelboltzError) -> int:
+    word, code = ("error", 2) if isinstance(error, InputError) else ("stopped", 1)
+    errors.print(f"[bold red]{word}:[/] {unmarked(error)}", soft_wrap=True)
+    return code
 
 
 @app.callback(invoke_without_command=True)
@@ -77,6 +81,10 @@ def run(
     ] = None,
     threads: Annotated[int | None, typer.Option(help="Threads; 0 = all cores.")] = None,
     backend: Annotated[str | None, typer.Option(help="auto, cpu or cuda.")] = None,
+    workers: Annotated[int | None, typer.Option(help="Workers of Ray; 0 = this process.")] = None,
+    replicas: Annotated[
+        int | None, typer.Option(help="Independent seeds; mean and standard error of all.")
+    ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace a result.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress, no table.")] = False,
 ) -> None:
@@ -87,12 +95,18 @@ def run(
     overrides = list(set_ or [])
     overrides += [f"run.threads={threads}"] if threads is not None else []
     overrides += [f"run.backend={backend!r}"] if backend is not None else []
+    overrides += [f"run.workers={workers}"] if workers is not None else []
     settings = config.load(file, overrides)
     path = out if out is not None else Path(settings.output.file)
     if output.same_file(path, file):
         raise InputError(f"output.file = {str(path)!r} is the configuration itself; choose another")
-    with _told(path, quiet), nullcontext() if quiet else progress.bar(console) as report:
-        announce = None if quiet else _announce
+    if replicas is not None:
+        from .commands.replicas import run_replicas
+
+        _summary(run_replicas(settings, path, replicas, force, quiet), path, quiet)
+        return
+    with told(path, quiet), nullcontext() if quiet else progress.bar(console) as report:
+        announce = None if quiet else announced
         ds = simulation.run_config(settings, path, report, announce, force)
     _summary(ds, path, quiet)
 
@@ -102,15 +116,22 @@ def resume(
     file: Annotated[Path, typer.Argument(help="Result of a run, NetCDF.")],
     until: Annotated[float | None, typer.Option(help="A later end, fm.")] = None,
     threads: Annotated[int | None, typer.Option(help="Threads; 0 = all cores.")] = None,
+    workers: Annotated[int | None, typer.Option(help="Workers of Ray; 0 = this process.")] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress, no table.")] = False,
 ) -> None:
     """Go on with a run that was interrupted or killed, or beyond its end."""
     from . import progress, resuming
+    from .commands.replicas import resume_replicas
 
-    with _told(file, quiet), nullcontext() if quiet else progress.bar(console) as report:
-        run = resuming.taken_up(file, until, threads=threads)
+    ds = resume_replicas(file, until, {"threads": threads, "workers": workers}, quiet)
+    if ds is not None:
+        _summary(ds, file, quiet)
+        return
+    with told(file, quiet), nullcontext() if quiet else progress.bar(console) as report:
+        run = resuming.taken_up(file, until, threads=threads, workers=workers)
         if not quiet:
             tell(f"going on from t = {run.state.time:g} fm to {run.stops.end:g} fm")
+            tell(f"backend: {run.backend.words}")
         ds = run.go(report)
     _summary(ds, file, quiet)
 
@@ -170,12 +191,13 @@ def plot(
 def info(file: Annotated[Path | None, typer.Argument(help="Result, NetCDF.")] = None) -> None:
     """Tell about this installation, or about a result."""
     from .records import checkpoint, output
+    from .records.reserved import is_taken
     from .records.result import undamaged
 
     if file is None:
-        with _plain_warnings():
+        with plain_warnings():
             console.print(tables.installation())
-        _delivered()
+        delivered()
         return
     last = checkpoint.of_run(file)[-1:]
     if last and not file.exists():
@@ -183,8 +205,13 @@ def info(file: Annotated[Path | None, typer.Argument(help="Result, NetCDF.")] = 
         raise InputError(f"{file} is not there yet; {words} (relboltz resume {file})")
     ds = output.load(file)
     with undamaged(file):
-        tell(f"{ds.attrs['title']}   ({ds.attrs['status']})")
+        status = ds.attrs["status"]
+        if status == "running" and not is_taken(file):
+            status = f"stopped; go on with it: relboltz resume {file}"
+        tell(f"{ds.attrs['title']}   ({status})")
         tell(f"backend: {ds.attrs.get('device', ds.attrs['backend'])}")
+        for line in tables.load(ds.attrs):
+            tell(line)
         console.print(tables.summary(ds))
         sizes = ", ".join(f"{name} {n}" for name, n in ds.sizes.items())
         tell(f"dimensions: {sizes}")
@@ -193,7 +220,7 @@ def info(file: Annotated[Path | None, typer.Argument(help="Result, NetCDF.")] = 
         for name in ("warnings", "configuration"):
             if ds.attrs[name]:
                 tell(f"{name}:\n{ds.attrs[name]}")
-    _delivered()
+    delivered()
 
 
 @app.command()
@@ -210,7 +237,7 @@ def bench(
         output.check_writable(json_, "--json")
     if backend not in ("auto", "cpu", "cuda"):
         raise InputError(f"--backend {backend}: use auto, cpu or cuda")
-    with _plain_warnings():
+    with plain_warnings():
         found = benchmark.measure(backend, threads, lambda text: errors.print(unmarked(text)))
     for table in tables.benchmark(found):
         console.print(table)
@@ -219,27 +246,7 @@ def bench(
         json_.write_text(json.dumps(found, indent=2) + "\n")
         tell(f"written: {json_}")
     else:
-        _delivered()
-
-
-def _announce(run: object) -> None:
-    """Say what is about to be solved."""
-    for line in tables.announcement(run):
-        tell(line)
-
-
-@contextmanager
-def _told(path: Path, quiet: bool) -> Iterator[None]:
-    """Warnings in plain words; an interrupted run says how to go on."""
-    with _plain_warnings(quiet):
-        try:
-            yield
-        except Interrupted as error:
-            words = f"[yellow]{unmarked(error)}[/]; everything so far is in {unmarked(path)}"
-            errors.print(
-                f"{words}; go on with it: relboltz resume {unmarked(path)}", soft_wrap=True
-            )
-            raise typer.Exit(128 + error.signal) from None
+        delivered()
 
 
 def _summary(ds: Any, path: Path, quiet: bool) -> None:
@@ -249,18 +256,8 @@ def _summary(ds: Any, path: Path, quiet: bool) -> None:
         tell(f"written: {path}   (plots: relboltz plot {path})")
 
 
-@contextmanager
-def _plain_warnings(quiet: bool = False) -> Iterator[None]:
-    """Accuracy warnings and notes as one line each, on standard error; quiet: no notes."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("always", AccuracyWarning)
-        warnings.simplefilter("always", CheckpointWarning)
-        warnings.simplefilter("ignore" if quiet else "always", BackendNotice)
-
-        def show(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
-            label = "note" if issubclass(category, BackendNotice) else "warning"
-            text = f"{label}: {harmless(message)}"
-            print(text, file=sys.stderr)  # a running bar makes room for it
-
-        warnings.showwarning = show
-        yield
+app.command()(coefficients)
+app.command()(validate)
+app.command()(reproduce)
+app.command()(converge)
+app.command()(export)

@@ -5,7 +5,7 @@ import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import tomli_w
 from pydantic import ConfigDict, Field, PrivateAttr
@@ -17,7 +17,8 @@ from .initial.start import named
 from .model import Model
 from .process import suggest
 from .qcd import gluons, qcd, quarks
-from .settings import Grid, Settings, Table, key, no_marginals, refuse, short_axes
+from .settings import Grid, Settings, Table, Time, key, no_marginals, refuse, short_axes
+from .units import LARGEST, SMALLEST
 from .words import shown
 
 MODELS: dict[str, Callable[..., Model]] = {"qcd": qcd, "gluons": gluons, "quarks": quarks}
@@ -32,11 +33,39 @@ class ModelTable(Table):
     name: str = key(advice="use 'qcd', 'gluons', 'quarks' or 'file.py:function'")
 
 
+Temperature = Annotated[float, Field(ge=SMALLEST, le=LARGEST)]
+Powers = Annotated[tuple[float, ...], Field(strict=False, min_length=1)]
+
+
+class Coefficients(Table):
+    """[coefficients]: what ``relboltz coefficients`` is asked for; a run does not look at it."""
+
+    temperature: Temperature | Annotated[tuple[Temperature, ...], Field(strict=False)] = key(
+        (), "use a number of GeV above 0, or a list of them"
+    )
+    chemical_potential: float | dict[str, float] = key(
+        0.0, "use a number of GeV, or a table of them by species, group or charge"
+    )
+    events: int = key(1_000_000, "use a whole number, 1000 or more", ge=1000)
+    seed: int = key(1, "use a whole number from 0 to 2^63 - 1", ge=0, lt=2**63)
+    tagged: str = key("", "use the name of a species, or leave it out")
+    nodes: bool = key(False, "use true for the nodes of [grid], false for unlimited momenta")
+    powers: dict[str, Powers] = key({}, "use a table such as { shear = [-1, 0, 1] }")
+
+
+class _Asked(Settings):
+    """[coefficients] as a table among others, for its error messages."""
+
+    time: Time = Time(end=1.0)
+    coefficients: Coefficients = Coefficients()
+
+
 @dataclass
 class _Built:
     """What a configuration describes, built once; its identity is the description."""
 
     folder: Path = Path()
+    coefficients: Coefficients = field(default_factory=Coefficients, compare=False)
     model: Model | None = field(default=None, compare=False)
     shapes: dict[str, Shape] = field(default_factory=dict, compare=False)
 
@@ -54,8 +83,9 @@ class Config(Settings):
     @classmethod
     def from_dict(cls, data: Mapping[str, Any], folder: str | Path = Path()) -> "Config":
         """Validates nested dictionaries as read from TOML; files are relative to the folder."""
-        built = _Built(Path(folder))
-        problems = _build_shapes(built, data.get("initial"))
+        built, data = _Built(Path(folder)), dict(data)
+        problems = _take_coefficients(built, data)
+        problems += _build_shapes(built, data.get("initial"))
         problems += _build_model(built, data.get("model"), data.get("initial"))
         config = cls.checked(data, problems)
         config._built = built
@@ -102,6 +132,11 @@ class Config(Settings):
         paths = [(self.folder / text.rpartition(":")[0]).resolve() for text in texts]
         return {str(path): path.read_bytes().decode("latin-1") for path in paths}
 
+    @property
+    def coefficients(self) -> Coefficients:
+        """What is asked of ``relboltz coefficients``."""
+        return self._built.coefficients
+
     def build_model(self) -> Model:
         """The model, the same at every call; the first runs the user's function if it is one."""
         built = self._built
@@ -116,6 +151,23 @@ class Config(Settings):
             if name not in shapes:
                 shapes[name] = build_shape(name, table, folder)
         return {name: shapes[name] for name in self.initial}
+
+
+class Matter(Config):
+    """A configuration of which only the model is needed."""
+
+    initial: dict[str, dict[str, Any]] = Field(default_factory=dict)
+    time: Time = Time(end=1.0)
+
+
+def _take_coefficients(built: _Built, data: dict[str, Any]) -> list[str]:
+    """Take [coefficients] out of a configuration; its errors."""
+    table = data.pop("coefficients", {})
+    try:
+        built.coefficients = _Asked.checked({"coefficients": table}).coefficients
+    except InputError as error:
+        return str(error).splitlines()
+    return []
 
 
 # --- the model and the initial states -----------------------------------------------------------
@@ -236,7 +288,7 @@ def _build_shapes(built: _Built, initial: Any) -> list[str]:
 # --- TOML ---------------------------------------------------------------------------------------
 
 
-def load(path: str | Path, overrides: Sequence[str] = ()) -> Config:
+def load(path: str | Path, overrides: Sequence[str] = (), kind: type[Config] = Config) -> Config:
     """Reads and validates a TOML file; overrides are "dotted.key=TOML value" texts."""
     path = Path(path)
     try:
@@ -247,7 +299,7 @@ def load(path: str | Path, overrides: Sequence[str] = ()) -> Config:
         raise InputError(f"{path}: not valid TOML: {error}") from error
     for text in overrides:
         _override(data, text)
-    return Config.from_dict(data, folder=path.parent)
+    return kind.from_dict(data, folder=path.parent)
 
 
 def _override(data: dict[str, Any], text: str) -> None:

@@ -12,7 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from . import html
 from .arrays import Array, Integers
+from .charges import charge_name, null_space
 from .errors import InputError
 from .process import Process, is_number, suggest
 from .units import LARGEST
@@ -27,10 +29,13 @@ class Species:
 
     Parameters
     ----------
-    name : unique within a model
-    degeneracy : N_a, the number of spin, colour, ... states
+    name : unique within a model, one word: "g", "pi+", "c"; "cbar" is drawn as c with a bar
+    degeneracy : N_a, the number of spin, colour, ... states that share one f: 16 for gluons, 6 for
+        a quark, 3 for pions if pi+, pi0, pi- are one species. Densities are N_a times f summed
     statistics : eta = +1 Bose, -1 Fermi, 0 classical; F = 1 + eta f
-    charges : named additive charges, e.g. {"electric": 2/3}
+    charges : named additive charges, e.g. {"electric": 2/3, "baryon": 1/3}. Those that all
+        processes conserve are monitored; "electric" gives the conductivity, and a chemical
+        potential may be given by the name of a charge
     """
 
     name: str
@@ -56,9 +61,18 @@ class Species:
 class Screening:
     """The squared screening mass: a constant plus a linear function of Y_b = N_b Int f_b / E.
 
-    ``ekt`` selects t -> t (q^2 + screening2) / q^2 in place of t -> t - screening2. ``exchange``
-    has the squared masses that screen the exchange of certain species, by name, where a matrix
-    element asks for ``exchange2``, ``t_exchanged`` or ``u_exchanged``.
+    ``Model(..., screening=0.5)``, a mass in GeV, is ``Screening(0.25)``; this class is for masses
+    that follow the state, and for more than one.
+
+    Parameters
+    ----------
+    constant : of screening2 [GeV^2]: the square of a mass
+    coupling : one number for each species, in their order: screening2 = constant + Sum_b
+        coupling_b Y_b with Y_b = N_b Int d^3p/(2 pi)^3 f_b/E_b [GeV^2]
+    ekt : t_screened is t (q^2 + screening2)/q^2, as in effective kinetic theory, in place of
+        t - screening2; q is the momentum transfer in the frame of the grid
+    exchange : screening by species, by name, where a matrix element asks for ``exchange2``,
+        ``t_exchanged`` or ``u_exchanged``: the exchange of its first leg's species
     """
 
     constant: float = 0.0
@@ -77,6 +91,12 @@ class Screening:
                     f"screening.exchange.{name}: a constant and a coupling are all it may have; "
                     "ekt and exchange belong to the Screening around it"
                 )
+
+    def padded(self, more: int) -> "Screening":
+        """The same among so many more species, which have no part in it."""
+        coupling = None if self.coupling is None else (*self.coupling, *(0.0,) * more)
+        exchange = {name: row.padded(more) for name, row in self.exchange.items()}
+        return Screening(self.constant, coupling, self.ekt, exchange)
 
     def describe(self) -> dict[str, Any]:
         """In numbers, as TOML values."""
@@ -125,7 +145,11 @@ class Model:
         name: str = "user model",
     ):
         self.species = tuple(species)
-        self.processes = tuple(processes)
+        states = {s.name: s.degeneracy for s in self.species}
+        known = [set(p.legs) <= states.keys() for p in processes]  # else refused below
+        self.processes = tuple(
+            p.among(states) if there else p for p, there in zip(processes, known, strict=True)
+        )
         self.name = name
         self.groups = {key: tuple(value) for key, value in (groups or {}).items()}
         masses = {} if masses in (None, "massless") else masses
@@ -165,6 +189,52 @@ class Model:
             )
         self.mass_coupling = coupling
 
+    def extend(
+        self,
+        species: Sequence[Species] = (),
+        processes: Sequence[Process] = (),
+        *,
+        masses: Mapping[str, float] | None = None,
+        screening: float | Screening | None = None,
+        groups: Mapping[str, Sequence[str]] | None = None,
+        name: str | None = None,
+    ) -> "Model":
+        """This model with more species and processes; what it has keeps its masses and screening.
+
+        >>> rb.gluons(0.3).extend([rb.Species("c", 6, -1)], [charm], masses={"c": 1.3})
+
+        Parameters
+        ----------
+        species, processes : those that are added; a process may involve old and new species
+        masses : constant masses of new species [GeV]; 0 by default. They neither feel the mean
+            field of the others nor add to it
+        screening : in place of the model's, a mass [GeV] or a Screening of all species
+        groups : names for several species, old or new, besides those of the model
+        name : of the new model; by default that of this one and what was added
+        """
+        more = tuple(species)
+        for key in masses or {}:
+            if key in self.names:
+                raise InputError(
+                    f"masses.{key}: {self.name} has {key} already, with a mass; give it where that "
+                    "model is made"
+                )
+        old, size = len(self.names), len(self.names) + len(more)
+        coupling = np.zeros((size, size))
+        coupling[:old, :old] = self.mass_coupling
+        added = " + ".join([self.name, *(s.name for s in more)])
+        extended = Model(
+            [*self.species, *more],
+            [*self.processes, *processes],
+            masses=masses,
+            mass_coupling=coupling,
+            screening=self.screening.padded(len(more)) if screening is None else screening,
+            groups={**self.groups, **(groups or {})},
+            name=added if name is None else name,
+        )
+        extended.constant_mass_squared[:old] = self.constant_mass_squared
+        return extended
+
     @property
     def value(self) -> tuple[object, ...]:
         """All that results depend on, as it is now: models that have the same are the same."""
@@ -177,6 +247,33 @@ class Model:
 
     def __repr__(self) -> str:
         return f"<Model {self.name}: {len(self.species)} species, {len(self.processes)} processes>"
+
+    def _repr_html_(self) -> str:
+        """Species and processes, for notebooks."""
+        kinds = {1: "Bose", -1: "Fermi", 0: "classical"}
+        thermal = [bool(row.any()) for row in self.mass_coupling]
+        masses = [
+            f"{m:.4g} GeV" * (m > 0 or not t) + " + " * (m > 0 and t) + "thermal" * t
+            for m, t in zip(np.sqrt(self.constant_mass_squared).tolist(), thermal, strict=True)
+        ]
+        rows = [
+            (s.name, f"{s.degeneracy:g}", kinds[s.statistics], mass,
+             ", ".join(f"{key} {value:.3g}" for key, value in s.charges.items()))
+            for s, mass in zip(self.species, masses, strict=True)
+        ]  # fmt: skip
+        columns = ("species", "states", "statistics", "mass", "charges")
+        by_row: dict[str, list[str]] = {}
+        for process in self.processes:
+            by_row.setdefault(process.row, []).append(process.name)
+        listed = [
+            (len(names), ", ".join(names[:3]) + ", ..." * (len(names) > 3), row)
+            for row, names in by_row.items()
+        ]
+        return (
+            html.line(repr(self)[1:-1], "b") + html.table(columns, rows)
+            + html.table(("processes", "", "matrix element"), listed)
+            + html.line(f"conserved: {', '.join(self.conserved) or 'nothing'}")
+        )  # fmt: skip
 
     def _check_lists(self) -> None:
         if not self.species:
@@ -292,8 +389,8 @@ class Model:
             if all(v.denominator == 1 for v in values):
                 name = f"charge {key}" if key == "number" else key
                 candidates.append((name, tuple(int(v) for v in values)))
-        for vector in _null_space(self.stoichiometry):
-            candidates.append((_charge_name(vector, self.names), vector))
+        for vector in null_space(self.stoichiometry):
+            candidates.append((charge_name(vector, self.names), vector))
         basis: dict[str, tuple[int, ...]] = {}
         for name, vector in candidates:
             rows = np.array([*basis.values(), vector], dtype=float)
@@ -301,41 +398,3 @@ class Model:
             if kept and np.linalg.matrix_rank(rows) == len(rows):
                 basis[name] = vector
         return basis
-
-
-def _charge_name(vector: Sequence[int], names: Sequence[str]) -> str:
-    """A charge spelt out: 'a + 2 b - c'."""
-    terms = [(v, name) for v, name in zip(vector, names, strict=True) if v]
-    words = []
-    for k, (v, name) in enumerate(terms):
-        sign = ("-" if v < 0 else "") if k == 0 else (" - " if v < 0 else " + ")
-        words.append(f"{sign}{'' if abs(v) == 1 else f'{abs(v)} '}{name}")
-    return "".join(words)
-
-
-def _null_space(matrix: Integers) -> list[tuple[int, ...]]:
-    """Integer basis of {v : matrix v = 0}, by exact row reduction."""
-    rows = [[Fraction(int(v)) for v in row] for row in matrix]
-    n = matrix.shape[1]
-    pivots: list[int] = []
-    for column in range(n):
-        rank = len(pivots)
-        pivot = next((r for r in range(rank, len(rows)) if rows[r][column]), None)
-        if pivot is None:
-            continue
-        rows[rank], rows[pivot] = rows[pivot], rows[rank]
-        rows[rank] = [v / rows[rank][column] for v in rows[rank]]
-        for r in range(len(rows)):
-            if r != rank and rows[r][column]:
-                factor = rows[r][column]
-                rows[r] = [v - factor * w for v, w in zip(rows[r], rows[rank], strict=True)]
-        pivots.append(column)
-    basis = []
-    for free in (c for c in range(n) if c not in pivots):
-        vector = [Fraction(0)] * n
-        vector[free] = Fraction(1)
-        for r, column in enumerate(pivots):
-            vector[column] = -rows[r][free]
-        scale = int(np.lcm.reduce([v.denominator for v in vector]))
-        basis.append(tuple(int(v * scale) for v in vector))
-    return basis

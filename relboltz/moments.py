@@ -17,9 +17,11 @@ from .events.kinematics import inverse_energy
 from .grid import PhaseSpace
 from .transport.plane import drift, node_velocity, quotient, velocity
 
-SUMS = 19
+SUMS = 25
 """Sums over f that are not whole numbers: energy, 1/E, six of the stress, entropy, distance, nine
-of the flux of momentum."""
+of the flux of momentum, three of the current, three of the momentum."""
+FLUX, CURRENT, MOMENTUM = slice(10, 19), slice(19, 22), slice(22, 25)
+"""Where the last of these are."""
 
 
 # --- one node -----------------------------------------------------------------------------------
@@ -34,7 +36,7 @@ def entropy_term(f, eta):
 
 
 def add_moments(f, p, halves, m2, eta, at_rest, final, s):
-    """Add f E, f/E, f p_i p_j / E, entropy, |f - final|, f p_i u_j to the SUMS numbers of s.
+    """Add f E, f/E, f p_i p_j / E, entropy, |f - final|, f p_i u_j, f p_i/E, f p_i to SUMS of s.
 
     p : momentum of the node; halves : of the spacings; u : velocity of the transport
     """
@@ -64,6 +66,12 @@ def add_moments(f, p, halves, m2, eta, at_rest, final, s):
     s[16] += pz * ux
     s[17] += pz * uy
     s[18] += pz * uz
+    s[19] += f * px * inverse
+    s[20] += f * py * inverse
+    s[21] += f * pz * inverse
+    s[22] += f * px
+    s[23] += f * py
+    s[24] += f * pz
 
 
 # --- one node of a thermal state ----------------------------------------------------------------

@@ -81,6 +81,21 @@ def q1g_q1g(s, u, t_regulated, u_regulated, g4):
     return -8 * g4 * D_F * C_F**2 * exchange + 8 * g4 * D_F * C_F * C_A * (s * s + u * u) / t2
 
 
+def qq_qq(s, t, u, t_regulated, u_regulated, g4, flavors):
+    """q q -> q q of quarks and antiquarks of all flavours that are alike, q for each of them.
+
+    The four rows above between the 2 N_f of them, as often as each occurs: 2 N_f pairs of equal
+    ones, 2 N_f (N_f - 1) of different flavour, N_f of a quark and its antiquark, N_f (N_f - 1)/2
+    changes of flavour; times 8 w of the row, and the mean over the two legs that may be called k3.
+    """
+    t2, u2 = t_regulated * t_regulated, u_regulated * u_regulated
+    squares = (s * s + u * u) / t2 + (s * s + t * t) / u2 + (t * t + u * u) / (s * s)
+    same = s * s / (t_regulated * u_regulated)
+    interference = same + u * u / (t_regulated * s) + t * t / (u_regulated * s)
+    alone, crossed = 8 * g4 * D_F**2 * C_F**2 / D_A, 16 * g4 * D_F * C_F * (C_F - C_A / 2)
+    return 4 * flavors**2 * alone * squares + 2 * flavors * crossed * interference
+
+
 def gg_gg(s, t, u, t_regulated, u_regulated, g4):
     """g g -> g g."""
     t2, u2 = t_regulated * t_regulated, u_regulated * u_regulated
@@ -137,6 +152,17 @@ def q1g_q1g_ekt(s, u, t_screened, u_exchanged, g4):
     return -8 * g4 * D_F * C_F**2 * exchange + 8 * g4 * D_F * C_F * C_A * 0.5 * (1 + x_t * x_t)
 
 
+def qq_qq_ekt(s, t, u, t_screened, u_screened, g4, flavors):
+    """q q -> q q of quarks and antiquarks that are alike."""
+    x_t = (s - u) / t_screened
+    x_u = (s - t) / u_screened
+    squares = 1 + 0.5 * (x_t * x_t + x_u * x_u) + (u * u + t * t) / (s * s)
+    same = 1 - 0.5 * (x_t + x_u)
+    interference = same + 0.5 * (1 + x_t) - u / s + 0.5 * (1 + x_u) - t / s
+    alone, crossed = 8 * g4 * D_F**2 * C_F**2 / D_A, 16 * g4 * D_F * C_F * (C_F - C_A / 2)
+    return 4 * flavors**2 * alone * squares + 2 * flavors * crossed * interference
+
+
 def gg_gg_ekt(s, t, u, t_screened, u_screened, g4):
     """g g -> g g."""
     x_t = (s - u) / t_screened
@@ -152,6 +178,7 @@ EKT: dict[Row, Row] = {
     q1q1bar_q2q2bar: q1q1bar_q2q2bar,
     q1q1bar_gg: q1q1bar_gg_ekt,
     q1g_q1g: q1g_q1g_ekt,
+    qq_qq: qq_qq_ekt,
     gg_gg: gg_gg_ekt,
 }
 """Rows of the table as effective kinetic theory screens them."""
@@ -175,7 +202,11 @@ def _kept(function: Callable[P, Model]) -> Callable[P, Model]:
 
 @_kept
 def qcd(
-    alpha_s: float, flavors: int = 3, masses: Masses = "thermal", screening: Screened = None
+    alpha_s: float,
+    flavors: int = 3,
+    masses: Masses = "thermal",
+    screening: Screened = None,
+    alike: bool = False,
 ) -> Model:
     """Gluons and ``flavors`` quark flavours with their antiquarks: 34 processes for three.
 
@@ -186,8 +217,14 @@ def qcd(
     masses : "thermal" | "massless" | constant masses [GeV] such as {"g": 0.7, "quarks": 0.4}
     screening : "thermal" (the gluon mass in t and u, the paper's) | a mass [GeV] | "ekt" (soft
         exchange alone, of gluons and of quarks by their own masses)
+    alike : quarks and antiquarks of all flavours that start alike stay alike; then one species, q,
+        stands for all of them: the same physics with 2 species in place of 7, 4 processes of 34
     """
     quarks = FLAVORS[: _flavors(flavors, 0)]
+    if _flag("alike", alike):
+        if not quarks:
+            raise InputError("model.alike = true: there are no quarks with flavors = 0")
+        return _alike(alpha_s, len(quarks), masses, screening)
     return _build("qcd", alpha_s, ("g", *quarks, *(q + "bar" for q in quarks)), masses, screening)
 
 
@@ -206,12 +243,16 @@ def quarks(
     screening: Screened = None,
 ) -> Model:
     """Quarks without gluons: the paper's pure u quarks, or more flavours and antiquarks."""
-    if not isinstance(antiquarks, bool):
-        raise InputError(f"model.antiquarks = {shown(antiquarks)}: use true or false")
     names = FLAVORS[: _flavors(flavors, 1)]
-    if antiquarks:
+    if _flag("antiquarks", antiquarks):
         names = (*names, *(q + "bar" for q in names))
     return _build("quarks", alpha_s, names, masses, screening)
+
+
+def _flag(name: str, value: bool) -> bool:
+    if not isinstance(value, bool):
+        raise InputError(f"model.{name} = {shown(value)}: use true or false")
+    return value
 
 
 def _flavors(value: int, least: int) -> int:
@@ -281,26 +322,69 @@ def mass_coupling(names: tuple[str, ...], g2: float) -> np.ndarray:
 def _build(
     name: str, alpha_s: float, names: tuple[str, ...], masses: Masses, screening: Screened
 ) -> Model:
+    """The model of some of the species of QCD."""
+    g2 = _squared_coupling(alpha_s)
+    groups = {
+        "quarks": tuple(n for n in names if n in FLAVORS),
+        "antiquarks": tuple(n for n in names if n.endswith("bar")),
+    }
+    coupling = mass_coupling(("g", *names), g2)[:, 1:]
+    rows = processes(names, g2 * g2, ekt=screening == "ekt")
+    return _model(name, [species(n) for n in names], rows, groups, coupling, masses, screening)
+
+
+def _alike(alpha_s: float, flavors: int, masses: Masses, screening: Screened) -> Model:
+    """Gluons, and q for every quark and antiquark: all 2 N_f of them have the f of q.
+
+    K of q is the mean of those of one quark with all of them: Y_i = Y_q/N_f is what a flavour has.
+    """
+    g2 = _squared_coupling(alpha_s)
+    g4, kinds = g2 * g2, 2 * flavors
+    rows: list[tuple[str, Row, str | None, dict[str, float]]] = [
+        ("g g -> g g", gg_gg, "t", {"g4": g4}),
+        ("q g -> q g", q1g_q1g, "t", {"g4": kinds * g4}),
+        ("q q -> g g", q1q1bar_gg, None, {"g4": kinds * g4}),
+        ("q q -> q q", qq_qq, "t", {"g4": g4, "flavors": flavors}),
+    ]
+    ekt = screening == "ekt"
+    list_ = [Process(r, EKT[row] if ekt else row, peak=peak, **own) for r, row, peak, own in rows]
+    k = mass_coupling(("g", "u"), g2)
+    k[1, 1] /= flavors
+    here = [species("g"), Species("q", kinds * N_Q, -1)]
+    coupling = k[[0, 0, 1]]
+    return _model("qcd", here, list_, {"quarks": ("q",)}, coupling, masses, screening)
+
+
+def _squared_coupling(alpha_s: float) -> float:
     if not is_number(alpha_s) or not WEAKEST <= alpha_s <= STRONGEST:
         raise InputError(
             f"model.alpha_s = {shown(alpha_s)}: the coupling must be a positive number, from "
             f"{WEAKEST:g} to {STRONGEST:g}"
         )
-    g2 = 4 * math.pi * alpha_s
-    groups = {
-        "quarks": tuple(n for n in names if n in FLAVORS),
-        "antiquarks": tuple(n for n in names if n.endswith("bar")),
-    }
+    return 4 * math.pi * alpha_s
+
+
+def _model(
+    name: str,
+    here: list[Species],
+    rows: list[Process],
+    groups: dict[str, tuple[str, ...]],
+    coupling: np.ndarray,
+    masses: Masses,
+    screening: Screened,
+) -> Model:
+    """coupling : K of m_a^2 = Sum_b K_ab Y_b, a row for the gluon, then one for each species."""
+    names = tuple(s.name for s in here)
     groups = {key: members for key, members in groups.items() if members}
     constant = constant_masses(masses, names, groups)
     check_pole(constant, screening)
-    rows = dict(zip(("g", *names), mass_coupling(("g", *names), g2)[:, 1:], strict=True))
+    by_name = dict(zip(("g", *names), coupling, strict=True))
     return Model(
-        [species(n) for n in names],
-        processes(names, g2 * g2, ekt=screening == "ekt"),
+        here,
+        rows,
         masses=constant,
-        mass_coupling=mass_coupling(names, g2) if masses == "thermal" else None,
-        screening=screening_of(screening, masses, constant, names, rows),
+        mass_coupling=coupling[1:] if masses == "thermal" else None,
+        screening=screening_of(screening, masses, constant, names, by_name),
         groups=groups,
         name=name,
     )

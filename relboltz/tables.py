@@ -1,9 +1,10 @@
 """What the command line prints: what begins, how it ended, how fast it is, what is installed."""
 
+import contextlib
 import importlib.metadata
 import math
 import platform
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -52,6 +53,68 @@ def _count(number: int, word: str) -> str:
     return f"{number} {word if number == 1 else plural}"
 
 
+# --- transport coefficients ---------------------------------------------------------------------
+
+COEFFICIENTS = {
+    "shear_viscosity": "η", "shear_viscosity_axes": "η along axes (E_g)",
+    "shear_viscosity_planes": "η between axes (T_2g)", "shear_viscosity_over_entropy": "η/s",
+    "shear_relaxation_time": "τ of shear", "bulk_viscosity": "ζ",
+    "bulk_viscosity_over_entropy": "ζ/s", "conductivity": "σ_el",
+    "conductivity_over_temperature": "σ_el/T", "tagged_diffusion": "D, tagged",
+    "tagged_velocity_relaxation_time": "τ of v, tagged",
+    "tagged_momentum_relaxation_time": "τ of p, tagged", "tagged_drag": "drag, tagged",
+}  # fmt: skip
+"""Transport coefficients that are shown, and what they are called."""
+COLUMNS = 3
+"""Temperatures of one table."""
+
+
+def coefficients(ds: xr.Dataset) -> Iterator[Table]:
+    """Transport coefficients with their errors, a column for each temperature."""
+    if "temperature" not in ds.dims:
+        ds = ds.set_coords("temperature").expand_dims("temperature")
+    for first in range(0, ds.sizes["temperature"], COLUMNS):
+        some = ds.isel(temperature=slice(first, first + COLUMNS))
+        table = Table("", title=unmarked(ds.attrs["title"]))
+        for t in np.asarray(some.temperature).ravel():
+            table.add_column(f"T = {t:.5g} GeV", justify="right")
+        for row in _coefficient_rows(some):
+            table.add_row(*row)
+        yield table
+
+
+def _coefficient_rows(ds: xr.Dataset) -> Iterator[list[str]]:
+    for name, word in COEFFICIENTS.items():
+        if name in ds:
+            yield [_with_unit(word, ds[name]), *_with_errors(ds[name], ds[f"{name}_error"])]
+    for charge in ds.charge.values.tolist():
+        place = {"charge": charge, "charge2": charge}
+        kappa, error = ds.diffusion.sel(place), ds.diffusion_error.sel(place)
+        yield [_with_unit(f"κ of {charge}", ds.diffusion), *_with_errors(kappa, error)]
+    for name in ("entropy", "pressure"):
+        yield [_with_unit(name, ds[name]), *(f"{v:.5g}" for v in ds[name].values)]
+    masses: dict[tuple[str, ...], list[str]] = {}
+    for species in ds.species.values.tolist():
+        values = tuple(f"{v:.4g}" for v in ds.mass.sel(species=species).values)
+        masses.setdefault(values, []).append(species)
+    for row, names in masses.items():
+        words = names if len(names) < 4 else [*names[:2], "…", names[-1]]
+        yield [_with_unit(f"mass of {', '.join(words)}", ds.mass), *row]
+
+
+def _with_unit(words: str, values: xr.DataArray) -> str:
+    unit = values.attrs["units"]
+    return escape(words if unit == "1" else f"{words} [{unit}]")
+
+
+def _with_errors(values: xr.DataArray, errors: xr.DataArray) -> list[str]:
+    """Values with one standard error each, in digits that mean something."""
+    found = []
+    for value, error in zip(values.values, errors.values, strict=True):
+        found.append(f"{value:.4g} ± {error:.1g}" if error > 0 else f"{value:.4g}")
+    return found
+
+
 # --- a result -----------------------------------------------------------------------------------
 
 
@@ -60,6 +123,8 @@ def summary(ds: xr.Dataset) -> Table:
     words = f"t = {float(ds.time[-1]):g} fm"
     if "steps" in ds.attrs:  # not while it runs
         words += f", {_count(ds.attrs['steps'], 'step')}, {ds.attrs['wall_seconds']:.1f} s"
+    if "replicas" in ds.attrs:
+        words += f", {ds.attrs['replicas']} replicas"
     table = Table("", title=unmarked(words))
     rows = list(_in_space(ds) if "x" in ds.number.dims else _homogeneous(ds))
     losses = {"collisions without a place in the box": ds.null_weight[-1]}
@@ -135,8 +200,11 @@ def _in_space(ds: xr.Dataset) -> Iterator[Row]:
 
 
 def _final(words: str, ds: xr.Dataset, key: str, *at: int) -> Row:
-    """A quantity at the end, and as predicted."""
-    return words, _number(ds[key][-1, *at]), _number(ds[f"equilibrium_{key}"][at])
+    """A quantity at the end, with its standard error if it is a mean, and as predicted."""
+    value = _number(ds[key][-1, *at])
+    if f"{key}_error" in ds and value != "none":
+        value += f" ± {float(ds[f'{key}_error'][-1, *at]):.1g}"
+    return words, value, _number(ds[f"equilibrium_{key}"][at])
 
 
 def _exact(quanta: Any, change: float) -> str:
@@ -228,6 +296,9 @@ def installation() -> Table:
     known = ("numpy", "numba", "xarray", "h5netcdf", "pydantic", "matplotlib")
     rows = {"Python": platform.python_version()}
     rows |= {name: importlib.metadata.version(name) for name in known}
+    for name in ("ray", "mpi4py"):
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            rows[name] = importlib.metadata.version(name)
     rows |= {"cores": str(available_cores()), **cuda.parts()}
     if rows["numba-cuda"] == "missing":
         rows["for a GPU"] = escape(f"pip install 'relboltz[{cuda.extra()}]'")
@@ -246,3 +317,19 @@ def installation() -> Table:
         "compiled code": escape(cache.state(cache_folder())),
     }
     return _filled(Table(title=f"relboltz {__version__}", show_header=False), (), rows.items())
+
+
+def load(attributes: Mapping[str, Any]) -> list[str]:
+    """How busy workers were, from the attributes of a result."""
+    if "worker_seconds" not in attributes:
+        return []
+    places = np.atleast_1d(attributes["worker_places"]).tolist()
+    rows = zip(
+        places, np.atleast_1d(attributes["worker_seconds"]),
+        np.atleast_1d(attributes["worker_waiting"]), strict=True,
+    )  # fmt: skip
+    return [
+        f"worker {k} ({place}): busy {seconds - waited:.1f} s, waiting for others {waited:.1f} s "
+        f"({100 * waited / seconds if seconds else 0:.0f} %)"
+        for k, (place, seconds, waited) in enumerate(rows)
+    ]

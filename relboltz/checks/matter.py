@@ -103,9 +103,14 @@ def host_memory(grid: PhaseSpace, model: Model, samples: int = 0, threads: int =
     return HOST_COPIES * 8 * grid.sites * cells + NODE_BYTES * grid.size + work
 
 
-def check_host_memory(grid: PhaseSpace, model: Model, samples: int = 0, threads: int = 1) -> None:
-    """Refuse what this machine cannot hold; arguments as in ``host_memory``."""
-    needed, there = host_memory(grid, model, samples, threads), free_memory()
+def check_host_memory(
+    grid: PhaseSpace, model: Model, samples: int = 0, threads: int = 1, processes: int = 1
+) -> None:
+    """Refuse what this machine cannot hold; arguments as in ``host_memory``.
+
+    processes : of as much on this machine
+    """
+    needed, there = host_memory(grid, model, samples, threads), free_memory() // processes
     if needed <= there:
         return
     cells, less = list(grid.momentum_cells), grid
@@ -119,5 +124,5 @@ def check_host_memory(grid: PhaseSpace, model: Model, samples: int = 0, threads:
         remedy = f"use fewer space cells, or at most {list(less.momentum_cells)} in momentum"
     raise InputError(
         f"{what}: needs {needed / 2**30:.1f} GiB, and this machine has {there / 2**30:.1f} GiB "
-        f"free; {remedy}"
+        f"free{' for each of its workers' if processes > 1 else ''}; {remedy}"
     )

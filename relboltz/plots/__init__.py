@@ -7,6 +7,8 @@ Species with the same curves share one line, their mean; a species has one colou
 pictures; dashed lines are the predicted equilibrium. Matplotlib's global state stays as it is.
 """
 
+from .changes import changes
+from .coefficients import coefficients
 from .films import animation
 from .histories import (
     anisotropy,
@@ -26,8 +28,8 @@ from .space import directions, field_map, phase_space, profile
 from .style import chosen_times, groups, label
 
 __all__ = [
-    "animation", "anisotropy", "chosen_times", "conservation", "directions", "energies", "entropy",
-    "field_map", "groups", "label", "ledger", "masses", "numbers", "overview", "phase_space",
-    "predicted_densities", "prediction", "profile", "rates", "save_all", "spectra", "temperature",
-    "thermalisation",
+    "animation", "anisotropy", "changes", "chosen_times", "coefficients", "conservation",
+    "directions", "energies", "entropy", "field_map", "groups", "label", "ledger", "masses",
+    "numbers", "overview", "phase_space", "predicted_densities", "prediction", "profile", "rates",
+    "save_all", "spectra", "temperature", "thermalisation",
 ]  # fmt: skip

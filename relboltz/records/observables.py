@@ -13,11 +13,12 @@ from numpy.typing import NDArray
 
 from ..arrays import Array, Integers
 from ..equilibrium.fits import Fits, sums_over
+from ..equilibrium.landau import LandauFits, frames, shear_stress
 from ..events.collisions import Flows
 from ..grid import PhaseSpace
 from ..masses import field_energy
 from ..model import Model
-from ..moments import Moments, Shells, momentum_words, whole
+from ..moments import CURRENT, FLUX, MOMENTUM, Moments, Shells, momentum_words, whole
 from ..stepping.quanta import exact_sum
 from ..stepping.state import State
 from ..units import HBARC
@@ -50,6 +51,16 @@ def energy_momentum(grid: PhaseSpace, model: Model, moments: Moments, unit: floa
     tensor[:, 0, 1:] = tensor[:, 1:, 0] = (high * 2.0**32 + low).T * half  # 0 if exactly 0
     stress = weight @ moments.sums[:, :, 2:8]
     tensor[:, 1:, 1:] = stress[:, STRESS]
+    return tensor
+
+
+def tensors_by_species(grid: PhaseSpace, model: Model, moments: Moments) -> Array:
+    """The same of every species: (sites, species, 4, 4)."""
+    weight = (model.degeneracy * grid.measure)[:, None]
+    tensor = np.zeros((*moments.sums.shape[:2], 4, 4))
+    tensor[..., 0, 0] = moments.sums[:, :, 0] * weight[:, 0]
+    tensor[..., 0, 1:] = tensor[..., 1:, 0] = moments.sums[:, :, MOMENTUM] * weight
+    tensor[..., 1:, 1:] = (moments.sums[:, :, 2:8] * weight)[..., STRESS]
     return tensor
 
 
@@ -121,6 +132,7 @@ class Observer:
         self.shells, self.shown, self.marginals = Shells.of(self.grid), shown, tuple(marginals)
         at_rest = sums_over(self.grid, self.model, at_rest=True)
         self._final, self._fits = final, Fits(self.grid, self.model, backend.fits, at_rest)
+        self._landau = LandauFits(self.model)
 
     def look(self, state: State) -> Seen:
         """What has to be asked of the numbers; the rest of a record needs them no more."""
@@ -151,16 +163,22 @@ class Observer:
         temperature, mu, velocity, state.fit = self._fits.match(
             numbers, tensor[:, 0, 1:], energy, state.squares, state.fit
         )
-        flux = weight @ moments.sums[:, :, 10:]
+        flux = weight @ moments.sums[:, :, FLUX]
+        field = field_energy(model, m2, y)
+        by_species = tensors_by_species(grid, model, moments)
+        current = weight[:, None] * moments.sums[:, :, CURRENT]
         local = {
             "number": numbers,
             "energy_kinetic": energy,
             "energy_by_species": weight * moments.sums[:, :, 0],
-            "energy_total": energy + field_energy(model, m2, y),
+            "energy_total": energy + field,
             "energy_momentum": tensor,
+            "energy_momentum_by_species": by_species,
+            "number_current": current,
             "momentum_flux": flux.reshape(-1, 3, 3),
             "source": source(state.mass_rate(), y),
             "momentum": tensor[:, 0, 1:],
+            "momentum_by_species": by_species[:, :, 0, 1:],
             "entropy": moments.sums[:, :, 8] @ weight,
             "mass_squared": m2,
             "screening_mass_squared": state.screening2[:, 0],
@@ -169,7 +187,30 @@ class Observer:
             "velocity": velocity,
             "pressure_ratio": pressure_ratio(tensor),
         }
-        return local, y
+        guess = m2, temperature, mu
+        return local | self._in_landau_frame(tensor, numbers, current, field, guess), y
+
+    def _in_landau_frame(
+        self, tensor: Array, numbers: Array, current: Array, field: Array, guess: tuple[Array, ...]
+    ) -> dict[str, Array]:
+        """Where no energy flows: T^{mu nu} there, and the equilibrium of what is there.
+
+        The field adds -g^{mu nu} B to the kinetic tensor, B = -field: its frame is the same.
+        """
+        found = frames(tensor)
+        energy, pressure = found.energy + field, found.pressure - field
+        m2, temperature, mu = guess
+        rest = found.density(numbers, current)
+        equilibrium = self._landau.match(energy, rest, m2, (temperature, mu))
+        return {
+            "landau_energy": energy,
+            "landau_velocity": found.velocity,
+            "landau_temperature": equilibrium.temperature,
+            "landau_chemical_potential": equilibrium.chemical_potential,
+            "pressure": pressure,
+            "bulk_pressure": pressure - equilibrium.pressure,
+            "shear_stress": shear_stress(tensor, found),
+        }
 
     def _global(self, state: State, moments: Moments) -> dict[str, Any]:
         """What is told of the box as a whole."""

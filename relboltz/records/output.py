@@ -81,6 +81,9 @@ class Frame:
         states, words = "spin and colour states", "+1 Bose, -1 Fermi, 0 classical"
         ds["degeneracy"] = variable("species", model.degeneracy, "1", states)
         ds["statistics"] = variable("species", model.statistics, "1", words)
+        words = "d^3p/(2 pi)^3 of a shell: a density is degeneracy times the sum of this x spectrum"
+        shells = Shells.of(self.grid)
+        ds["shell_weight"] = variable("p", shells.count * self.grid.measure, "fm^-3", words)
         dims = ("species", *places, "px", "py", "pz")
         f = np.empty((len(snapshots), *(len(ds[dim][1]) for dim in dims)))
         for row, (_, values) in zip(f, snapshots, strict=True):

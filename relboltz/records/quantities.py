@@ -22,16 +22,32 @@ QUANTITIES: Quantities = {
     "energy_total": ((), "GeV fm^-3", "kinetic plus field energy density, conserved"),
     "energy_momentum": (("mu", "nu"), "GeV fm^-3",
         "kinetic energy-momentum tensor, symmetric, velocities p/E"),
+    "energy_momentum_by_species": (("species", "mu", "nu"), "GeV fm^-3",
+        "kinetic energy-momentum tensor of a species"),
+    "number_current": (("species", "axis"), "fm^-3", "flux of particles, velocities p/E"),
     "momentum_flux": (("axis", "axis2"), "GeV fm^-3",
         "flux of momentum p_axis along axis2, with the velocities of the transport on the grid"),
     "source": ((), "GeV fm^-4", "energy source by changing masses, S_ex^0"),
     "momentum": (("axis",), "GeV fm^-3", "momentum density"),
+    "momentum_by_species": (("species", "axis"), "GeV fm^-3", "momentum density of a species"),
     "entropy": ((), "fm^-3", "entropy density"),
     "mass_squared": (("species",), "GeV^2", "squared mass"),
     "screening_mass_squared": ((), "GeV^2", "squared screening mass of t and u"),
-    "temperature": ((), "GeV", "temperature of the equilibrium state with these N_a, P and E_kin"),
-    "chemical_potential": (("species",), "GeV", "chemical potential of that state"),
-    "velocity": (("axis",), "1", "flow velocity of that state"),
+    "temperature": ((), "GeV",
+        "temperature of the equilibrium state on the nodes with these N_a, P and E_kin"),
+    "chemical_potential": (("species",), "GeV", "chemical potential of that state on the nodes"),
+    "velocity": (("axis",), "1", "flow velocity of that state on the nodes"),
+    "landau_energy": ((), "GeV fm^-3",
+        "energy density, field included, in the Landau frame, where no energy flows"),
+    "landau_velocity": (("axis",), "1", "velocity of the Landau frame"),
+    "landau_temperature": ((), "GeV",
+        "temperature of the equilibrium with the charges and total energy of the Landau frame, its "
+        "own masses, and no box"),
+    "landau_chemical_potential": (("species",), "GeV", "chemical potential of that equilibrium"),
+    "pressure": ((), "GeV fm^-3", "mean pressure in the Landau frame, field included"),
+    "bulk_pressure": ((), "GeV fm^-3", "pressure minus that of the equilibrium with landau_*"),
+    "shear_stress": (("mu", "nu"), "GeV fm^-3",
+        "pi^{mu nu}: traceless, without components along the Landau velocity"),
     "spectrum": (("species", "p"), "1",
         "f averaged over shells of |p|; beyond momentum_max only corners of the box"),
     "pressure_ratio": ((), "1", "T^zz over the mean of T^xx and T^yy, in the frame of the grid"),
@@ -53,13 +69,16 @@ QUANTITIES: Quantities = {
 
 LOCAL = (
     "number", "energy_kinetic", "energy_by_species", "energy_total", "energy_momentum",
-    "momentum_flux", "source", "momentum", "entropy", "mass_squared", "screening_mass_squared",
-    "temperature", "chemical_potential", "velocity", "pressure_ratio",
+    "energy_momentum_by_species", "number_current", "momentum_flux", "source", "momentum",
+    "momentum_by_species", "entropy", "mass_squared", "screening_mass_squared", "temperature",
+    "chemical_potential", "velocity", "landau_energy", "landau_velocity", "landau_temperature",
+    "landau_chemical_potential", "pressure", "bulk_pressure", "shear_stress", "pressure_ratio",
 )  # fmt: skip
 """What has a value in every space cell; ``total_*`` is its average over the box."""
 WEIGHTED = {
     "temperature": "energy", "chemical_potential": "energy", "velocity": "energy",
-    "pressure_ratio": "pressure",
+    "landau_velocity": "energy", "landau_temperature": "energy",
+    "landau_chemical_potential": "energy", "pressure_ratio": "pressure",
 }  # fmt: skip
 """What has no meaning where there is nothing is averaged with a weight."""
 OF_THE_BOX = {

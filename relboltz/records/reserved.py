@@ -12,6 +12,25 @@ def base(file: Path) -> str:
     return file.stem if file.suffix == ".nc" else file.name
 
 
+def is_taken(file: Path) -> bool:
+    """Whether a process is at an output; True where the system cannot tell."""
+    try:
+        import fcntl
+
+        handle = os.open(file.with_name(f"{base(file)}.lock"), os.O_RDONLY | os.O_NOFOLLOW)
+    except FileNotFoundError:
+        return False
+    except (ImportError, OSError):
+        return True
+    try:
+        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    finally:
+        os.close(handle)
+    return False
+
+
 class Reservation:
     """The right to write an output and what is beside it."""
 

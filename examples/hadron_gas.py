@@ -1,0 +1,14 @@
+"""A gas of pions and kaons with constant cross sections: kaons are made, and it has a viscosity."""
+
+import relboltz as rb
+
+species = [rb.Species("pi", 3, +1), rb.Species("K", 4, +1)]
+sigma = {"pi pi -> pi pi": 2.0, "pi K -> pi K": 1.0, "K K -> K K": 1.0, "pi pi -> K K": 0.5}  # fm^2
+processes = [rb.Process(reaction, sigma=value) for reaction, value in sigma.items()]
+gas = rb.Model(species, processes, masses={"pi": 0.138, "K": 0.496}, name="pions and kaons")
+
+if __name__ == "__main__":
+    result = rb.solve(gas, 16, {"pi": rb.initial.thermal(0.18)}, end=10.0, every=0.5, samples=4)
+    print(f"kaons become thermal within {result.rb.relaxation_time('number', 'K'):.1f} fm")
+    eta = rb.transport_coefficients(gas, 0.16, events=200_000).shear_viscosity_over_entropy
+    print(f"eta/s at T = 160 MeV: {float(eta):.2f}")

@@ -1,0 +1,163 @@
+"""``result.rb``: what physicists make of a result, at hand on every Dataset."""
+
+import io
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import xarray as xr
+from rich.console import Console
+
+from .. import html, tables
+from ..errors import InputError
+from . import spectra, times
+from .comparison import compare
+from .exports import export
+
+Times = Any
+"""Times in fm, one or several."""
+
+
+@xr.register_dataset_accessor("rb")  # type: ignore[no-untyped-call]
+class Result:
+    """What a result of ``solve`` tells: ``result.rb.dN_dp()``, ``result.rb.plot_spectra()``, ...
+
+    Pictures come as Matplotlib figures, numbers as xarray, tables as pandas.
+    """
+
+    def __init__(self, ds: xr.Dataset):
+        if "time" not in ds.dims or "species" not in ds.dims:
+            raise InputError("result.rb is for results of solve(), which have times and species")
+        self._ds = ds
+
+    # -- numbers ---------------------------------------------------------------------------------
+
+    def dN_dp(self) -> xr.DataArray:
+        """dN/d|p| per volume (time, species, p) [fm^-3 GeV^-1]."""
+        return spectra.dN_dp(self._ds)
+
+    def dN_dpT(self) -> xr.DataArray:
+        """dN/dp_T per volume of the snapshots (snapshot, species, pT) [fm^-3 GeV^-1]."""
+        return spectra.dN_dpT(self._ds)
+
+    def mean_pT(self) -> xr.DataArray:
+        """Mean transverse momentum of the snapshots (snapshot, species) [GeV]."""
+        return spectra.mean_pT(self._ds)
+
+    def flow(self, n: int = 2) -> xr.Dataset:
+        """v_n of the snapshots, against p_T and of all; see ``analysis.flow``."""
+        return spectra.flow(self._ds, n)
+
+    def relaxation_time(
+        self, quantity: str = "equilibrium_distance", species: str | None = None, **options: Any
+    ) -> xr.DataArray:
+        """tau of exp(-t/tau) [fm]; options start, end, final, and a component such as axis="x"."""
+        return times.relaxation_time(self._ds, quantity, species, **options)
+
+    def thermalisation_time(self, threshold: float = 0.1) -> xr.DataArray:
+        """When less than this part of the particles has still to move [fm]; NaN if never."""
+        return times.thermalisation_time(self._ds, threshold)
+
+    def compare(self, other: xr.Dataset) -> pd.DataFrame:
+        """Largest and last relative difference of every quantity that both have."""
+        return compare(self._ds, other)
+
+    def export(self, folder: str | Path, format: str) -> list[Path]:
+        """Write it for other programs: "vtk" (ParaView) or "csv"; the files written."""
+        return export(self._ds, folder, format)
+
+    # -- what it is ------------------------------------------------------------------------------
+
+    @property
+    def configuration(self) -> dict[str, Any]:
+        """The set-up, as nested dictionaries."""
+        return tomllib.loads(self._ds.attrs["configuration"])
+
+    @property
+    def warnings(self) -> list[str]:
+        """What the run said about its accuracy."""
+        return str(self._ds.attrs.get("warnings", "")).splitlines()
+
+    def __repr__(self) -> str:
+        return f"<relboltz result: {self._title()}>\n{self._table()}"
+
+    def _repr_html_(self) -> str:
+        warned = "".join(html.line(f"warning: {text}") for text in self.warnings)
+        return html.line(self._title(), "b") + html.text_block(self._table()) + warned
+
+    def _title(self) -> str:
+        attrs = self._ds.attrs
+        return f"{attrs.get('title', '')} ({attrs.get('status', '')})"
+
+    def _table(self) -> str:
+        console = Console(file=io.StringIO(), width=110, force_terminal=False, highlight=False)
+        with console.capture() as told:
+            console.print(tables.summary(self._ds))
+        return told.get()
+
+    # -- pictures --------------------------------------------------------------------------------
+
+    def overview(self) -> Any:
+        """One page with the main pictures."""
+        from .. import plots
+
+        return plots.overview(self._ds)
+
+    def plot_spectra(self, species: Any = None, times: Times = None, **options: Any) -> Any:
+        """f against |p| at several times."""
+        return self._drawn("spectra", species=species, times=times, **options)
+
+    def plot_thermalisation(self, species: Any = None, times: Times = None, **options: Any) -> Any:
+        """ln(1/f + eta) against the energy: a straight line in equilibrium."""
+        return self._drawn("thermalisation", species=species, times=times, **options)
+
+    def plot_numbers(self, **options: Any) -> Any:
+        """Particle densities against time."""
+        return self._drawn("numbers", **options)
+
+    def plot_energies(self, **options: Any) -> Any:
+        """Kinetic and total energy against time."""
+        return self._drawn("energies", **options)
+
+    def plot_masses(self, **options: Any) -> Any:
+        """Masses against time."""
+        return self._drawn("masses", **options)
+
+    def plot_temperature(self, **options: Any) -> Any:
+        """T and mu against time."""
+        return self._drawn("temperature", **options)
+
+    def plot_entropy(self, **options: Any) -> Any:
+        """Entropy against time."""
+        return self._drawn("entropy", **options)
+
+    def plot_anisotropy(self, **options: Any) -> Any:
+        """P_z/P_T against time."""
+        return self._drawn("anisotropy", **options)
+
+    def plot_rates(self, **options: Any) -> Any:
+        """Collision rates against time."""
+        return self._drawn("rates", **options)
+
+    def plot_profile(self, quantity: str = "number", **options: Any) -> Any:
+        """A quantity along an axis in space, at several times."""
+        return self._drawn("profile", quantity=quantity, **options)
+
+    def plot_map(self, quantity: str = "number", **options: Any) -> Any:
+        """A quantity in a plane in space, with the flow."""
+        return self._drawn("field_map", quantity=quantity, **options)
+
+    def animate(self, path: str | Path, quantity: str = "number", **options: Any) -> Path:
+        """A film of a quantity in space, GIF or MP4."""
+        from .. import plots
+
+        found: Path = plots.animation(self._ds, path, quantity, **options)
+        return found
+
+    def _drawn(self, name: str, **options: Any) -> Any:
+        """The figure of a picture; with ``ax`` it is drawn there."""
+        from .. import plots
+
+        given = {key: value for key, value in options.items() if value is not None}
+        return getattr(plots, name)(self._ds, **given).figure

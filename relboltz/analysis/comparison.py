@@ -1,0 +1,83 @@
+"""How far two results are apart."""
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+
+from ..arrays import Array
+from ..errors import InputError
+from ..records.comparable import comparable, names_of
+
+COMPONENTS = ("axis", "axis2", "mu", "nu")
+"""Components of one thing: its size is that of the largest."""
+SCALES = {
+    "momentum": "energy_kinetic", "momentum_by_species": "energy_kinetic",
+    "shear_stress": "energy_kinetic", "bulk_pressure": "energy_kinetic",
+    "number_current": "number", "source": "energy_kinetic", "velocity": "", "landau_velocity": "",
+}  # fmt: skip
+"""What quantities are measured with that may vanish; '' is 1 in their own unit."""
+
+
+def compare(ds: xr.Dataset, other: xr.Dataset) -> pd.DataFrame:
+    """Largest and last difference of every quantity that two results share, as a table.
+
+    ``other`` may have another grid and other times: it is interpolated between its records, and
+    spectra in |p|. Differences are other minus this, over the largest size that this one has (of
+    the same species; of flows and stresses, which may vanish, over the energy or number, and
+    velocities as they are): ``largest`` at the time ``at [fm]``, and ``last``.
+    """
+    time = ds.time.values
+    inside = (time >= other.time.values[0]) & (time <= other.time.values[-1])
+    if not inside.any():
+        raise InputError(
+            f"no times in common: {time[0]:g} to {time[-1]:g} fm, and {other.time.values[0]:g} to "
+            f"{other.time.values[-1]:g} fm"
+        )
+    theirs, rows = comparable(other, ds), {}
+    for name in names_of(ds):
+        values = ds[name]
+        if name not in theirs or "time" not in values.dims:
+            continue
+        mine = np.moveaxis(values.values, values.dims.index("time"), 0)
+        found = np.moveaxis(theirs[name], values.dims.index("time"), 0)
+        if mine.shape[1:] != found.shape[1:]:
+            continue
+        theirs_then = _at(time[inside], other.time.values, found)
+        rows[name] = _row(mine[inside], theirs_then, time[inside], _size(ds, name))
+    columns = ["largest", "at [fm]", "last", "unit"]
+    units = {name: ds[name].attrs.get("units", "1") for name in rows}
+    table = [(*rows[name], units[name]) for name in rows]
+    return pd.DataFrame(table, index=list(rows), columns=columns).sort_values(
+        "largest", key=np.abs, ascending=False
+    )
+
+
+def _at(wanted: Array, time: Array, values: Array) -> Array:
+    """Values (time, ...) between records."""
+    flat = values.reshape(len(time), -1)
+    found = [np.interp(wanted, time, column) for column in flat.T]
+    return np.stack(found, axis=-1).reshape(len(wanted), *values.shape[1:])
+
+
+def _size(ds: xr.Dataset, name: str) -> Array:
+    """What differences of a quantity are measured with, of the shape of one record."""
+    plain = name.removeprefix("total_")
+    scale = SCALES.get(plain, plain)
+    like = ds[name].isel(time=0, drop=True)
+    if not scale:
+        return np.ones(like.shape)
+    size = abs(ds[name.replace(plain, scale)])
+    size = size.max([d for d in size.dims if d == "time" or d in COMPONENTS]).fillna(0.0)
+    if "species" in size.dims and "species" not in like.dims:
+        size = size.sum("species")
+    return np.asarray(size.broadcast_like(like).transpose(*like.dims).values)
+
+
+def _row(mine: Array, theirs: Array, time: Array, size: Array) -> tuple[float, float, float]:
+    """Largest relative difference, its time, and the largest at the last time."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        apart = np.where(size > 0, (theirs - mine) / size, theirs - mine).reshape(len(time), -1)
+    known = np.where(np.isfinite(apart), apart, 0.0)
+    place = np.unravel_index(np.abs(known).argmax(), known.shape)
+    last = known[-1][np.abs(known[-1]).argmax()]
+    return float(known[place]), float(time[place[0]]), float(last)
