@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import copy
 import os
 import sys
+import threading
 
 import numpy as np
 import pytest
@@ -12,25 +15,30 @@ import relboltz as rb
 from relboltz.backends.contract import Backend
 from relboltz.backends.cpu.backend import CpuBackend
 from relboltz.backends.cuda import driver
+from relboltz.backends.team.inside import InsideCrew
+from relboltz.backends.team.leader import Team
 from relboltz.records.observables import Observer
 from relboltz.records.quantities import quantities
+from relboltz.settings import Run as RunSettings
 from relboltz.settings import Sampling
 from relboltz.stepping.quanta import occupation
 from relboltz.stepping.state import State
 from relboltz.stepping.step import Course, begin
 
 GPU = driver.trouble() is None
-BACKENDS = ("cpu", "cuda") if GPU else ("cpu",)
-EVERYWHERE = pytest.mark.parametrize("where", BACKENDS)
+NAMES = ("cpu", "cuda") if GPU else ("cpu",)
+BY_NAME = pytest.mark.parametrize("where", NAMES)
+"""On what ``run.backend`` may say."""
+EVERYWHERE = pytest.mark.parametrize("where", (*NAMES, "team"))
+"""A team too: it tells of several steps at once."""
 
-if driver.SIMULATED:  # a manager polls the threads of a block: short turns, and on one core
-    sys.setswitchinterval(1e-5)
+if driver.SIMULATED:  # threads take turns anyway: on one core
     if hasattr(os, "sched_setaffinity"):
         cores = sorted(os.sched_getaffinity(0))
         os.sched_setaffinity(0, {cores[int(os.environ.get("CORE", "0")) % len(cores)]})
 
     from numba.core import types
-    from numba.cuda.simulator import kernelapi
+    from numba.cuda.simulator import kernel, kernelapi
     from numba.np import numpy_support
 
     def shared_array(self, shape, dtype, alignment=None):
@@ -43,16 +51,98 @@ if driver.SIMULATED:  # a manager polls the threads of a block: short turns, and
         key = caller.f_code.co_filename, caller.f_lineno
         return self._allocations.setdefault(key, np.empty(shape, kind))
 
+    def wait_for_all(self):
+        """``syncthreads``, without a manager that polls: until all that are left wait as well."""
+        block = self._manager
+        with block.turn:
+            block.waiting += 1
+            mine = block.round
+            block.open()
+            block.turn.wait_for(lambda: block.round != mine or block.failed)
+            if block.failed:
+                raise RuntimeError("another thread failed")
+
+    class Block(kernel.BlockManager):
+        """The threads of a block; who waits for others sleeps."""
+
+        def run(self, grid_point, *arguments):
+            self.turn, self.waiting, self.round, self.failed = threading.Condition(), 0, 0, False
+
+            def work():
+                try:
+                    self._f(*arguments)
+                except Exception:
+                    self.failed = True
+                    raise
+                finally:
+                    with self.turn:
+                        self.left -= 1
+                        self.open()
+
+            points = list(np.ndindex(*self._block_dim))
+            self.left = len(points)
+            threads = [kernel.BlockThread(work, self, grid_point, p, self._debug) for p in points]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            wrong = [thread.exception for thread in threads if thread.exception]
+            for error, trace in sorted(wrong, key=lambda one: isinstance(one[0], RuntimeError)):
+                raise error.with_traceback(trace)
+
+        def open(self):
+            """Let all go on if all that are left wait, or one has failed."""
+            if self.failed or self.waiting == self.left:
+                self.waiting, self.round = 0, self.round + 1
+                self.turn.notify_all()
+
+    def called(self, *arguments):
+        """As the simulator's, but a function that does not name ``cuda`` is just called."""
+        if self._device and "cuda" not in self.fn.__code__.co_names:
+            return self.fn(*arguments)
+        return launched(self, *arguments)
+
+    launched = kernel.FakeCUDAKernel.__call__
+    kernel.FakeCUDAKernel.__call__ = called
     kernelapi.FakeCUDAShared.array = shared_array
+    kernel.BlockThread.syncthreads = wait_for_all
+    kernel.BlockManager = Block
+
+
+def take_turns() -> None:
+    """Let threads use the simulator, one kernel at a time; a GPU takes them as they come."""
+    if not driver.SIMULATED or hasattr(kernel.FakeCUDAKernel, "turns"):
+        return
+    kind = kernel.FakeCUDAKernel
+    call, configure = kind.__call__, kind.__getitem__
+    kind.turns = threading.Lock()
+
+    def launch(self, *arguments):
+        with contextlib.nullcontext() if self._device else self.turns:
+            return call(self, *arguments)
+
+    kind.__call__ = launch
+    kind.__getitem__ = lambda self, how: configure(copy.copy(self), how)
 
 
 def backend_of(grid, model, where="cpu", numbers=None, threads=2, **sampling) -> Backend:
     """A backend without a state; both work in double precision."""
     if where == "cpu":
         return CpuBackend(grid, model, Sampling(**sampling), threads, numbers)
+    if where == "team":
+        return team_of(grid, model, numbers=numbers, **sampling)
     from relboltz.backends.cuda.backend import CudaBackend
 
     return CudaBackend(grid, model, Sampling(**sampling), "float64", numbers)
+
+
+def team_of(grid, model, size=2, crew=InsideCrew, numbers=None, **sampling) -> Team:
+    """Workers in threads; of sites that are not all of the run only where one process has them."""
+    if numbers is not None:
+        pytest.skip("a team has all sites of a run")
+    workers = min(size, grid.sites) if grid.sites > 1 else size
+    members = crew(workers, model, RunSettings(backend="cpu", threads=1))
+    return Team(members, "cpu", grid, model, Sampling(**sampling))
 
 
 def begun(grid, model, start, where="cpu", **sampling) -> tuple[Backend, State]:

@@ -1,7 +1,8 @@
 """Programs that tests wait for run beside the other tests, in processes of their own.
 
 A module lists them as PROGRAMS, name -> (arguments, environment), and its tests ask for the fixture
-``programs``. They start with the session, one after the other; those who wait come last.
+``programs``. They start with the session, one after the other; those who wait come last. The
+last one is pytest with the tests of APART, if there are many tests: both cores work to the end.
 """
 
 import os
@@ -9,6 +10,7 @@ import signal
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -20,6 +22,9 @@ for name, usual in (("SIGINT", signal.default_int_handler), ("SIGHUP", signal.SI
         signal.signal(number, usual)
 FEW = 200
 """With fewer tests than that there is nothing to run beside: two at once."""
+APART = ("test_box", "test_exact", "test_plots_space", "test_poles", "test_rates", "test_resuming",
+         "test_space", "test_stages", "test_step", "test_terms")  # fmt: skip
+"""Modules whose tests run in another process: half of what is left, and none that start others."""
 
 
 class Aside:
@@ -34,7 +39,7 @@ class Aside:
         paths = [str(HERE.parent), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
         known = {"PYTHONPATH": os.pathsep.join(path for path in paths if path)}
         process = subprocess.Popen(
-            [sys.executable, "-W", "ignore", *map(str, arguments)], text=True,
+            [sys.executable, "-W", "ignore", *map(str, arguments)], text=True, cwd=HERE.parent,
             env=os.environ | known | environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         )  # fmt: skip
         self._running.add(process)
@@ -57,17 +62,38 @@ def _waits(item):
     return "programs" in item.fixturenames
 
 
+def _is_apart(item):
+    return item.module.__name__ in APART
+
+
 def pytest_collection_modifyitems(items):
     """Those who wait for a program come last."""
-    items.sort(key=_waits)
+    items.sort(key=lambda item: _is_apart(item) + 2 * _waits(item))
 
 
 def pytest_collection_finish(session):
-    waiting = {item.module for item in session.items if _waits(item)}
+    waiting = dict.fromkeys(item.module for item in session.items if _waits(item))
+    many = len(session.items) >= FEW
     session.aside = None
     if waiting and not session.config.option.collectonly:
         programs = {name: one for module in waiting for name, one in module.PROGRAMS.items()}
-        session.aside = Aside(programs, 2 if len(session.items) < FEW else 1)
+        if many:
+            programs["apart"] = _moved([item for item in session.items if _is_apart(item)])
+        session.aside = Aside(programs, 1 if many else 2)
+
+
+def _moved(items):
+    """The program that runs these tests; here they only wait for what it tells of them."""
+    names = [f"{item.path}{item.nodeid[item.nodeid.index('::') :]}" for item in items]
+    for item in items:
+        item.setup, item.runtest = (lambda: None), partial(_ask, item)
+    return ["-m", "pytest", "-rA", "-p", "no:cacheprovider", *names], {}
+
+
+def _ask(item):
+    _, out, complaints = item.session.aside.told("apart")
+    if f"PASSED {item.nodeid}" not in out.splitlines():
+        pytest.fail(f"in a process of its own:\n{out[-9000:]}{complaints[-1000:]}", pytrace=False)
 
 
 def pytest_sessionfinish(session):

@@ -19,6 +19,7 @@ import begun  # noqa: F401, sets up the simulator
 import numpy as np
 
 import relboltz as rb
+from relboltz.analysis.comparison import SCALES
 
 STEP = {"g": rb.initial.step(0.5, 1.5)}
 GAUSSIAN = {"g": rb.initial.gaussian(0.5, [0.8, 0.8, 0.5])}
@@ -47,7 +48,20 @@ def massless_quarks():
     return rb.Model(full.species, rows, screening=full.screening, groups=full.groups)
 
 
+def cross_sections():
+    """Constant cross sections of an elastic and of an inelastic process."""
+    return rb.Model(
+        [rb.Species("a", 2, 1), rb.Species("b", 3)],
+        [rb.Process("a a -> b b", sigma=0.8), rb.Process("a b -> a b", sigma=1.2)],
+        masses={"a": 0.2, "b": 0.5},
+    )
+
+
 RUNS = {
+    "constant cross sections": (
+        cross_sections(), SMALL, {"a": rb.initial.thermal(0.5), "b": rb.initial.step(0.2, 1.5)},
+        dict(end=0.002, step=0.001, samples=1),
+    ),
     "thermal masses": (rb.gluons(0.3), SMALL, STEP, dict(end=0.0004, step=0.0002, samples=1)),
     "automatic steps": (
         rb.gluons(0.3), SMALL, GAUSSIAN, dict(end=0.001, samples=1, pairs="uniform"),
@@ -166,7 +180,8 @@ def in_space(name: str) -> dict:
         if values.dtype.kind == "f" and values.size:
             a, b = values.values, gpu[key].values
             assert np.array_equal(np.isnan(a), np.isnan(b)), key
-            scale = np.nanmax(np.abs(a)) if np.isfinite(a).any() else 1.0
+            size = cpu[SCALES.get(key.removeprefix("total_")) or key].values  # of what may vanish
+            scale = np.nanmax(np.abs(size)) if np.isfinite(size).any() else 1.0
             difference = np.abs(a - b)[np.isfinite(a)]
             apart[key] = float(difference.max(initial=0.0) / (scale or 1.0))
     return {
@@ -369,9 +384,16 @@ def resumed(name: str) -> dict:
 
 
 def measure(name: str) -> dict:
-    """One of the systems above."""
+    """One of the systems above, or of ``cuda_teams`` and ``cuda_brackets``."""
+    import cuda_brackets  # which take some systems from here
+    import cuda_teams
+
     kinds = ((RUNS, run), (SPACES, in_space), (TERMS, term), (FAULTS, fault), (FINE, fault),
              (SITES, neighbours), (PUSHES, pushes), (RESUMED, resumed))  # fmt: skip
+    if name in cuda_brackets.BRACKETS:
+        return cuda_brackets.brackets(name)
+    if name in cuda_teams.TEAMS:
+        return cuda_teams.teams(name)
     return next(function(name) for systems, function in kinds if name in systems)
 
 

@@ -11,15 +11,21 @@ from __future__ import annotations
 
 import json
 import sys
-import time
 import warnings
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numba
 import numpy as np
 
 import relboltz as rb
+from relboltz.backends.bracketing import Request, Trial
 from relboltz.backends.cuda import driver as cuda_engine
+from relboltz.backends.elements import Elements
+from relboltz.backends.team.division import Division
+from relboltz.backends.team.exchange import Inside
+from relboltz.linear import brackets
+from relboltz.linear.state import Points, State
 from relboltz.settings import Sampling
 from relboltz.stepping.step import Course, begin
 
@@ -60,6 +66,7 @@ def record_launches(model, sampling, precision):
     """Types of all launches of a run, a limited step and an estimate."""
 
     from relboltz.backends.cuda import (
+        across,
         backend,
         draw,
         estimates,
@@ -69,6 +76,8 @@ def record_launches(model, sampling, precision):
         masses,
         moments,
         problem,
+        slab,
+        sweeps,
     )  # fmt: skip
 
     seen: dict = {}
@@ -82,7 +91,7 @@ def record_launches(model, sampling, precision):
     cuda_engine.multiprocessors = lambda: 1
     cuda_engine.shared_memory = lambda: (2**16, 2**16)
     original = []
-    for module in (kernels, legal, ledger, masses, moments, backend, estimates):
+    for module in (kernels, legal, ledger, masses, moments, backend, sweeps, across, estimates):
         for name, value in list(vars(module).items()):
             if hasattr(value, "py_func") and not value.targetoptions.get("device"):
                 original.append((module, name, value))
@@ -97,10 +106,37 @@ def record_launches(model, sampling, precision):
     try:
         for grid in (rb.PhaseSpace(4, 2.0), rb.PhaseSpace(4, 2.0, [2, 1, 1], 3.0, "open")):
             launch_all(backend.CudaBackend(grid, model, sampling, precision), kernels)
+        division, worker = Division.of(grid, 2), Inside.among(2)[0]
+        slab.CudaSlab(division, model, sampling, precision, worker)  # notes all its launches
     finally:
         problem.draw_kernel = generate
         for module, name, value in original:
             setattr(module, name, value)
+    return seen
+
+
+def record_brackets(model):
+    """Types of the launches of brackets, in unlimited momentum space and on nodes."""
+    from relboltz.backends.cuda import measuring
+
+    seen: dict = {}
+    generate, names = measuring.bracket_kernel, iter(("draw brackets", "draw brackets on nodes"))
+    measuring.bracket_kernel = lambda *given: Recorder(next(names), generate(*given), seen)
+    measuring.toolkit().to_device = on_host
+    try:
+        for grid in (None, rb.PhaseSpace(4, 2.0)):
+            measurer = measuring.Measurer(model)
+            points = Points.free(1.0) if grid is None else Points.nodes(grid)
+            state, elements = (
+                State.of(model, points, 0.4, np.zeros(len(model.species))),
+                Elements(model),
+            )
+            tasks, _ = brackets.plan(elements, state)
+            tasks = tuple(replace(task, samples=64) for task in tasks)
+            powers = {rank: (-1.0, 0.5, 3.0) for rank in points.ranks}
+            measurer.measure(elements, Request(tasks, Trial.of(powers), 2, 0, 1, grid))
+    finally:
+        measuring.bracket_kernel = generate
     return seen
 
 
@@ -153,29 +189,39 @@ CASES = {
 }  # fmt: skip
 
 
-def compile_all(capabilities):
-    """PTX of every recorded launch for every compute capability."""
-    from numba import cuda
-    from numba.cuda import dispatcher
+BRACKETS = ("qcd, float32", "user")
+"""Cases for which brackets are compiled too."""
 
+
+def compile_all(capabilities):
+    """PTX of every recorded launch for every compute capability.
+
+    What Numba makes of a kernel is the same for all of them since 7.5: only the last step differs.
+    """
+    from numba.cuda import compiler, dispatcher
+
+    device = SimpleNamespace(compute_capability=min(capabilities))
+    dispatcher.get_current_device = lambda: device
     results, done = {}, set()
     for case, settings in CASES.items():
         launches = record_launches(*settings)
+        if case in BRACKETS:
+            launches |= record_brackets(settings[0])
         for (name, kinds), function in launches.items():
-            for capability in capabilities:
-                key = (case + name if name.startswith("draw") else name, kinds, capability)
-                if key in done:
-                    continue
-                done.add(key)
-                device = SimpleNamespace(compute_capability=capability)
-                dispatcher.get_current_device = lambda device=device: device
-                label = f"{name}, {case}, {capability[0]}.{capability[1]}"
-                began = time.perf_counter()
-                try:
-                    ptx, _ = cuda.compile_ptx(function, kinds, cc=capability, fastmath=True)
-                    results[label] = {"ptx": len(ptx), "seconds": time.perf_counter() - began}
-                except Exception as error:
-                    results[label] = {"error": str(error)}
+            key = (case + name if name.startswith("draw") else name, kinds)
+            if key in done:
+                continue
+            done.add(key)
+            labels = {c: f"{name}, {case}, {c[0]}.{c[1]}" for c in capabilities}
+            try:
+                library, _ = compiler._compile_pyfunc_with_fixup(
+                    function, kinds, device=False, fastmath=True, abi="numba",
+                    cc=device.compute_capability,
+                )  # fmt: skip
+                for capability, label in labels.items():
+                    results[label] = {"ptx": len(library.get_asm_str(cc=capability))}
+            except Exception as error:
+                results |= {label: {"error": str(error)} for label in labels.values()}
     return results
 
 

@@ -22,6 +22,7 @@ import relboltz as rb
 from relboltz import cli, simulation
 from relboltz.backends.cuda import driver as cuda_engine
 from relboltz.records import output
+from relboltz.records.reserved import Reservation
 
 ROOT = Path(__file__).parents[1]
 SMALL = """
@@ -462,33 +463,27 @@ def stopped(tmp_path_factory):
     (folder / "small.toml").write_text(SMALL)
     environment = os.environ | {"PYTHONPATH": str(ROOT), "COLUMNS": "300"}
     command = [sys.executable, "-m", "relboltz", "run", "small.toml", "--threads", "1"]
-    first = ["--out", "compiled.nc", "--set", "time.end=0.02"]
-    subprocess.run([*command, *first], cwd=folder, env=environment, check=True,
-                   capture_output=True)  # fmt: skip
     command += ["--set", "time.end=1e3"]
-    numbers = {signal.SIGINT: 1.0, signal.SIGTERM: 0.5, signal.SIGKILL: random.random()}
-    runs = {}
-    for number in numbers:
+    result = {}
+    for number, wait in (
+        (signal.SIGINT, 1.0), (signal.SIGTERM, 0.5), (signal.SIGKILL, random.random()),
+    ):  # fmt: skip
         path = folder / f"{number.name}.nc"
-        runs[number] = path, subprocess.Popen(
+        process = subprocess.Popen(
             [*command, "--out", path.name], cwd=folder, env=environment, text=True,
             stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         )  # fmt: skip
-    result = {}
-    try:
-        for number, (path, process) in runs.items():
-            patience = time.monotonic() + 60
+        try:
+            patience = time.monotonic() + 120  # the first compiles
             while not path.exists() and process.poll() is None and time.monotonic() < patience:
                 time.sleep(0.05)
             rb.load(path)  # a reader may follow
-            time.sleep(numbers[number])
+            time.sleep(wait)
             process.send_signal(number)
             _, err = process.communicate(timeout=30)
-            result[number] = process.returncode, err, path
-    finally:
-        for _, process in runs.values():
-            if process.poll() is None:
-                process.kill()
+        finally:
+            process.kill()
+        result[number] = process.returncode, err, path
     return result
 
 
@@ -514,3 +509,16 @@ def test_a_kill_at_any_moment_leaves_a_readable_file(stopped):
     ds = rb.load(path)
     assert ds.attrs["status"] == "running" and ds.sizes["time"] >= 1 and ds.time[-1] < 1e4
     assert np.isfinite(ds.energy_total).all()
+
+
+def test_info_tells_whether_somebody_is_still_at_a_run(stopped, call):
+    """A killed run says "running" of itself; the lock beside it knows better."""
+    _, _, path = stopped[signal.SIGKILL]
+    words = f"(stopped; go on with it: relboltz resume {path})"
+    assert words in call("info", path)[1]
+    reserved = Reservation(path)
+    reserved.take()
+    try:
+        assert "(running)" in call("info", path)[1]
+    finally:
+        reserved.free()

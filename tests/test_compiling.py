@@ -1,12 +1,27 @@
 """Compiled code is kept between runs, and made anew when what it is made of changes."""
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import relboltz
 from relboltz.compiling import UNCOMPILED
+
+PROGRAM = """
+import hashlib
+import relboltz as rb
+ds = rb.solve(rb.gluons(0.3), rb.PhaseSpace(12, 2.0), {"g": rb.initial.step(0.5, 1.5)}, end=0.05,
+              every=0.05, projection="nearest", sampling="k3", symmetrical=False, backend="cpu",
+              progress=False)
+print(hashlib.sha256(ds.f.values.tobytes()).hexdigest())
+"""
+TWICE = """
+import os, subprocess, sys, tempfile
+with tempfile.TemporaryDirectory() as folder:
+    os.environ["XDG_CACHE_HOME"] = folder
+    for _ in range(2):
+        subprocess.run([sys.executable, "-W", "ignore", "-c", sys.argv[1]], check=True)
+"""
+PROGRAMS = {"twice": (["-c", TWICE, PROGRAM], {})}
+"""Two runs that share a cache, empty at first."""
 
 
 def test_modules_that_do_not_count_for_the_cache_compile_nothing():
@@ -22,22 +37,9 @@ def test_modules_that_do_not_count_for_the_cache_compile_nothing():
             assert "@kernel" not in text and "import kernel\n" not in text and "njit" not in text
 
 
-def test_what_was_just_compiled_gives_the_same_bits_as_what_is_in_the_cache(tmp_path):
+def test_what_was_just_compiled_gives_the_same_bits_as_what_is_in_the_cache(programs):
     """Kernels inside kernels are compiled twice: the process that does so must not run another."""
-    program = """
-import hashlib
-import relboltz as rb
-ds = rb.solve(rb.gluons(0.3), rb.PhaseSpace(12, 2.0), {"g": rb.initial.step(0.5, 1.5)}, end=0.05,
-              every=0.05, projection="nearest", sampling="k3", symmetrical=False, backend="cpu",
-              progress=False)
-print(hashlib.sha256(ds.f.values.tobytes()).hexdigest())
-"""
-    environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path)}
-    first, second = (
-        subprocess.run(
-            [sys.executable, "-W", "ignore", "-c", program], env=environment, text=True,
-            capture_output=True, check=True,
-        ).stdout
-        for _ in range(2)
-    )  # fmt: skip
-    assert len(first.split()[-1]) == 64 and first == second
+    code, out, complaints = programs.told("twice")
+    assert code == 0, complaints[-3000:]
+    first, second = out.split()
+    assert len(first) == 64 and first == second

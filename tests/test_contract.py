@@ -4,6 +4,7 @@ All systems are tiny: the same file runs in Numba's CUDA simulator (``test_cuda`
 """
 
 import itertools
+from functools import cache
 
 import numpy as np
 import pytest
@@ -85,7 +86,9 @@ def test_what_is_saved_comes_back(where):
 @EVERYWHERE
 def test_a_backend_says_what_it_is_and_what_it_takes(where):
     backend, _ = in_space(PAIR, where)
-    assert backend.name == where and backend.words.startswith(f"{where}, ")
+    words = "2 workers (threads), each: cpu, 1 thread, " if where == "team" else f"{where}, "
+    assert backend.name == ("cuda" if where == "cuda" else "cpu")
+    assert backend.words.startswith(words)
     assert backend.words.endswith("float64")
     assert backend.memory >= 2 * backend.get().nbytes
     assert backend.numbers.tolist() == [0, 1, 2, 3]
@@ -398,30 +401,32 @@ def test_looking_at_rates_between_two_stops_changes_nothing(where):
 # --- what is asked about it ---------------------------------------------------------------------
 
 
+@cache
+def three_steps(where, early, asked=None):
+    """Numbers and state after them; early : they are set out before anyone asks for them."""
+    backend, state = in_space(GLUONS, where)
+    course = course_of(FOUR, 0.01)
+    for stop in (0.01, 0.02, 0.03):
+        before = state.time, state.step, state.squares
+        if early:
+            backend.set_out(state, course, stop)
+            assert (state.time, state.step, state.squares) == before
+        if asked == "numbers":
+            backend.get()  # the state is that of the numbers
+            ahead = where == "cuda" and stop > 0.01  # a trial comes before the first step
+            assert state.time == (stop if ahead else before[0])
+            solved = backend.masses(state.squares)
+            np.testing.assert_allclose(solved, state.squares, rtol=1e-14)
+        for _ in backend.advance(state, course, stop):
+            pass
+    return backend.get(), state.packed()
+
+
 @EVERYWHERE
 @pytest.mark.parametrize("asked", ["nothing", "numbers"])
 def test_steps_may_begin_before_they_are_asked_for(where, asked):
     """Until anything needs the numbers the state is as it was; the steps are the same."""
-
-    def steps(early):
-        backend, state = in_space(GLUONS, where)
-        course = course_of(FOUR, 0.01)
-        for stop in (0.01, 0.02, 0.03):
-            before = state.time, state.step, state.squares
-            if early:
-                backend.set_out(state, course, stop)
-                assert (state.time, state.step, state.squares) == before
-            if early and asked == "numbers":
-                backend.get()  # the state is that of the numbers
-                ahead = where == "cuda" and stop > 0.01  # a trial comes before the first step
-                assert state.time == (stop if ahead else before[0])
-                solved = backend.masses(state.squares)
-                np.testing.assert_allclose(solved, state.squares, rtol=1e-14)
-            for _ in backend.advance(state, course, stop):
-                pass
-        return backend.get(), state.packed()
-
-    (number, state), (expected, plain) = steps(True), steps(False)
+    (number, state), (expected, plain) = three_steps(where, True, asked), three_steps(where, False)
     np.testing.assert_array_equal(number, expected)
     for name, values in plain.items():
         np.testing.assert_array_equal(state[name], values)

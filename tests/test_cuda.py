@@ -9,6 +9,8 @@ import sys
 from pathlib import Path
 
 import cuda_agreement
+import cuda_brackets
+import cuda_teams
 import pytest
 from begun import EVERYWHERE, GPU, begun, f_of, observer_of
 
@@ -21,12 +23,13 @@ HERE = Path(__file__).parent
 PARTS = importlib.util.find_spec("numba_cuda") is not None
 KINDS = ("RUNS", "SPACES", "TERMS", "FAULTS", "FINE", "SITES", "PUSHES", "RESUMED")
 SYSTEMS = [name for kind in KINDS for name in getattr(cuda_agreement, kind)]
+SYSTEMS += [*cuda_teams.TEAMS, *cuda_brackets.BRACKETS]
 NEEDS_PARTS = pytest.mark.skipif(not PARTS, reason="numba-cuda is not installed (Linux only)")
 SIMULATOR = {"NUMBA_ENABLE_CUDASIM": "1", "CORE": "1"}
 CONTRACT = ["-m", "pytest", "-v", "-k", "cuda", "-p", "no:cacheprovider", HERE / "test_contract.py"]
 CAPABILITIES = ("7.5", "9.0")
-PROGRAMS = {card: ([HERE / "cuda_without_gpu.py", card], {}) for card in CAPABILITIES if PARTS}
-"""Compilers for the oldest and the newest cards; without a GPU, the simulator on one core."""
+PROGRAMS = {"compiler": ([HERE / "cuda_without_gpu.py", *CAPABILITIES], {})} if PARTS else {}
+"""The compiler, for the oldest and the newest cards; without a GPU, the simulator on one core."""
 if PARTS and not GPU:
     PROGRAMS |= {
         "systems": ([HERE / "cuda_agreement.py", *SYSTEMS], SIMULATOR),
@@ -113,11 +116,31 @@ def test_runs_on_a_gpu_go_on_to_the_same_bits(name, agreements):
 
 
 @NEEDS_PARTS
+@pytest.mark.parametrize("name", cuda_teams.TEAMS)
+def test_workers_have_the_bits_of_a_single_gpu(name, agreements):
+    """Slabs of sites, or shares of the events of one: state, masses, ledger, watch and rates."""
+    found = agreements[name]
+    assert found["differ"] == [] and found["steps"] > 0 and found["moved"] > 1e-4
+    assert (found["limited"] > 0) == ("limited" in name)
+    assert (found["left"] > 0) == ("space" in name)
+    assert (min(found["lengths"]) < found["lengths"][0]) == ("rejected" in name)
+
+
+@NEEDS_PARTS
 @pytest.mark.parametrize("name", cuda_agreement.TERMS)
 def test_collision_terms_are_the_same_on_both(name, agreements):
     """Every projection and sampling: net, gain, loss and rates from the same events."""
     for key, apart in agreements[name].items():
         assert apart < (1e-6 if key == "null_weight" else 1e-11), key
+
+
+@NEEDS_PARTS
+@pytest.mark.parametrize("name", cuda_brackets.BRACKETS)
+def test_brackets_are_the_same_on_both(name, agreements):
+    """Sums over the same events, in unlimited momentum space and on nodes, to rounding."""
+    found = agreements[name]
+    assert found["apart"] < 1e-11 and found["same bits"]
+    assert found["reached"] > 0.7 * found["batches"]
 
 
 @NEEDS_PARTS
@@ -140,14 +163,14 @@ def test_what_is_rounding_is_no_fault(name, agreements):
 @NEEDS_PARTS
 def test_every_kernel_compiles_without_a_gpu(programs):
     """PTX for the oldest and the newest cards, with the arguments that the backend gives."""
-    both = [printed(programs.told(card)) for card in CAPABILITIES]
-    compiled = {label: result for one in both for label, result in one.items()}
+    compiled = printed(programs.told("compiler"))
     kernels = {label.split(",")[0] for label in compiled}
+    assert {label.split(", ")[-1] for label in compiled} == set(CAPABILITIES)
     assert {"prepare", "cumulate", "draw", "predict", "apply", "update", "conclude", "measure",
             "demands", "limits", "check", "average", "add_up_channels", "set_course", "sweep",
             "far_sweep", "site_masses", "peaks", "add_up", "fit_sums", "judge", "tell_sites",
             "next_part", "ask", "apply_limited", "begin_stage", "mass_sums", "expanded_masses",
-            "clear_sites", "add_passage", "enter", "find_faults"} <= kernels  # fmt: skip
+            "clear_sites", "add_passage", "enter", "find_faults", "turn"} <= kernels  # fmt: skip
     for label, result in compiled.items():
         assert "error" not in result, f"{label}: {result['error'][:2000]}"
         assert result["ptx"] > 1000

@@ -5,6 +5,7 @@ import contextlib
 import importlib
 import re
 import runpy
+import warnings
 from pathlib import Path
 
 import matplotlib
@@ -51,7 +52,7 @@ def test_the_first_program_of_the_readme_runs():
     )
 
 
-@pytest.mark.parametrize(("block", "name"), [(1, "hot_spot.py"), (2, "own_model.py")])
+@pytest.mark.parametrize(("block", "name"), [(1, "hot_spot.py"), (3, "own_model.py")])
 def test_the_readme_shows_the_examples(block, name):
     """The same definitions, word for word but for comments, as in the file."""
     shown = blocks((ROOT / "README.md").read_text())[block]
@@ -65,6 +66,20 @@ def test_the_readme_shows_the_examples(block, name):
         return [ast.unparse(n) for n in tree.body if not isinstance(n, ast.Expr | ast.If)]
 
     assert set(bare(shown)) <= set(bare(example))
+
+
+def test_the_readme_looks_at_a_result(tmp_path, monkeypatch):
+    """Its lines run on the result of a short run."""
+    block = blocks((ROOT / "README.md").read_text())[2]
+    assert "result.rb.relaxation_time" in block
+    monkeypatch.chdir(tmp_path)
+    start = {"g": rb.initial.gaussian(0.5, [0.9, 0.9, 0.5])}
+    for name in ("run.nc", "other.nc"):
+        rb.solve(
+            rb.gluons(0.3), rb.PhaseSpace(8, 2.5), start, end=1.0, every=0.1, samples=2, file=name,
+            backend="cpu", progress=False,
+        )  # fmt: skip
+    exec(block, {"rb": rb})
 
 
 def test_an_own_model_takes_fifteen_lines_and_thermalises(tmp_path, monkeypatch):
@@ -117,11 +132,64 @@ def test_the_hot_spot_expands(tmp_path, monkeypatch):
     assert names["grid"].sites == 144 and names["grid"].boundary == ("open",) * 3
 
 
+TASKS = ("hadron_gas", "charm", "landau_frame", "continued", "coupling_scan")
+"""Of a first week."""
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_tasks_of_a_first_week_take_ten_lines(name):
+    """Imports and what a matrix element or a shape needs apart."""
+    tree = ast.parse((ROOT / "examples" / f"{name}.py").read_text())
+    lines = set()
+    for node in tree.body:
+        inside = node.body if isinstance(node, ast.If) else [node]
+        for part in inside:
+            if isinstance(part, ast.Import | ast.FunctionDef) or _is_text(part):
+                continue
+            lines |= set(range(part.lineno, part.end_lineno + 1))
+    assert len(lines) <= 10, sorted(lines)
+
+
+def _is_text(node):
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+
+
+NUMBERS = {
+    "hadron_gas": [("kaons become thermal within", 4.0, 16.0), ("eta/s at T = 160 MeV:", 0.5, 0.8)],
+    "charm": [("array(", 8.5, 11.0), ("relaxation time of its momentum:", 9.0, 11.0)],
+    "continued": [("P_z/P_T relaxes within", 0.8, 1.0), ("thermal to 10 % after", 0.6, 0.85)],
+    "coupling_scan": [("0.1", 4.0, 6.0), ("0.3", 0.8, 1.0)],
+    "landau_frame": [],
+}
+"""What the examples print, and between which numbers: looked at, one by one."""
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_examples_of_a_first_week_run(name, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        runpy.run_path(str(ROOT / "examples" / f"{name}.py"), run_name="__main__")
+    told = capsys.readouterr().out
+    for words, low, high in NUMBERS[name]:
+        found = re.search(re.escape(words) + r"\s*([0-9.]+)", told)
+        assert found is not None and low < float(found[1]) < high, (words, told)
+    if name == "landau_frame":
+        assert (tmp_path / "landau_temperature.png").stat().st_size > 1000
+        assert "landau_temperature" in told
+    if name == "coupling_scan":
+        assert rb.load(tmp_path / "scan.nc").sizes["alpha_s"] == 3
+
+
 @pytest.mark.parametrize("path", sorted(ROOT.glob("examples/*.toml")), ids=lambda p: p.name)
 def test_every_example_is_a_valid_configuration(path):
-    """It loads, and its model and initial states can be built."""
-    loaded = config.load(path)
+    """It loads, and its model and initial states can be built; coefficients need a model alone."""
+    alone = "[initial" not in path.read_text()
+    loaded = config.load(path, kind=config.Matter if alone else config.Config)
     model = loaded.build_model()
+    if alone:
+        assert loaded.coefficients.temperature
+        return
     grid = loaded.grid.phase_space(momentum_max=2.0)
     assert np.isfinite(rb.initial.evaluate(loaded.build_initial(), grid, model)).all()
 
@@ -190,6 +258,8 @@ def _resolved(name):
         "ARCHITECTURE.md",
         "CONTRIBUTING.md",
         "docs/method.md",
+        "docs/validation.md",
+        "docs/reproduction.md",
         "benchmarks/README.md",
     ],
 )

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from begun import EVERYWHERE, advanced, begun, f_of, observer_of
+from begun import BY_NAME, EVERYWHERE, advanced, begun, f_of, observer_of
 
 import relboltz as rb
 from relboltz import equilibrium
@@ -27,7 +27,7 @@ def balanced_potentials(number, **flavours):
     )
 
 
-@EVERYWHERE
+@BY_NAME
 @pytest.mark.parametrize("process", QCD.processes, ids=lambda p: p.name)
 def test_thermal_states_with_flow_change_by_nothing(process, where):
     """Bose and Fermi states with flow and balanced potentials: |C| < 1e-12 of the gross rate."""
@@ -43,7 +43,7 @@ def test_thermal_states_with_flow_change_by_nothing(process, where):
     assert float(abs(term.collision_term).max()) < 1e-12 * gross
 
 
-@EVERYWHERE
+@BY_NAME
 def test_unbalanced_potentials_do_change(where):
     """The test above can fail: quarks with another mu react."""
     grid = rb.PhaseSpace(8, 2.0)
@@ -156,7 +156,7 @@ def test_every_step_in_space_conserves_and_stays_legal(walls, masses, where):
     assert (record["left_number"].sum() > 0) == ("open" in walls)
 
 
-@EVERYWHERE
+@BY_NAME
 def test_the_nearest_cell_heats_and_the_conserving_projection_does_not(where):
     """At exact Bose-Einstein nearest-cell landing gains energy for ever; number alone is kept."""
     model, grid = rb.gluons(0.3, masses={"g": 0.7}), rb.PhaseSpace(12, 2.0)
@@ -173,7 +173,7 @@ def test_the_nearest_cell_heats_and_the_conserving_projection_does_not(where):
     assert gains["nearest"] > 1e-3
 
 
-@EVERYWHERE
+@BY_NAME
 @pytest.mark.parametrize("sampling", ["cm", "k2", "k3"])
 def test_only_symmetrical_sampling_conserves_number(sampling, where):
     """The paper's Figs. 3 and 4: exact with it, a random drift without."""
@@ -191,7 +191,7 @@ def test_only_symmetrical_sampling_conserves_number(sampling, where):
     assert drift[False] != 0
 
 
-@EVERYWHERE
+@BY_NAME
 def test_gluons_end_exactly_where_number_and_energy_say(where):
     """Every cell within 1e-6 of Bose-Einstein at the run's own T, mu and m^2; both as predicted."""
     model, grid = rb.gluons(0.3), rb.PhaseSpace(12, 2.0)
@@ -212,7 +212,7 @@ def test_gluons_end_exactly_where_number_and_energy_say(where):
     assert m2 == pytest.approx(float(ds.equilibrium_mass_squared[0]), rel=1e-5)
 
 
-@EVERYWHERE
+@BY_NAME
 def test_a_mixture_keeps_its_charges_and_turns_gluons_into_quarks(where):
     """Net flavours stay exactly 0, total energy holds, quarks approach their predicted share."""
     ds = rb.solve(

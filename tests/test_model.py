@@ -5,6 +5,7 @@ import pytest
 
 from relboltz.errors import InputError
 from relboltz.model import Model, Process, Screening, Species
+from relboltz.qcd import qcd
 
 
 def one(s, t, u, ma2, mb2, mc2, md2):
@@ -67,7 +68,7 @@ class Reaction(Process):
     """A process with any number of legs: what charges and predictions look at, no more."""
 
     def __init__(self, reaction):
-        self.name, self.peak = reaction, None
+        self.name, self.peak, self.matrix_element = reaction, None, None
         self.sides = tuple(tuple(side.split()) for side in reaction.split(" -> "))
 
 
@@ -194,3 +195,59 @@ def test_masses_and_screening_are_linear_in_the_state():
     assert m.mass_squared(np.array([0.1, 0.01])) == pytest.approx([0.37, 0.5])
     assert m.screening.squared(np.array([0.1, 0.01])) == pytest.approx(0.44)
     assert not model("a b -> a b", masses={"a": 1}, screening=0.3).thermal
+
+
+# --- models that grow ---------------------------------------------------------------------------
+
+
+def exchange(t_regulated, strength):
+    return strength / (t_regulated * t_regulated)
+
+
+def grown():
+    """Gluons, screened as in effective kinetic theory with quarks, and a heavy particle."""
+    base = qcd(0.3, 2, screening="ekt")
+    heavy = [Species("c", 6, -1, {"charm": 1}), Species("cbar", 6, -1, {"charm": -1})]
+    scattering = Process("c g -> c g", exchange, peak="t", strength=2.0)
+    return base, base.extend(
+        heavy, [scattering], masses={"heavy": 1.3}, groups={"heavy": ["c", "cbar"]}
+    )
+
+
+def test_a_model_that_grows_keeps_its_masses_and_screening():
+    """New species neither feel the mean field nor add to it, whatever their Y."""
+    base, more = grown()
+    y = np.linspace(0.1, 0.5, 5)
+    with_heavy = np.append(y, [7.0, 9.0])
+    assert more.names == (*base.names, "c", "cbar")
+    assert more.mass_squared(with_heavy)[:5] == pytest.approx(base.mass_squared(y), rel=1e-15)
+    assert more.mass_squared(with_heavy)[5:] == pytest.approx([1.69, 1.69], rel=1e-15)
+    same = pytest.approx(base.screening_squared(y), rel=1e-15)
+    assert more.screening_squared(with_heavy) == same
+    assert [more.exchange_row(n) for n in base.names] == [base.exchange_row(n) for n in base.names]
+    assert more.processes[: len(base.processes)] == base.processes
+    assert more.screening.ekt
+    assert more.conserved["charm"] == (0, 0, 0, 0, 0, 1, -1)
+    assert {"quarks", "heavy"} <= more.groups.keys()
+    assert base.names == ("g", "u", "d", "ubar", "dbar"), "the old model is as it was"
+
+
+def test_constant_masses_stay_when_a_model_grows():
+    base = qcd(0.3, 1, {"g": 0.7, "quarks": 0.4})
+    more = base.extend([Species("h")], masses={"h": 2.0}, screening=0.9, name="hidden")
+    assert np.sqrt(more.constant_mass_squared) == pytest.approx([0.7, 0.4, 0.4, 2.0])
+    assert more.screening_squared(np.zeros(4)) == pytest.approx([0.81])
+    assert more.name == "hidden"
+    assert more.extend([Species("k")]).name == "hidden + k"
+
+
+def test_what_a_grown_model_cannot_have_is_named():
+    base = qcd(0.3, 1)
+    with pytest.raises(InputError, match=r"masses\.g: qcd has g already"):
+        base.extend([Species("c")], masses={"g": 0.5})
+    with pytest.raises(InputError, match="names must differ"):
+        base.extend([Species("u")])
+    with pytest.raises(InputError, match="unknown species 'b'"):
+        base.extend([Species("c")], [Process("c b -> c b", exchange, strength=1.0)])
+    with pytest.raises(InputError, match="the same as g g -> g g"):
+        base.extend([], [Process("g g -> g g", exchange, strength=1.0)])

@@ -42,6 +42,19 @@ def test_a_line_after_ten_seconds_and_then_every_thirty():
     )
 
 
+def test_drifts_are_told_of_when_they_were_looked_at():
+    """At the start nothing has moved, which says nothing of later."""
+    clock, said = Clock(), []
+    report = Lines(said.append, clock)
+    for wall, recorded in ((0.0, 0.0), (10.0, 0.0), (40.0, 0.5), (70.0, 1.75)):
+        clock.now = wall
+        report(Moment(0.025 * wall, 4.0, 0.01, 0, 3e-2, recorded))
+    first, second, third = said
+    assert "energy" not in first
+    assert second.endswith("energy moved by 3e-02 until 0.5 fm")
+    assert third.endswith("energy moved by 3e-02")
+
+
 def test_the_end_is_told_by_others():
     assert lines(40, lambda wall: min(4.0, 0.4 * wall)) == []
 
@@ -67,7 +80,7 @@ def test_long_steps_give_an_estimate_too():
     [(0.2, "0 s"), (89, "89 s"), (100, "2 min"), (5000, "83 min"), (7000, "2 h"), (1e6, "12 days")],
 )
 def test_durations_read_well(seconds, words):
-    assert progress._duration(seconds) == words
+    assert progress.duration(seconds) == words
 
 
 def test_a_log_gets_plain_lines_at_once(monkeypatch):

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-import quadrature
 from test_equilibrium import exact_step
 
 import relboltz as rb
@@ -15,6 +14,7 @@ from relboltz.checks import reach
 from relboltz.equilibrium import unlimited
 from relboltz.equilibrium.unlimited import FreeState
 from relboltz.units import HBARC
+from relboltz.validation import quadrature
 
 GLUONS, QCD = rb.gluons(0.3), rb.qcd(0.3)
 FINAL = {model: unlimited.predict(model, *exact_step(model, 0.5)) for model in (GLUONS, QCD)}

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from relboltz.events.collisions import Flows
-from relboltz.stepping.report import StepReport, mean_flows
+from relboltz.stepping.report import StepReport, from_rows, mean_flows, to_rows
 
 NONE = Flows(np.zeros(1), np.zeros(1), 0.0, 0.0)
 
@@ -26,6 +26,17 @@ def test_rounding_counts_where_there_is_nothing_else():
 def test_what_limits_refused_is_weighed_with_what_moved():
     report = StepReport(0.1, [(0, 300, 1), (0, 100, 1)], NONE, limited=np.array([0.0, 0.2]))
     assert report.limited_weight == pytest.approx(0.05)
+
+
+def test_reports_travel_as_rows_to_the_last_bit():
+    """Also counts that 64 bits do not hold."""
+    flows = Flows(np.array([0.1, 0.2]), np.array([1 / 3, 1e-300]), 0.0, 0.0, np.ones((2, 2)) / 7)
+    one = StepReport(0.1, [(2**64 + 5, 3, 2**63)], flows, (0.3, 0.1), np.array([0.7]), (1e-9, 2.0))
+    (again,) = from_rows(0.1, *to_rows([one]))
+    assert again.counts == one.counts and again.drawn == one.drawn and again.noise == one.noise
+    assert again.limited == one.limited
+    for name in ("forward", "backward", "signed"):
+        assert np.array_equal(getattr(again.flows, name), getattr(flows, name))
 
 
 def test_sites_together_are_the_sum_of_sites_and_the_mean_of_their_rates():

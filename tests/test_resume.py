@@ -28,6 +28,7 @@ from continued import (
 import relboltz as rb
 from relboltz.errors import CheckpointWarning
 from relboltz.records import checkpoint
+from relboltz.records.observables import Observer
 
 ROOT = Path(__file__).parents[1]
 
@@ -123,6 +124,27 @@ def test_a_run_may_be_interrupted_at_every_step(tmp_path):
     found = go_on(file)
     same(found, expected)
     assert [n for n in left(tmp_path) if "checkpoint" not in n] == ["run.nc"]
+
+
+def test_an_interrupt_while_a_record_is_made_keeps_what_the_step_told(tmp_path, monkeypatch):
+    """The rates of the record before it: the step that told them stands."""
+    options = {"end": 0.2, "every": 0.05, "step": 0.05}
+    expected = solve("gluons", **options)
+    look, calls = Observer.look, []
+
+    def stopped(self, state):
+        calls.append(1)
+        if len(calls) == 3:
+            os.kill(os.getpid(), signal.SIGTERM)
+        return look(self, state)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Observer, "look", stopped)
+        with pytest.raises(rb.Interrupted) as caught:
+            solve("gluons", tmp_path / "run.nc", **options)
+    rates = caught.value.dataset.rate
+    assert len(rates) == 3 and np.isfinite(rates[:2]).all() and np.isnan(rates[2]).all()
+    same(go_on(tmp_path / "run.nc"), expected)
 
 
 def test_an_interrupt_in_the_middle_of_a_step_is_undone(tmp_path, monkeypatch):

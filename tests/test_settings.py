@@ -35,7 +35,7 @@ def test_every_problem_is_told_at_once():
         ({"sampling": "k2"}, "collisions.sampling = 'k2': only with projection = 'nearest'"),
         ({"symmetrical": False}, "collisions.symmetrical = False: only with projection"),
         ({"every": 1e-9}, "output.every = 1e-09: would give 1.0e[+]09 records"),
-        ({"workers": 2}, "run.workers = 2: needs a cluster, which this version does not"),
+        ({"gpus_per_worker": 1.0}, "run.gpus_per_worker = 1.0: is for workers; set run.workers"),
         ({"momentum_cells": 9}, "option momentum_cells belongs to the grid: give solve"),
         ({"marginals": ["q"]}, r"output.marginals = \['q'\]: use a list of directions to keep"),
     ],
@@ -86,3 +86,9 @@ def test_plain_values_are_those_of_toml_and_nothing_wrong_is_nothing_said():
     assert refuse([]) is None
     with pytest.raises(rb.InputError, match="^one\ntwo$"):
         refuse(["one", "two", "one"])
+
+
+def test_a_key_where_none_is_asked_for_is_named():
+    """Such as of a user's function of a model without arguments."""
+    text = Settings.unknown("model", "alpha_s", [])
+    assert text == "unknown key model.alpha_s: nothing is asked for there; leave it out"

@@ -13,6 +13,7 @@ from relboltz.backends.cpu.backend import CpuBackend
 from relboltz.backends.cpu.collider import Collider
 from relboltz.transport.forces import courant_limit
 from relboltz.units import HBARC
+from relboltz.validation.waves import damped_wave
 
 QUIET = dict(backend="cpu", progress=False)
 GLUONS = rb.gluons(0.3)
@@ -214,23 +215,6 @@ def isotropic(s, strength):
     return strength * s
 
 
-def damped_wave(t, a):
-    """Frequency and damping of a(t) = e^-Gt (b cos wt + c sin wt), by Gauss-Newton."""
-    d = t[1] - t[0]
-    rows = np.stack([a[1:-1], -a[:-2]], axis=1)
-    c, r = np.linalg.lstsq(rows, a[2:], rcond=None)[0]
-    p = np.array([a[0], 0.0, np.arccos(c / (2 * np.sqrt(r))) / d, -0.5 * np.log(r) / d])
-
-    def wave(p):
-        return np.exp(-p[3] * t) * (p[0] * np.cos(p[2] * t) + p[1] * np.sin(p[2] * t))
-
-    for _ in range(20):
-        shifts = np.diag(np.full(4, 1e-6))
-        slope = np.stack([(wave(p + h) - wave(p - h)) / 2e-6 for h in shifts], axis=1)
-        p = p + np.linalg.lstsq(slope, a - wave(p), rcond=None)[0]
-    return p[2], p[3]
-
-
 def test_sound_has_its_speed_and_its_damping():
     """A massless gas of constant cross section, k/(n sigma) = 0.2, 4 samples.
 
@@ -258,8 +242,9 @@ def test_sound_has_its_speed_and_its_damping():
     )  # fmt: skip
     energy = ds.energy_total.values[:, :, 0, 0]
     wave = (energy * np.cos(k * grid.space_axis(0))).mean(axis=1) / energy.mean()
-    speed, damping = damped_wave(ds.time.values[4:], wave[4:])
     expected = 0.969 * 2 / 3 * 1.2676 * T / sigma / (4 * density * T) * k**2 * HBARC
+    guess = k / np.sqrt(3), expected
+    speed, damping = damped_wave(ds.time.values[4:], wave[4:], guess)
     assert speed / k == pytest.approx(0.991 * 1.0107 / np.sqrt(3), rel=0.005)
     assert damping == pytest.approx(0.983 * expected, rel=0.03)
     assert np.abs(ds.charge_drift).max() == 0

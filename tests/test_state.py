@@ -4,7 +4,7 @@ import io
 
 import numpy as np
 import pytest
-from begun import EVERYWHERE, backend_of, begun, course_of, f_of, observer_of
+from begun import BY_NAME, backend_of, begun, course_of, f_of, observer_of
 
 import relboltz as rb
 from relboltz.stepping.state import State
@@ -60,7 +60,7 @@ def travelled(state, grid, model):
     return State.unpacked(dict(np.load(file)), Ledger(grid, model))
 
 
-@EVERYWHERE
+@BY_NAME
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("steps", [0, 1, 4])
 def test_a_run_goes_on_to_the_same_bits_from_what_was_packed(place, where, steps):

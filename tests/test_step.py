@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
-from begun import EVERYWHERE, advanced, begun, course_of, f_of
+from begun import BY_NAME, EVERYWHERE, advanced, begun, course_of, f_of
 
 import relboltz as rb
 from relboltz.backends.cpu.backend import CpuBackend
@@ -109,7 +109,7 @@ def test_times_as_near_as_rounding_are_the_stop():
 # --- the first step, refusals, failures ---------------------------------------------------------
 
 
-@EVERYWHERE
+@BY_NAME
 def test_the_first_step_is_done_twice_and_leaves_one_trace(where):
     """A trial tells how the masses change; with constant masses there is nothing to learn."""
     grid = rb.PhaseSpace(5, 2.0, [4, 1, 1], 3.0, "open")
@@ -148,7 +148,7 @@ def test_a_rejected_step_leaves_no_trace(monkeypatch):
     assert next(refusals, None) is None
 
 
-@EVERYWHERE
+@BY_NAME
 @pytest.mark.parametrize("verb", ["stream", "collide", "masses"])
 def test_a_failure_within_a_step_restores_the_state_before_it(where, verb):
     """To the last bit, wherever it happens."""
