@@ -152,39 +152,35 @@ def new(file: Annotated[Path, typer.Argument(help="File to create.")]) -> None:
 
 @app.command()
 def plot(
-    file: Annotated[Path, typer.Argument(help="Result, NetCDF.")],
+    files: Annotated[list[Path], typer.Argument(help="Result, NetCDF; several are compared.")],
     out: Annotated[Path | None, typer.Option(help="Folder for the pictures.")] = None,
     animate: Annotated[
         Path | None, typer.Option(help="Write a film of a result in space instead: .gif or .mp4.")
     ] = None,
-    quantity: Annotated[str | None, typer.Option(help="What the film shows; number.")] = None,
+    quantity: Annotated[
+        str | None, typer.Option(help="What the film shows; number. 'shear_stress xy': components.")
+    ] = None,
     species: Annotated[str | None, typer.Option(help="Of which species, e.g. u,ubar.")] = None,
 ) -> None:
-    """Draw a result: spectra, numbers, energies, masses, temperature; profiles and maps."""
-    from . import plots
-    from .records import output
-    from .records.result import undamaged
+    """Draw a result: spectra, numbers, energies, masses, temperature; profiles and maps.
 
-    ds = output.load(file)
-    if animate is not None:
-        output.check_writable(animate, "--animate")
-        names = species.split(",") if species else None
-        with undamaged(file):
-            plots.animation(ds, animate, quantity or "number", names)
-        tell(f"written: {animate}")
-        return
+    Several results are drawn into the same axes, with a table of their differences.
+    """
+    from .commands import drawing
+
     for key, value in (("--quantity", quantity), ("--species", species)):
-        if value is not None:
+        if value is not None and animate is None:
             raise InputError(f"{key} {value}: is for films; add --animate FILE.gif")
-    folder = out if out is not None else file.with_suffix("")
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"--out {folder}: cannot be created: {error.strerror}") from None
-    with undamaged(file):
-        paths = plots.save_all(ds, folder)
-    for path in paths:
-        tell(f"written: {path}")
+    if animate is not None:
+        if len(files) > 1:
+            raise InputError(
+                f"--animate {animate}: a film is of one result; {len(files)} are given"
+            )
+        drawing.film(files[0], animate, quantity or "number", species)
+    elif len(files) > 1:
+        drawing.compared(files, out)
+    else:
+        drawing.drawn(files[0], out)
 
 
 @app.command()

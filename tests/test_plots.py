@@ -14,11 +14,11 @@ HISTORIES = [
     plots.energies,
     plots.masses,
     plots.temperature,
+    plots.chemical_potentials,
     plots.entropy,
     plots.rates,
-    plots.anisotropy,
-    plots.conservation,
 ]
+NUMBERS = [plots.anisotropy, plots.isotropisation, plots.distance, plots.conservation]
 
 
 @pytest.fixture(scope="module")
@@ -50,8 +50,11 @@ def curve(ax, text):
 def test_spectra_show_the_recorded_values(gluons):
     ax = plots.spectra(gluons, times=[0, 0.4])
     x, y = curve(ax, "0.4 fm").T
-    np.testing.assert_array_equal(x, gluons.p)
-    np.testing.assert_array_equal(y, gluons.spectrum.sel(time=0.4, species="g"))
+    whole = gluons.p <= gluons.attrs["momentum_max"][0]
+    assert 3 < whole.sum() < gluons.p.size
+    np.testing.assert_array_equal(x, gluons.p[whole])
+    np.testing.assert_array_equal(y, gluons.spectrum.sel(time=0.4, species="g")[whole])
+    np.testing.assert_allclose(ax.get_xlim(), (0, gluons.attrs["momentum_max"][0]))
     assert ax.get_yscale() == "log"
     assert "GeV" in ax.get_xlabel()
 
@@ -108,7 +111,7 @@ def test_colours_of_species_agree_between_pictures(qcd):
         name = plots.label(group)
         colors = {
             next(x for x in draw(qcd).lines if name in str(x.get_label())).get_color()
-            for draw in (plots.numbers, plots.masses, plots.temperature)
+            for draw in (plots.numbers, plots.masses, plots.chemical_potentials)
         }
         assert len(colors) == 1
 
@@ -125,6 +128,99 @@ def test_axes_carry_units(gluons, draw):
     ax = draw(gluons)
     assert ax.get_xlabel() == "time [fm]"
     assert "[" in ax.get_ylabel()
+
+
+@pytest.mark.parametrize("draw", NUMBERS)
+def test_plain_numbers_carry_none(gluons, draw):
+    assert "[" not in draw(gluons).get_ylabel()
+
+
+def test_the_anisotropy_has_its_reference_and_its_distance_a_logarithmic_scale(gluons):
+    ratio = 1 - 0.5 * np.exp(-gluons.time / 0.2)
+    ds = gluons.assign(pressure_ratio=ratio.assign_attrs(gluons.pressure_ratio.attrs))
+    ax = plots.anisotropy(ds)
+    assert [line for line in ax.lines if set(line.get_ydata()) == {1.0}]
+    apart = plots.isotropisation(ds)
+    assert apart.get_yscale() == "log"
+    np.testing.assert_allclose(curve(apart, "apart")[:, 1], 0.5 * np.exp(-gluons.time / 0.2))
+
+
+def test_the_distance_from_equilibrium_is_in_the_overview(gluons):
+    labels = [ax.get_ylabel() for ax in plots.overview(gluons).axes]
+    assert "part of the particles" in labels
+    np.testing.assert_array_equal(
+        curve(plots.distance(gluons), "not yet")[:, 1], gluons.equilibrium_distance
+    )
+
+
+def test_what_is_constant_or_rounding_has_no_panel(gluons, tmp_path):
+    """One species without conversion: its number never moves; still masses, the same."""
+    assert not plots.style.moves(gluons.number)
+    still = gluons.assign(
+        mass_squared=0 * gluons.mass_squared + 0.25, energy_kinetic=0 * gluons.energy_kinetic + 3.0
+    )
+    labels = {ax.get_ylabel() for ax in plots.overview(still).axes}
+    assert not labels & {"particle density [fm$^{-3}$]", "mass [GeV]"}
+    assert not any(text.startswith("energy density") for text in labels)
+    names = {path.stem for path in plots.save_all(still, tmp_path, kinds=["png"])}
+    assert "rates" in names and not any("numbers" in n or "masses" in n for n in names)
+
+
+def test_drifts_of_rounding_are_words_not_curves(gluons):
+    total = gluons.energy_total * 0 + 7.0 + 1e-14 * gluons.time
+    ds = gluons.assign(energy_total=total.assign_attrs(gluons.energy_total.attrs))
+    ax = plots.conservation(ds)
+    words = "\n".join(text.get_text() for text in ax.texts)
+    assert "energy: rounding" in words and "charges: exactly 0" in words
+    assert not [line for line in ax.lines if len(line.get_xdata()) == ds.time.size]
+    assert not plots.energies(ds).child_axes
+    drifting = gluons.assign(energy_total=gluons.energy_total * (1 + 1e-6 * gluons.time))
+    y = curve(plots.conservation(drifting), "energy")[:, 1]
+    np.testing.assert_allclose(
+        y[-1], float(drifting.energy_total[-1] / drifting.energy_total[0]) - 1
+    )
+
+
+def test_rare_species_are_visible(qcd):
+    rare = qcd.assign(number=qcd.number * np.where(qcd.species == "g", 1.0, 1e-3))
+    assert plots.numbers(qcd).get_yscale() == "linear"
+    ax = plots.numbers(rare)
+    low, high = ax.get_ylim()
+    y = curve(ax, "u, d, s and antiquarks (each)")[:, 1]
+    assert ax.get_yscale() == "log" and low < y.min() and y.max() < high
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("pi", r"$\pi$"), ("pi+", r"$\pi^{+}$"), ("Lambda", r"$\Lambda$"), ("K", "K"),
+        ("K-", r"$\mathrm{K}^{-}$"), ("Lambdabar", r"$\bar{\Lambda}$"), ("x_$1", r"x_\$1"),
+        ("ubar", r"$\bar{\mathrm{u}}$"), ("g", "g"), ("q2bar", r"$\bar{\mathrm{q2}}$"),
+    ],
+)  # fmt: skip
+def test_particles_have_their_letters(name, shown):
+    assert plots.style.letter(name) == shown
+    mpl.figure.Figure().text(0, 0, shown).figure.draw_without_rendering()  # it is legal mathematics
+
+
+def test_a_flat_box_marks_where_shells_leave_it(gluons):
+    flat = gluons.assign_attrs(momentum_max=[5.0, 5.0, 2.0])
+    ax = plots.spectra(flat)
+    assert ax.get_xlim()[1] == 5.0
+    assert 2.0 in {x for line in ax.lines for x in line.get_xdata() if line.get_linestyle() == ":"}
+
+
+def test_several_results_are_compared_in_the_same_axes(gluons, qcd):
+    longer = gluons.assign(temperature=1.1 * gluons.temperature).isel(time=slice(0, 8))
+    figure = plots.comparison({"one": gluons, "two": longer, "three": qcd})
+    by = {ax.get_ylabel(): ax for ax in figure.axes}
+    drawn = [line.get_xydata() for line in by["temperature [GeV]"].lines]
+    np.testing.assert_array_equal(drawn[0][:, 1], gluons.temperature)
+    np.testing.assert_array_equal(drawn[1][:, 1], longer.temperature)
+    assert by["occupation $f$"].get_title(loc="left").endswith(f"{float(longer.time[-1]):.3g} fm")
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["one", "two", "three"]
+    with pytest.raises(InputError, match="no species in common"):
+        plots.comparison({"a": gluons, "b": gluons.assign_coords(species=["x"])})
 
 
 def test_energies_show_both_and_the_drift(gluons):
@@ -156,7 +252,7 @@ def test_unknown_species_is_named(gluons):
 
 def test_all_pictures_are_written(gluons, tmp_path):
     paths = plots.save_all(gluons, tmp_path / "pictures", kinds=["png"])
-    assert {"overview.png", "spectra.png", "numbers_energies.png"} <= {p.name for p in paths}
+    assert {"overview.png", "spectra.png", "energies.png"} <= {p.name for p in paths}
     assert all(path.stat().st_size > 10000 for path in paths)
 
 

@@ -55,6 +55,13 @@ def ydata(ax):
     return np.array([curve.get_ydata() for curve in ax.lines])
 
 
+def middle(values, axis):
+    """A cut along an axis through the middle of 4 x 3 x 1 cells."""
+    cells = {"x": [1, 2], "y": [1], "z": [0]}
+    over = [d for d in cells if d != axis]
+    return values.isel({d: cells[d] for d in over}).mean(over)
+
+
 # --- box ----------------------------------------------------------------------------------------
 
 
@@ -105,11 +112,12 @@ def test_pictures_of_matter_take_a_result_in_space(line, name):
 
 @pytest.mark.parametrize("axis", ["x", "y"])
 @pytest.mark.parametrize("name", ["number", "mass_squared", "energy_total", "temperature"])
-def test_profiles_show_averages_over_the_other_directions(plane, name, axis):
+def test_profiles_are_cuts_through_the_middle_of_the_other_directions(plane, name, axis):
+    """Of four cells along x the two inner ones, of three along y the second."""
     ax = plots.profile(plane, name, axis=axis)
     values = plane[name].isel(species=0) if "species" in plane[name].dims else plane[name]
-    over = [d for d in "xyz" if d != axis]
-    np.testing.assert_allclose(ydata(ax), values.mean(over).values, rtol=1e-12)
+    np.testing.assert_allclose(ydata(ax), middle(values, axis).values, rtol=1e-12)
+    assert f"{'y' if axis == 'x' else 'x'} = 0" in ax.get_ylabel()
     np.testing.assert_array_equal(ax.lines[0].get_xdata(), plane[axis])
     assert [curve.get_label() for curve in ax.lines] == ["0 fm", "0.1 fm", "0.2 fm"]
     assert ax.get_xlabel() == f"${axis}$ [fm]"
@@ -134,7 +142,7 @@ def test_profiles_of_vectors_show_the_component_along_the_axis_or_a_far_larger_o
     for name in ("velocity", "momentum"):
         for axis in ("x", "y"):
             ax = plots.profile(plane, name, axis=axis, times=0.2)
-            wanted = plane[name].sel(time=0.2, axis="x").mean({"x", "y", "z"} - {axis})
+            wanted = middle(plane[name].sel(time=0.2, axis="x"), axis)
             np.testing.assert_allclose(ydata(ax)[0], wanted, rtol=1e-12)
             assert "along x" in ax.get_ylabel()
 
@@ -165,7 +173,7 @@ def test_times_are_the_nearest_records(plane):
 def test_wrong_quantities_and_axes_are_named(plane):
     with pytest.raises(InputError, match="no quantity 'nomber'.*did you mean 'number'"):
         plots.profile(plane, "nomber")
-    for name in ("energy_momentum", "total_number", "left_number"):
+    for name in ("total_number", "left_number"):
         with pytest.raises(InputError, match=f"no quantity '{name}'"):
             plots.profile(plane, name)
     with pytest.raises(InputError, match="one space cell along z; axes with more: x, y"):
@@ -213,15 +221,59 @@ def test_maps_of_vectors_show_lengths(plane):
     np.testing.assert_allclose(colours(plots.field_map(plane, "momentum")), wanted.T)
 
 
-def test_arrows_show_the_flow_where_there_is_one(plane):
+def test_arrows_show_the_landau_velocity_where_there_is_matter(plane):
     ds = plane.copy()
-    ds["velocity"] = 0 * plane.velocity
+    ds["landau_velocity"] = 0 * plane.landau_velocity
     assert len(plots.field_map(ds).collections) == 1
-    ds["velocity"] = 0 * plane.velocity + np.reshape([0.3, 0.1, 0.2], (3, 1, 1, 1))
-    arrows = plots.field_map(ds).collections[1]
+    ds["landau_velocity"] = 0 * plane.landau_velocity + np.reshape([0.3, 0.1, 0.2], (3, 1, 1, 1))
+    ax = plots.field_map(ds)
+    arrows = ax.collections[1]
     np.testing.assert_allclose(arrows.U, 0.3)
     np.testing.assert_allclose(arrows.V, 0.1)
     assert arrows.N == 12
+    assert ax.texts[0].get_text() == "arrows: Landau velocity, longest 0.32"
+    ds["energy_kinetic"] = plane.energy_kinetic.where(plane.x > 0, 1e-9)
+    assert plots.field_map(ds).collections[1].Umask.sum() == 6
+
+
+def test_temperatures_are_shown_where_there_is_matter(plane):
+    ds = plane.assign(energy_kinetic=plane.energy_kinetic.where(plane.x > 0, 1e-9))
+    shown = colours(plots.field_map(ds, "landau_temperature"))
+    assert np.isnan(np.ma.filled(shown, np.nan)[:, :2]).all()
+    np.testing.assert_allclose(shown[:, 2:], plane.landau_temperature[-1, 2:, :, 0].T)
+    dense = colours(plots.field_map(ds, "number"))
+    np.testing.assert_allclose(dense, plane.number[-1, 0, :, :, 0].T)
+
+
+def test_components_of_vectors_and_tensors_are_chosen_by_letters(plane, tmp_path):
+    for quantity, values in (
+        ("velocity y", plane.velocity.sel(axis="y")),
+        ("shear_stress xy", plane.shear_stress.sel(mu="x", nu="y")),
+        ("energy_momentum tt", plane.energy_momentum.sel(mu="t", nu="t")),
+    ):
+        shown = colours(plots.field_map(plane, quantity))
+        np.testing.assert_allclose(shown, values[-1, :, :, 0].T, rtol=1e-12)
+        profile = ydata(plots.profile(plane, quantity, times=0.2))[0]
+        np.testing.assert_allclose(profile, middle(values.sel(time=0.2), "x"), rtol=1e-12)
+    mesh = plots.field_map(plane, "shear_stress xy").collections[0]
+    np.testing.assert_allclose(mesh.norm(0.0), 0.5)  # white
+    assert plots.animation(plane, tmp_path / "pi.gif", "shear_stress xy").exists()
+    for quantity, message in (
+        ("shear_stress", "give its component, 2 of the letters txyz, such as 'shear_stress xy'"),
+        ("shear_stress xq", "2 of the letters txyz"),
+        ("velocity t", "1 of the letters xyz"),
+        ("number x", "number has no components"),
+    ):
+        with pytest.raises(InputError, match=message):
+            plots.field_map(plane, quantity)
+
+
+def test_what_is_diluted_has_logarithmic_colours_and_ratios_are_centred(plane):
+    thin = plane.assign(number=plane.number * np.exp(-20 * plane.time))
+    norms = [plots.field_map(ds).collections[0].norm for ds in (plane, thin)]
+    assert [type(norm).__name__ for norm in norms] == ["Normalize", "LogNorm"]
+    assert norms[1].vmin >= norms[1].vmax / 1001
+    np.testing.assert_allclose(plots.field_map(plane, "pressure_ratio").collections[0].norm(1), 0.5)
 
 
 def test_maps_need_a_plane(line, plane):
@@ -302,7 +354,7 @@ def axes(figure):
 
 def test_the_overview_of_a_line_shows_profiles(line):
     labels = [ax.get_ylabel() for ax in axes(plots.overview(line))]
-    wanted = ("density", "$m^2$", "total energy", "temperature", "flow velocity", "entropy")
+    wanted = ("density", "$m^2$", "total energy", "Landau temp", "Landau velocity", "entropy")
     assert len(labels) == 6
     assert all(text.startswith(word) for text, word in zip(labels, wanted, strict=True))
 
@@ -311,7 +363,10 @@ def test_the_overview_of_a_plane_shows_profiles_and_maps(plane, mixture):
     drawn = axes(plots.overview(plane))
     lines, maps = [ax for ax in drawn if ax.lines], [ax for ax in drawn if ax.collections]
     assert [ax.get_xlabel()[1] for ax in lines] == ["x", "y"] * 2
-    assert len(maps) == 3 * plane.time.size
+    assert len(maps) == 4 * plane.time.size
+    assert sum(ax.get_title(loc="left").startswith("$t$") for ax in maps) == plane.time.size
+    bars = [ax for ax in plots.overview(plane).axes if ax.get_label() == "<colorbar>"]
+    assert len(bars) == 4  # one for each row
     assert len([ax for ax in axes(plots.overview(mixture)) if ax.lines]) == 8
 
 
@@ -395,6 +450,17 @@ def test_plot_writes_films(call, tmp_path):
     ):
         code, _, err = call("plot", "plane.nc", *arguments)
         assert code == 2 and message in err
+
+
+def test_plot_compares_several_results(call, tmp_path):
+    code, out, err = call("plot", "plane.nc", "line.nc", "--out", "both")
+    assert code == 0 and "line against plane" in out
+    assert (tmp_path / "both" / "comparison.png").stat().st_size > 10000
+    code, out, _ = call("plot", "plane.nc", "plane.nc")
+    assert code == 0 and "no difference but rounding" in out
+    assert (tmp_path / "comparison" / "comparison.pdf").exists()
+    code, _, err = call("plot", "plane.nc", "line.nc", "--animate", "film.gif")
+    assert code == 2 and "a film is of one result, not of 2" in err
 
 
 def rows(out):

@@ -203,8 +203,8 @@ def test_a_result_of_replicas_is_told_and_drawn(tmp_path, three):
     output.write(three, path)
     told = CliRunner().invoke(cli.app, ["info", str(path)])
     assert told.exit_code == 0 and "3 replicas" in told.output and "±" in told.output
-    ax = plots.temperature(rb.load(path))
-    assert len(ax.collections) == 2  # T and mu
+    for draw in plots.temperature, plots.chemical_potentials, plots.distance:
+        assert len(draw(rb.load(path)).collections) == 1
     assert len(plots.spectra(three).collections) == three.sizes["time"]
     assert plots.overview(three) is not None
 

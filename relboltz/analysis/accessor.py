@@ -125,8 +125,16 @@ class Result:
         return self._drawn("masses", **options)
 
     def plot_temperature(self, **options: Any) -> Any:
-        """T and mu against time."""
+        """T against time."""
         return self._drawn("temperature", **options)
+
+    def plot_chemical_potentials(self, **options: Any) -> Any:
+        """mu of all species against time."""
+        return self._drawn("chemical_potentials", **options)
+
+    def plot_distance(self, **options: Any) -> Any:
+        """Part of the particles not yet where equilibrium has them, against time."""
+        return self._drawn("distance", **options)
 
     def plot_entropy(self, **options: Any) -> Any:
         """Entropy against time."""
@@ -136,12 +144,16 @@ class Result:
         """P_z/P_T against time."""
         return self._drawn("anisotropy", **options)
 
+    def plot_isotropisation(self, **options: Any) -> Any:
+        """|P_z/P_T - 1| against time, logarithmic."""
+        return self._drawn("isotropisation", **options)
+
     def plot_rates(self, **options: Any) -> Any:
         """Collision rates against time."""
         return self._drawn("rates", **options)
 
     def plot_profile(self, quantity: str = "number", **options: Any) -> Any:
-        """A quantity along an axis in space, at several times."""
+        """A quantity, or a component ("shear_stress xy"), along an axis at several times."""
         return self._drawn("profile", quantity=quantity, **options)
 
     def plot_map(self, quantity: str = "number", **options: Any) -> Any:

@@ -12,9 +12,12 @@ from .coefficients import coefficients
 from .films import animation
 from .histories import (
     anisotropy,
+    chemical_potentials,
     conservation,
+    distance,
     energies,
     entropy,
+    isotropisation,
     ledger,
     masses,
     numbers,
@@ -23,13 +26,15 @@ from .histories import (
     temperature,
 )
 from .momenta import prediction, spectra, thermalisation
-from .pages import overview, save_all
+from .pages import overview, save, save_all
+from .several import comparison
 from .space import directions, field_map, phase_space, profile
 from .style import chosen_times, groups, label
 
 __all__ = [
-    "animation", "anisotropy", "changes", "chosen_times", "coefficients", "conservation",
-    "directions", "energies", "entropy", "field_map", "groups", "label", "ledger", "masses",
-    "numbers", "overview", "phase_space", "predicted_densities", "prediction", "profile", "rates",
-    "save_all", "spectra", "temperature", "thermalisation",
+    "animation", "anisotropy", "changes", "chemical_potentials", "chosen_times", "coefficients",
+    "comparison", "conservation", "directions", "distance", "energies", "entropy", "field_map",
+    "groups", "isotropisation", "label", "ledger", "masses", "numbers", "overview", "phase_space",
+    "predicted_densities", "prediction", "profile", "rates", "save", "save_all", "spectra",
+    "temperature", "thermalisation",
 ]  # fmt: skip

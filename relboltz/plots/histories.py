@@ -10,7 +10,12 @@ from ..arrays import Array
 from ..errors import InputError
 from ..records.result import box
 from . import style
-from .style import COLORS, Ax, groups, label, labelled, mean, new_axes, styled
+from .style import COLORS, Ax, groups, label, labelled, mean, moves, new_axes, styled
+
+RARE = 0.02
+"""Densities below this part of all would lie on the axis of a linear scale."""
+ROUNDING = 1e-12
+"""Relative drifts below are those of sums of doubles."""
 
 
 def predicted_densities(ds: Dataset) -> tuple[DataArray, float]:
@@ -76,13 +81,18 @@ def _finish(ds: Dataset, ax: Axes, ylabel: str, missing: str = "no data") -> Axe
 
 @styled
 def numbers(ds: Dataset, ax: Ax = None) -> Axes:
-    """Particle densities, of each species of a group, and their sum."""
+    """Particle densities, of each species of a group, and their sum; logarithmic if one is rare."""
     ds, ax = box(ds), ax or new_axes()
     total = ds.number.sum("species")
     _by_group(ds, ax, ds.number, predicted_densities(ds)[0], "{}{}", _error(ds, "number"))
     if ds.species.size > 1:
         _history(ds, ax, total, color="black", label="all")
-    ax.set_ylim(0, 1.1 * float(total.max()) or 1.0)
+    top = float(total.max()) or 1.0
+    least = min(float(mean(ds.number, group).max()) for group in groups(ds))
+    if 0 < least < RARE * top:
+        ax.set(yscale="log", ylim=(0.3 * least, 3 * top))
+    else:
+        ax.set_ylim(0, 1.1 * top)
     return _finish(ds, ax, labelled(ds.number))
 
 
@@ -99,8 +109,13 @@ def energies(ds: Dataset, ax: Ax = None) -> Axes:
     low, high = np.min((kinetic, total)), np.max((kinetic, total))
     ax.set_ylim(low - 1.3 * (span := max(high - low, 0.02 * high)), high + 0.2 * span)
     _finish(ds, ax, labelled(ds.energy_total, "energy density"))
+    drift = total / total[0] - 1
+    if np.abs(drift).max() < ROUNDING:
+        ax.text(0.97, 0.06, "the total is constant but for rounding", ha="right", color="0.3",
+                transform=ax.transAxes, fontsize=9.5)  # fmt: skip
+        return ax
     inset = ax.inset_axes((0.2, 0.08, 0.77, 0.28), xlim=ax.get_xlim(), xticklabels=[])
-    _history(ds, inset, total / total[0] - 1, color=COLORS[1], linewidth=1.2)
+    _history(ds, inset, drift, color=COLORS[1], linewidth=1.2)
     inset.set_title(r"drift of the total, $\Delta E/E$", loc="right")
     inset.ticklabel_format(axis="y", style="sci", scilimits=(0, 0))
     inset.locator_params(axis="y", nbins=3)
@@ -124,14 +139,21 @@ def masses(ds: Dataset, ax: Ax = None) -> Axes:
 
 @styled
 def temperature(ds: Dataset, ax: Ax = None) -> Axes:
-    """T and chemical potentials of the moment."""
+    """The temperature of the moment."""
     ds, ax = box(ds), ax or new_axes()
     _history(ds, ax, ds.temperature, _error(ds, "temperature"), color="black", label="$T$")
     _predicted(ax, ds.equilibrium_temperature, color="black")
+    return _finish(ds, ax, "temperature [GeV]", "no equilibrium state")
+
+
+@styled
+def chemical_potentials(ds: Dataset, ax: Ax = None) -> Axes:
+    """The chemical potentials of the moment."""
+    ds, ax = box(ds), ax or new_axes()
     final = ds.equilibrium_chemical_potential
     errors = _error(ds, "chemical_potential")
     _by_group(ds, ax, ds.chemical_potential, final, r"$\mu$ of {}", errors)
-    return _finish(ds, ax, r"$T$ and $\mu$ [GeV]", "no equilibrium state")
+    return _finish(ds, ax, "chemical potential [GeV]", "no equilibrium state")
 
 
 @styled
@@ -144,12 +166,39 @@ def entropy(ds: Dataset, ax: Ax = None) -> Axes:
 
 
 @styled
+def distance(ds: Dataset, ax: Ax = None) -> Axes:
+    """Part of the particles that is not yet where equilibrium has them."""
+    ds, ax = box(ds), ax or new_axes()
+    far = ds.equilibrium_distance.where(ds.equilibrium_distance > 0)
+    error = _error(ds, "equilibrium_distance")
+    _history(ds, ax, far, error, color=COLORS[6], label="not yet in equilibrium")
+    if moves(far):
+        ax.set_yscale("log")
+        style.plain_ticks(ax)
+    return _finish(ds, ax, "part of the particles", "no equilibrium state")
+
+
+@styled
 def anisotropy(ds: Dataset, ax: Ax = None) -> Axes:
-    """Longitudinal over transverse pressure."""
+    """Longitudinal over transverse pressure; a thin line is 1, where both are equal."""
     ds, ax = box(ds), ax or new_axes()
     error = _error(ds, "pressure_ratio")
+    ax.axhline(1.0, color="0.6", linewidth=0.9, zorder=0)
     _history(ds, ax, ds.pressure_ratio, error, color=COLORS[3], label=r"$P_z / P_\perp$")
-    return _finish(ds, ax, labelled(ds.pressure_ratio, "pressure ratio"))
+    return _finish(ds, ax, r"$P_z / P_\perp$")
+
+
+@styled
+def isotropisation(ds: Dataset, ax: Ax = None) -> Axes:
+    """How far the pressures are from equal, |P_z/P_T - 1|, on a logarithmic scale."""
+    ds, ax = box(ds), ax or new_axes()
+    apart = abs(ds.pressure_ratio - 1)
+    error = _error(ds, "pressure_ratio")
+    _history(ds, ax, apart.where(apart > 0), error, color=COLORS[3], label="apart")
+    top = float(np.nanmax(apart, initial=0)) or 1.0
+    ax.set(yscale="log", ylim=(max(0.5 * float(apart.min()), 1e-5 * top), 2 * top))
+    style.plain_ticks(ax)
+    return _finish(ds, ax, r"$|P_z / P_\perp - 1|$")
 
 
 @styled
@@ -190,12 +239,19 @@ def conservation(ds: Dataset, ax: Ax = None) -> Axes:
         ("charges", ds.charge_density.values, number, ds.charge_drift.any()),
         ("momentum", ds.momentum.values, energy[0], ds.momentum_drift.any()),
     )
+    words = []
     for color, (name, values, scale, moved) in zip(COLORS, table, strict=False):
-        drift = abs(values - values[0]).max(axis=1) / scale * bool(moved)
-        words = f"{name}: {drift.max():.1e}" if drift.any() else f"{name}: exactly 0"
-        drift[drift <= 0] = np.nan
-        ax.semilogy(ds.time.values, drift, ".-", color=color, label=words)
-    return _finish(ds, ax, "relative drift [1]")
+        change = (values - values[0]) / scale * bool(moved)
+        drift = change[np.arange(len(change)), abs(change).argmax(axis=1)]
+        largest = abs(drift).max()
+        if largest > ROUNDING:
+            _history(ds, ax, drift, color=color, label=f"{name}: {largest:.1e}")
+        else:
+            words.append(f"{name}: {f'rounding, {largest:.0e}' if largest else 'exactly 0'}")
+    ax.axhline(0.0, color="0.6", linewidth=0.9, zorder=0)
+    ax.ticklabel_format(axis="y", style="sci", scilimits=(0, 0))
+    ax.text(0.03, 0.97, "\n".join(words), transform=ax.transAxes, va="top", fontsize=9.5)
+    return _finish(ds, ax, "relative drift", "")
 
 
 @styled

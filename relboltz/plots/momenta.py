@@ -37,16 +37,17 @@ def _draw(ds: Dataset, ax: Axes, group: list[str], times: Any, straight: bool) -
         if np.isfinite(y).any():
             ax.plot(x, y, **look)
 
+    inside = ds.p.values <= style.faces(ds)[1]  # further shells lie in corners of the box alone
     for time, look in style.shades(style.recorded(ds, times)):
-        now = ds.sel(time=time)
-        f = mean(now.spectrum, group)
-        line(ds.p.values, f, mean(now.mass_squared, group), **look)
+        now, radii = ds.sel(time=time), ds.p.values[inside]
+        f = mean(now.spectrum, group)[inside]
+        line(radii, f, mean(now.mass_squared, group), **look)
         if "spectrum_error" in ds and not straight:
-            e = mean(now.spectrum_error, group)
-            ax.fill_between(ds.p.values, f - e, f + e, color=look["color"], alpha=0.3, linewidth=0)
+            e = mean(now.spectrum_error, group)[inside]
+            ax.fill_between(radii, f - e, f + e, color=look["color"], alpha=0.3, linewidth=0)
     t, mu = ds.equilibrium_temperature, one.equilibrium_chemical_potential.round(3) + 0.0
     final = f"\nequilibrium: $T$ = {float(t):.3f} GeV, $\\mu$ = {float(mu):.3f} GeV"
-    p, m2 = np.linspace(0, ds.p.values[-1], 400), one.equilibrium_mass_squared.values
+    p, m2 = np.linspace(0, style.faces(ds)[1], 400), one.equilibrium_mass_squared.values
     look = {"color": "black", "linestyle": "--", "linewidth": 1.3, "label": "equilibrium"}
     line(p, prediction(ds, group[0], p), m2, **look)
     title = style.label(group) + (final if np.isfinite(t + mu) else "")
@@ -56,13 +57,21 @@ def _draw(ds: Dataset, ax: Axes, group: list[str], times: Any, straight: bool) -
 
 @styled
 def spectra(ds: Dataset, species: Names = None, times: Any = None, ax: Ax = None) -> Axes:
-    """f against |p| of a species, or mean of several, at several times; points are shells."""
+    """f against |p| of a species, or mean of several, at several times; points are shells.
+
+    They end at the faces of the box: beyond, its corners alone have nodes. Where widths differ, a
+    dotted line stands where shells leave the first of them.
+    """
     ds, ax, group = box(ds), ax or new_axes(), members(ds, species)
     _draw(ds, ax, group, times, straight=False)
+    first, last = style.faces(ds)
     f, final = mean(ds.spectrum, group), np.nan_to_num(prediction(ds, group[0], ds.p))
     top = max(f.max(), min(10 * f.max(), final.max())) or 1.0
-    low = max(0.5 * f[-1][f[-1] > 0].min(initial=top), 1e-7 * top)
-    ax.set(yscale="log", ylim=(low, 2 * top), xlim=(0, ds.p[-1]))
+    end = f[-1][ds.p.values <= last]
+    low = max(0.5 * end[end > 0].min(initial=top), 1e-7 * top)
+    ax.set(yscale="log", ylim=(low, 2 * top), xlim=(0, last))
+    if first < last:
+        ax.axvline(first, color="0.5", linestyle=":", linewidth=1.0, zorder=0)
     ax.set(xlabel=labelled(ds.p, "momentum $|p|$"), ylabel="occupation $f$")
     return ax
 

@@ -2,8 +2,9 @@
 
 import textwrap
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
-from itertools import chain, product
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -16,36 +17,99 @@ from ..arrays import Array
 from ..records.result import box, is_in_space
 from . import histories
 from .momenta import spectra, thermalisation
-from .space import directions, edges, field_map, marginals, phase_space, profile
-from .style import Names, groups, styled
+from .space import (
+    directions,
+    draw_map,
+    edges,
+    field,
+    flow_in,
+    marginals,
+    phase_space,
+    profile,
+)  # fmt: skip
+from .style import Names, groups, moves, styled
+
+VISIBLE = 1e-5
+"""Changes below, relative, are not seen."""
 
 Panel = Callable[..., Axes]
-Panels = list[list[Panel]]
 Choice = list[tuple[str, Names]]
 
 
+@dataclass(frozen=True)
+class Maps:
+    """A row of maps of one quantity at several times, with one scale of colours."""
+
+    quantity: str
+    species: Names
+    times: Array
+    arrows: bool = False
+
+
+Row = list[Panel] | Maps
+Panels = list[Row]
+
+
 def page(ds: Dataset, rows: Panels, title: str = "") -> Figure:
-    """A figure of panels; in space every row is spaced by itself, for colour bars take room."""
-    heights, width = [_height(ds, row[0]) for row in rows], len(rows[0])
-    figure = Figure((0.2 + 4.7 * width, 0.1 + sum(heights)), layout="constrained")
-    if is_in_space(ds):
-        parts = figure.subfigures(len(rows), squeeze=False, height_ratios=heights)[:, 0]
-        axes: Any = [part.subplots(1, width, squeeze=False)[0] for part in parts]
-    else:
-        axes = figure.subplots(len(rows), width, squeeze=False)
-    for draw, ax in zip(chain(*rows), chain(*axes), strict=True):
-        draw(ds, ax=ax)
+    """A figure of rows, each spaced by itself, for colour bars take room; maps in one block."""
+    blocks = [list(part) for _, part in groupby(rows, key=_alone(rows))]
+    heights = [sum(_height(ds, row) for row in block) + 0.4 * _maps_in(block) for block in blocks]
+    figure = Figure((_width(rows), 0.1 + sum(heights)), layout="constrained")
+    parts = figure.subfigures(len(blocks), squeeze=False, height_ratios=heights)[:, 0]
+    for part, block in zip(parts, blocks, strict=True):
+        first = block[0]
+        if isinstance(first, Maps):
+            _draw_maps(part, ds, block)  # type: ignore[arg-type]
+            continue
+        for draw, ax in zip(first, part.subplots(1, len(first), squeeze=False)[0], strict=True):
+            draw(ds, ax=ax)
     if title:
         figure.suptitle(textwrap.fill(title, 100), fontsize=14, parse_math=False)
     return figure
 
 
-def _height(ds: Dataset, draw: Panel) -> float:
+def _alone(rows: Panels) -> Callable[[Row], int]:
+    """A key of blocks: every row of panels its own, all rows of maps one."""
+    places = {id(row): i for i, row in enumerate(rows)}
+    return lambda row: -1 if isinstance(row, Maps) else places[id(row)]
+
+
+def _maps_in(block: Panels) -> bool:
+    return isinstance(block[0], Maps)
+
+
+def _width(rows: Panels) -> float:
+    """Inches: of panels that are as wide as they are long, or of maps side by side."""
+    maps = [1.2 + 2.7 * len(row.times) for row in rows if isinstance(row, Maps)]
+    return 0.2 + max([4.7 * len(row) for row in rows if not isinstance(row, Maps)] or maps)
+
+
+def _height(ds: Dataset, row: Row) -> float:
     """Inches of a row; maps take the shape of the box."""
-    if getattr(draw, "func", draw) is not field_map:
+    if not isinstance(row, Maps):
         return 3.9
     a, b = (np.ptp(edges(ds[axis])) for axis in directions(ds)[:2])
-    return 0.9 + 3.0 * float(np.clip(b / a, 0.3, 1.0))
+    return 0.15 + 2.5 * float(np.clip(b / a, 0.3, 1.0))
+
+
+def _draw_maps(part: Any, ds: Dataset, rows: list[Maps]) -> None:
+    """Rows of maps that share their axes, times above and a bar of colours beside each."""
+    plane = directions(ds)[:2]
+    grid = part.subplots(len(rows), len(rows[0].times), squeeze=False, sharex=True, sharey=True)
+    for i, (row, axes) in enumerate(zip(rows, grid, strict=True)):
+        values = field(ds, row.quantity, row.species, plane)
+        flow = flow_in(ds, plane) if row.arrows else None
+        of, values.attrs["title"] = values.attrs["title"], ""
+        for j, (ax, time) in enumerate(zip(axes, row.times, strict=True)):
+            mesh = draw_map(ax, values, time, flow, bar=False)
+            ax.label_outer()
+            if i:
+                ax.set_title("", loc="left")
+            for text in ax.texts if i + j else ():  # said once
+                text.set_visible(False)
+        words, _, unit = values.attrs["words"].partition(" [")
+        words = textwrap.fill(words + f" of {of}" * bool(of), 28) + f"\n[{unit}" * bool(unit)
+        part.colorbar(mesh, ax=list(axes), label=words, pad=0.01, aspect=15)
 
 
 def _rows(panels: Sequence[Panel], width: int) -> Panels:
@@ -68,9 +132,9 @@ def _some_times(ds: Dataset, count: int) -> Array:
 
 
 def _fields(ds: Dataset) -> Choice:
-    """Quantities of all species together that have values."""
-    names = ("energy_total", "temperature", "velocity", "entropy", "pressure_ratio")
-    return [(name, None) for name in names if np.isfinite(ds[name]).any()]
+    """Quantities of all species together that have values which differ."""
+    names = ("energy_total", "landau_temperature", "landau_velocity", "entropy", "pressure_ratio")
+    return [(name, None) for name in names if name in ds and moves(ds[name])]
 
 
 def _densities(ds: Dataset, most: int = 4) -> Choice:
@@ -92,27 +156,40 @@ def _profiles(choice: Choice, axes: Sequence[str]) -> list[Panel]:
     return [partial(profile, quantity=n, species=g, axis=a) for n, g in choice for a in axes]
 
 
-def _maps(choice: Choice, times: Array, count: int) -> Panels:
-    """A row for each choice: maps at several times."""
-    maps = ([partial(field_map, quantity=n, time=t, species=g) for t in times] for n, g in choice)
-    return [row for one in maps for row in _rows(one, count)]
+def _maps(choice: Choice, times: Array) -> Panels:
+    """A row for each choice: maps at several times; the first has arrows of the flow."""
+    return [Maps(name, group, times, i == 0) for i, (name, group) in enumerate(choice)]
+
+
+def _histories(ds: Dataset) -> list[Panel]:
+    """Pictures against time in which something happens, the more telling ones first."""
+    h, far = histories, ds.equilibrium_distance
+    kinetic = ds.energy_kinetic.values
+    panels: list[tuple[Panel, bool]] = [
+        (h.numbers, moves(ds.number)),
+        (h.distance, moves(far)),
+        (h.entropy, moves(ds.entropy)),
+        (h.temperature, moves(ds.temperature)),
+        (h.chemical_potentials, moves(ds.chemical_potential)),
+        (h.energies, moves(kinetic, VISIBLE)),
+        (h.masses, moves(ds.mass_squared, VISIBLE)),
+        (h.anisotropy, bool((abs(ds.pressure_ratio - 1) > 0.01).any())),
+    ]
+    return [draw for draw, worth in panels if worth]
 
 
 # --- the overview -------------------------------------------------------------------------------
 
 
 def _matter_overview(ds: Dataset) -> Panels:
-    """Homogeneous: spectra, densities, energies, temperature, entropy."""
+    """Homogeneous: spectra, and histories in which something happens."""
     found = groups(ds)
-    rows: Panels = [
-        [spectra, thermalisation, histories.numbers],
-        [histories.energies, histories.temperature, histories.entropy],
-    ]
-    if len(found) > 1:
-        rows[0][1] = partial(spectra, species=found[1])
-    elif np.ptp(ds.mass_squared.values) > 0:
-        rows[0][2] = histories.masses
-    return rows
+    panels: list[Panel] = [partial(spectra, species=group) for group in found[:2]]
+    if len(found) == 1:
+        panels.append(thermalisation)
+    panels += _histories(ds)
+    rest = len(panels) % 3
+    return _rows(panels if len(panels) < 7 or rest != 1 else panels[:-1], 3)
 
 
 def _line_overview(ds: Dataset) -> Panels:
@@ -129,8 +206,7 @@ def _plane_overview(ds: Dataset) -> Panels:
     axes, densities, fields = directions(ds), _densities(ds, 2), _fields(ds)
     width = 4 if len(axes) == 2 else 3
     lines = _profiles(densities + (_masses(ds, 2) or fields[: len(densities)]), axes)
-    maps = _maps(densities[:1] + fields[:2], _some_times(ds, width), width)
-    return _rows(lines, width) + maps
+    return _rows(lines, width) + _maps(densities + fields[:3], _some_times(ds, 6))
 
 
 @styled
@@ -149,12 +225,14 @@ def _of_matter(ds: Dataset) -> dict[str, Panels]:
     for i in range(0, len(found), 3):
         name = f"spectra_{1 + i // 3}" if i else "spectra"
         pages[name] = [[partial(draw, species=g) for draw in both] for g in found[i : i + 3]]
-    h = histories
-    rows: Panels = [[h.numbers, h.energies], [h.temperature, h.entropy], [h.masses, h.rates]]
-    rows.append([h.conservation])
-    if (abs(ds.pressure_ratio - 1) > 0.01).any():
-        rows.append([h.anisotropy])
-    return pages | {"_".join(draw.__name__ for draw in row): [row] for row in rows}
+    h, worth = histories, _histories(ds)
+    pairs: list[list[Any]] = [
+        [h.numbers, h.energies], [h.temperature, h.chemical_potentials], [h.entropy, h.distance],
+        [h.masses, h.rates], [h.anisotropy, h.isotropisation], [h.conservation],
+    ]  # fmt: skip
+    always = (h.rates, h.conservation, *(h.isotropisation,) * (h.anisotropy in worth))
+    rows = [[draw for draw in pair if draw in always or draw in worth] for pair in pairs]
+    return pages | {"_".join(draw.__name__ for draw in row): [row] for row in rows if row}
 
 
 def _of_space(ds: Dataset) -> dict[str, Panels]:
@@ -165,7 +243,7 @@ def _of_space(ds: Dataset) -> dict[str, Panels]:
     if masses:
         pages["masses"] = _rows(_profiles(masses, axes), len(axes))
     if len(axes) > 1:
-        pages["maps"] = _maps(drawn + masses, times, 3)
+        pages["maps"] = _maps(drawn + masses, _some_times(ds, 5))
     for name in marginals(ds):
         f = partial(phase_space, name=name)
         pages[f"phase_space_{name[2:]}"] = [
@@ -180,13 +258,20 @@ def _of_space(ds: Dataset) -> dict[str, Panels]:
 @styled
 def save_all(ds: Dataset, folder: str | Path, kinds: Sequence[str] = ("png", "pdf")) -> list[Path]:
     """Write every picture into a folder; in space, box_... are those of averages over the box."""
-    folder, paths = Path(folder), list[Path]()
-    folder.mkdir(parents=True, exist_ok=True)
+    paths = list[Path]()
     for part in (ds,) if (mean := box(ds, left=True)) is ds else (mean, ds):
         rows = _of_space(ds) if is_in_space(part) else _of_matter(part)
         figures = {"overview": overview(part), **{n: page(part, r) for n, r in rows.items()}}
-        for name, kind in product(figures, kinds):
-            paths.append(folder / f"{'box_' * (part is not ds)}{name}.{kind}")
-            figures[name].savefig(paths[-1], dpi=150)
-            figures[name].set_layout_engine("none")  # the PDF keeps the layout of the PNG
+        for name, figure in figures.items():
+            paths += save(figure, folder, f"{'box_' * (part is not ds)}{name}", kinds)
+    return paths
+
+
+def save(figure: Figure, folder: str | Path, name: str, kinds: Sequence[str]) -> list[Path]:
+    """Write a figure in several formats."""
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    paths = [Path(folder) / f"{name}.{kind}" for kind in kinds]
+    for path in paths:
+        figure.savefig(path, dpi=150)
+        figure.set_layout_engine("none")  # the PDF keeps the layout of the PNG
     return paths

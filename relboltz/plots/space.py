@@ -1,31 +1,48 @@
 """Pictures in space: profiles along an axis, maps of a plane, phase space.
 
-Directions that are not shown are averaged over; dark lines are early, light ones late; limits and
-colours of maps are the same at all times.
+Directions that are not shown are cut through the middle of the box; dark lines are early, light
+ones late; limits and colours of maps are the same at all times. What has no meaning where nothing
+is, a temperature or a velocity, is shown where there is matter.
 """
 
 from collections.abc import Sequence
 from typing import Any
 
+import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.colors import CenteredNorm, LogNorm, Normalize, TwoSlopeNorm
 from xarray import DataArray, Dataset
 
 from ..errors import InputError
 from ..process import suggest
+from ..records.quantities import WEIGHTED
 from . import style
 from .style import Ax, Names, label, labelled, members, new_axes, recorded, shades, styled
 
 AXES = ("x", "y", "z")
 DIRECTIONS = (*AXES, "px", "py", "pz")
+COMPONENTS = ("axis", "axis2", "mu", "nu")
 SLOW = 0.01  # flow below this part of the speed of light gets no arrows
 ARROWS = 16  # at most so many arrows along an axis
+MATTER = 1e-3
+"""Cells with less energy than this part of the fullest one of the moment count as empty."""
+DECADES = 3
+"""Decades that a logarithmic scale of colours shows at most."""
+DILUTED = 4.0
+"""Where the largest value falls by more than this factor, colours are logarithmic."""
 SHORT = {
     "number": "density", "temperature": "temperature", "energy_kinetic": "kinetic energy density",
     "energy_total": "total energy density", "energy_by_species": "kinetic energy density",
-    "source": "energy source", "velocity": "flow velocity", "mass_squared": "$m^2$",
-    "screening_mass_squared": "screening mass squared", "chemical_potential": r"$\mu$",
-    "pressure_ratio": r"$P_z / P_\perp$", "entropy": "entropy density", "momentum": "momentum",
+    "source": "energy source", "velocity": "velocity of the thermal state",
+    "mass_squared": "$m^2$", "screening_mass_squared": "screening mass squared",
+    "chemical_potential": r"$\mu$", "pressure_ratio": r"$P_z / P_\perp$",
+    "entropy": "entropy density", "momentum": "momentum", "landau_velocity": "Landau velocity",
+    "landau_temperature": "Landau temperature", "landau_energy": "Landau energy density",
+    "landau_chemical_potential": r"Landau $\mu$", "bulk_pressure": "bulk pressure",
+    "shear_stress": r"$\pi$", "energy_momentum": "$T$", "momentum_flux": "momentum flux",
+    "momentum_by_species": "momentum", "energy_momentum_by_species": "$T$",
+    "number_current": "particle flux", "pressure": "pressure",
 }  # fmt: skip
 """Words for axes, where the long names are too long."""
 
@@ -46,35 +63,100 @@ def marginals(ds: Dataset) -> list[str]:
 
 
 def field(ds: Dataset, quantity: str, species: Names, axes: Sequence[str]) -> DataArray:
-    """A quantity (time, *axes): mean over species and directions; along the axis, or a length.
+    """A quantity (time, *axes): mean over species, cut through the middle of other directions.
 
-    The attributes ``words`` and ``title`` say what it is, and of which species.
+    quantity : a name; of a vector or tensor with its component, "velocity x", "shear_stress xy". Of
+    a vector without one, that along the axis of a profile, or in a plane its length.
+
+    The attributes ``words``, ``title`` and ``kind`` say what it is, of which species, and whether
+    it is a density, a signed number, a ratio.
     """
-    allowed = {"time", "species", "axis", *DIRECTIONS}
-    known = [str(name) for name in ds if "time" in ds[name].dims]
-    known = [n for n in known if set(ds[n].dims) <= allowed and set(ds[n].dims) & set(DIRECTIONS)]
-    if quantity not in known:
-        raise InputError(f"no quantity {quantity!r} in space cells; {suggest(quantity, known)}")
-    if not np.isfinite(ds[quantity]).any():
-        raise InputError(f"quantity {quantity!r} has no value anywhere in this result")
-    for axis in set(axes) - set(ds[quantity].dims):
-        raise InputError(f"quantity {quantity!r} does not depend on {axis}")
-    values, title = ds[quantity], ""
-    words = "mean $f$" if quantity.startswith("f_") else SHORT.get(quantity, "")
+    name, component = _asked(ds, quantity)
+    if not np.isfinite(ds[name]).any():
+        raise InputError(f"quantity {name!r} has no value anywhere in this result")
+    for axis in set(axes) - set(ds[name].dims):
+        raise InputError(f"quantity {name!r} does not depend on {axis}")
+    values, title = ds[name], ""
+    words = "mean $f$" if name.startswith("f_") else SHORT.get(name, "")
     words = words or str(values.attrs["long_name"])
     if "species" in values.dims:
         group = members(ds, species)
         title = label(group) + " (each)" * (len(group) > 1)
         values = values.sel(species=group).mean("species")
+    if name in WEIGHTED:
+        values = values.where(_matter(ds))
+    values, where = _cut(values, [d for d in AXES if d in values.dims and d not in axes])
     values = values.mean([d for d in values.dims if d in DIRECTIONS and d not in axes])
-    if "axis" in values.dims and len(axes) == 1:
-        component = _component(ds[quantity], axes[0])
-        values, words = values.sel(axis=component), f"{words} along {component}"
+    signed = bool(component)
+    if component:
+        values = values.sel(dict(zip(_components(values), component, strict=True)))
+        words = f"{words}, {component}" if len(component) == 1 else f"{words}$^{{{component}}}$"
+    elif "axis" in values.dims and len(axes) == 1:
+        along = _component(ds[name], axes[0])
+        values, words, signed = values.sel(axis=along), f"{words} along {along}", True
     elif "axis" in values.dims:
         values = (values**2).sum("axis", skipna=False) ** 0.5
-    others = [d for d in directions(ds) if d not in axes and d in ds[quantity].dims]
-    words = labelled(ds[quantity], words + f", mean over {', '.join(others)}" * bool(others))
-    return values.transpose("time", *axes).assign_attrs(words=words, title=title)
+    kind = "ratio" if name == "pressure_ratio" else _kind(values, signed)
+    words = labelled(ds[name], words + where)
+    return values.transpose("time", *axes).assign_attrs(words=words, title=title, kind=kind)
+
+
+def _asked(ds: Dataset, quantity: str) -> tuple[str, str]:
+    """Name and component of a quantity in space cells."""
+    allowed = {"time", "species", *COMPONENTS, *DIRECTIONS}
+    known = [str(name) for name in ds if "time" in ds[name].dims]
+    known = [n for n in known if set(ds[n].dims) <= allowed and set(ds[n].dims) & set(DIRECTIONS)]
+    name, _, component = quantity.strip().partition(" ")
+    if name not in known:
+        raise InputError(f"no quantity {quantity!r} in space cells; {suggest(name, known)}")
+    dims, component = _components(ds[name]), component.strip()
+    if not component and len(dims) < 2:
+        return name, ""
+    if not dims:
+        raise InputError(f"quantity {quantity!r}: {name} has no components")
+    fits = len(component) == len(dims) and all(
+        letter in ds[d].values for letter, d in zip(component, dims, strict=True)
+    )
+    if not fits:
+        letters = "".join(ds[dims[0]].values.tolist())
+        example = f"{name} {'xy'[: len(dims)]}"
+        raise InputError(
+            f"quantity {quantity!r}: give its component, {len(dims)} of the letters {letters}, "
+            f"such as {example!r}"
+        )
+    return name, component
+
+
+def _components(values: DataArray) -> list[str]:
+    return [str(d) for d in values.dims if d in COMPONENTS]
+
+
+def _matter(ds: Dataset) -> DataArray:
+    """Where there is some: cells with more than a small part of the energy of the fullest one."""
+    energy = ds.energy_kinetic
+    return energy > MATTER * energy.max([d for d in AXES if d in energy.dims])
+
+
+def _cut(values: DataArray, dims: Sequence[str]) -> tuple[DataArray, str]:
+    """Values in the middle of these directions, and words for it: ', y = 0'."""
+    places = []
+    for d in dims:
+        n = values.sizes[d]
+        if n > 1:
+            middle = values[d].values[(n - 1) // 2 : n // 2 + 1].mean()
+            places.append(f"{d} = {middle + 0.0:.2g}")
+        values = values.isel({d: slice((n - 1) // 2, n // 2 + 1)}).mean(d)
+    return values, f", {', '.join(places)}" * bool(places)
+
+
+def _kind(values: DataArray, signed: bool) -> str:
+    """A density is nowhere negative and may be diluted; other things have a sign or a scale."""
+    known = values.values[np.isfinite(values.values)]
+    if signed or (known.size and known.min() < -1e-9 * abs(known).max()):
+        return "signed"
+    first, last = (np.nanmax(values.isel(time=i), initial=0.0) for i in (0, -1))
+    top = max(first, last)
+    return "diluted" if min(first, last) > 0 and top > DILUTED * min(first, last) else "plain"
 
 
 def _component(vector: DataArray, axis: str) -> str:
@@ -124,10 +206,10 @@ def _frame(ax: Axes, values: DataArray) -> None:
     ax.set(xlabel=_place(x), ylabel=values.attrs["words"], xlim=edges(x), ylim=_limits(values))
 
 
-def _say_when(ax: Axes, values: DataArray, time: float) -> None:
-    """Of which species, and when, as a title."""
+def _say_when(ax: Axes, values: DataArray, time: float, note: bool = False) -> None:
+    """Of which species, and when, as a title; above a note, if there is one."""
     of = values.attrs["title"]
-    ax.set_title(f"{of}{', ' * bool(of)}$t$ = {time:.3g} fm", loc="left")
+    ax.set_title(f"{of}{', ' * bool(of)}$t$ = {time:.3g} fm", loc="left", pad=6 + 10 * note)
 
 
 # --- pictures -----------------------------------------------------------------------------------
@@ -214,36 +296,59 @@ def draw_line(ax: Axes, values: DataArray, time: float) -> None:
     _say_when(ax, values, time)
 
 
-def draw_map(ax: Axes, values: DataArray, time: float | None, flow: Any = None) -> None:
+def draw_map(
+    ax: Axes, values: DataArray, time: float | None, flow: Any = None, bar: bool = True
+) -> Any:
     """Values (time, a, b) at a time, in colours that hold all times, and arrows of a flow."""
     now = values.sel(time=values.time[-1] if time is None else time, method="nearest")
-    (a, b), (low, high) = (values[d] for d in values.dims[1:]), _limits(values, 0.0)
+    a, b = (values[d] for d in values.dims[1:])
+    norm, colors = _colors(values)
     mesh = ax.pcolormesh(
-        a.values, b.values, now.values.T, shading="nearest",
-        vmin=low, vmax=high, cmap="viridis", rasterized=True,
+        a.values, b.values, now.values.T, shading="nearest", norm=norm, cmap=colors,
+        rasterized=True,
     )  # fmt: skip
+    ax.set_facecolor("0.88")  # where nothing is
     ax.set(xlabel=_place(a), ylabel=_place(b), xlim=edges(a), ylim=edges(b))
-    bar = ax.inset_axes((1.03, 0, 0.05, 1))
-    ax.figure.colorbar(mesh, cax=bar, label=values.attrs["words"])
-    _say_when(ax, values, float(now.time))
-    if flow is not None:
+    if bar:
+        ax.figure.colorbar(mesh, cax=ax.inset_axes((1.03, 0, 0.05, 1)), label=values.attrs["words"])
+    if a.name in AXES and b.name in AXES:
         ax.set_aspect("equal")
-        _arrows(ax, flow, float(now.time))
+    note = flow is not None and _arrows(ax, flow, float(now.time))
+    _say_when(ax, values, float(now.time), note)
+    return mesh
+
+
+def _colors(values: DataArray) -> tuple[Normalize, Any]:
+    """A scale of colours for all times, and the colours; white is 1 of ratios, 0 of signed ones."""
+    low, high = _limits(values, 0.0)
+    kind = values.attrs["kind"]
+    if kind == "diluted":
+        least = float(np.nanmin(values.where(values > 0)))
+        return LogNorm(max(least, high / 10**DECADES), high, clip=True), mpl.colormaps["viridis"]
+    if kind == "ratio":
+        reach = max(abs(high - 1), abs(low - 1), 1e-3)
+        return TwoSlopeNorm(1.0, 1 - reach, 1 + reach), mpl.colormaps["RdBu_r"]
+    if kind == "signed":
+        return CenteredNorm(0.0, max(abs(low), abs(high))), mpl.colormaps["RdBu_r"]
+    return Normalize(low, high), mpl.colormaps["viridis"]
 
 
 def flow_in(ds: Dataset, axes: Sequence[str]) -> DataArray:
-    """Components of the velocity (time, axis, b, a) where arrows stand; NaN if slow."""
-    over, (a, b) = [d for d in AXES if d not in axes], axes
-    mean = ds.velocity.sel(axis=[a, b]).mean(over).transpose("time", "axis", b, a)
+    """Landau velocity (time, axis, b, a) where arrows stand; NaN if slow, or where nothing is."""
+    name = "landau_velocity" if "landau_velocity" in ds else "velocity"
+    a, b = axes
+    there = ds[name].sel(axis=[a, b]).where(_matter(ds))
+    flow = _cut(there, [d for d in AXES if d not in axes])[0].transpose("time", "axis", b, a)
     steps = {d: slice((s := -(-ds.sizes[d] // ARROWS)) // 2, None, s) for d in axes}
-    return mean.where((mean**2).sum("axis") > SLOW**2).isel(steps)
+    flow = flow.where((flow**2).sum("axis") > SLOW**2).isel(steps)
+    return flow.assign_attrs(words=SHORT[name])
 
 
-def _arrows(ax: Axes, flow: DataArray, time: float) -> None:
+def _arrows(ax: Axes, flow: DataArray, time: float) -> bool:
     """The flow, if there is one; the fastest arrow of all times is about a cell long."""
     fastest = float(np.sqrt((flow**2).sum("axis")).max())
     if fastest == 0:
-        return
+        return False
     b, a = (flow[d].values for d in flow.dims[2:])
     cell = min(float(abs(x[-1] - x[0])) / max(len(x) - 1, 1) for x in (a, b))
     ax.quiver(
@@ -251,6 +356,7 @@ def _arrows(ax: Axes, flow: DataArray, time: float) -> None:
         scale=fastest / (0.95 * cell), color="white", width=0.008, edgecolor="0.15", linewidth=0.4,
     )  # fmt: skip
     ax.text(
-        1.0, 1.02, f"longest arrow: $v$ = {fastest:.2g}", transform=ax.transAxes,
-        ha="right", va="bottom", fontsize=8.5, color="0.3",
+        0.0, 1.01, f"arrows: {flow.attrs['words']}, longest {fastest:.2g}",
+        transform=ax.transAxes, va="bottom", fontsize=8, color="0.3",
     )  # fmt: skip
+    return True

@@ -8,6 +8,7 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, NullFormatter
 from numpy.typing import ArrayLike
 from xarray import DataArray, Dataset
 
@@ -28,6 +29,13 @@ COLORS = ("#D55E00", "#0072B2", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#8C
 DASHES = ("-", "-.", (0, (1, 1)))
 ABOVE: Any = {"loc": "lower left", "bbox_to_anchor": (0, 1), "alignment": "left"}
 QUARKS = frozenset("udscbt")
+GREEK = frozenset((
+    "alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta", "iota", "kappa", "lambda",
+    "mu", "nu", "xi", "pi", "rho", "sigma", "tau", "phi", "chi", "psi", "omega", "Gamma", "Delta",
+    "Theta", "Lambda", "Xi", "Pi", "Sigma", "Phi", "Psi", "Omega",
+))  # fmt: skip
+FLAT = 1e-9
+"""What moves by less, relative to its size, is constant but for rounding."""
 ALIKE = 0.1  # spectra that differ by less, relative to the peak, count as the same
 styled = mpl.rc_context(STYLE)
 
@@ -35,6 +43,16 @@ styled = mpl.rc_context(STYLE)
 def new_axes() -> Axes:
     """The axes of a new figure."""
     return Figure(figsize=(5.6, 4.2), layout="constrained").subplots()
+
+
+def plain_ticks(ax: Axes) -> None:
+    """0.2 and 0.5 along a logarithmic y axis of few decades, in place of powers of ten."""
+    low, high = ax.get_ylim()
+    if high < 300 * low:
+        subs = (1.0, 2.0, 5.0) if high < 30 * low else (1.0,)
+        ax.yaxis.set_major_locator(LogLocator(subs=subs))
+        ax.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
+        ax.yaxis.set_minor_formatter(NullFormatter())
 
 
 # --- species ------------------------------------------------------------------------------------
@@ -96,8 +114,16 @@ def look(ds: Dataset, name: str) -> dict[str, Any]:
 
 
 def letter(name: str) -> str:
-    """A bar over what is ...bar; nothing of a user's name is read as mathematics."""
-    if (plain := particle(name)) != name and plain.isascii() and plain.isalnum():
+    """Greek where a name is, charges raised, a bar over what is ...bar; no other mathematics."""
+    plain, bar = particle(name), particle(name) != name
+    word = re.fullmatch(r"([A-Za-z]+)([+\-0]*)", plain)
+    base, charge = word.groups() if word else (plain, "")
+    greek = base in GREEK
+    if greek or (word and (charge or bar)):
+        text = f"\\{base}" if greek else rf"\mathrm{{{base}}}"
+        text = rf"\bar{{{text}}}" if bar else text
+        return f"${text}^{{{charge}}}$" if charge else f"${text}$"
+    if bar and plain.isascii() and plain.isalnum():
         return rf"$\bar{{\mathrm{{{plain}}}}}$"
     return name.replace("$", r"\$")
 
@@ -112,9 +138,29 @@ def label(group: Sequence[str]) -> str:
 
 
 def labelled(values: DataArray, words: str = "") -> str:
-    """Words and unit, such as 'particle density [fm^-3]'."""
+    """Words and unit, such as 'particle density [fm^-3]'; plain numbers have none."""
     unit = re.sub(r"\^(-?\d+)", r"$^{\1}$", values.attrs.get("units", "1"))
-    return f"{words or values.attrs.get('long_name', values.name)} [{unit}]"
+    words = words or str(values.attrs.get("long_name", values.name))
+    return words if unit == "1" else f"{words} [{unit}]"
+
+
+# --- values -------------------------------------------------------------------------------------
+
+
+def moves(values: ArrayLike, flat: float = FLAT) -> bool:
+    """Whether there is something to see: finite values that differ."""
+    known = np.asarray(values, float)
+    known = known[np.isfinite(known)]
+    return known.size > 1 and bool(np.ptp(known) > flat * np.abs(known).max())
+
+
+def faces(ds: Dataset) -> tuple[float, float]:
+    """|p| at which shells leave the box of momenta along the first and the last axis [GeV]."""
+    widths = np.atleast_1d(ds.attrs.get("momentum_max", ds.p.values[-1:])).astype(float)
+    if len(widths) == 3 and any(ds.sizes.get(f"p{axis}", 1) > 1 for axis in "xyz"):
+        cells = [ds.sizes.get(f"p{axis}", 1) for axis in "xyz"]
+        widths = widths[np.array(cells) > 1]  # nodes of a single cell lie at 0
+    return float(widths.min()), float(widths.max())
 
 
 # --- times --------------------------------------------------------------------------------------
