@@ -173,9 +173,7 @@ def plot(
             raise InputError(f"{key} {value}: is for films; add --animate FILE.gif")
     if animate is not None:
         if len(files) > 1:
-            raise InputError(
-                f"--animate {animate}: a film is of one result; {len(files)} are given"
-            )
+            raise InputError(f"--animate {animate}: a film is of one result, not of {len(files)}")
         drawing.film(files[0], animate, quantity or "number", species)
     elif len(files) > 1:
         drawing.compared(files, out)
