@@ -9,14 +9,14 @@ from typing import Annotated, Any
 
 import typer
 
-from . import __version__, tables
-from .backends.team.mpi import started
+from . import __version__
 from .commands.coefficients import coefficients
 from .commands.converge import converge
 from .commands.export import export
 from .commands.reproduce import reproduce
 from .commands.validate import validate
 from .errors import InputError, RelboltzError
+from .launched import started
 from .streams import steady
 from .terminal import announced, console, delivered, errors, plain_warnings, tell, told
 from .words import unmarked
@@ -184,6 +184,7 @@ def plot(
 @app.command()
 def info(file: Annotated[Path | None, typer.Argument(help="Result, NetCDF.")] = None) -> None:
     """Tell about this installation, or about a result."""
+    from . import tables
     from .records import checkpoint, output
     from .records.reserved import is_taken
     from .records.result import undamaged
@@ -224,7 +225,7 @@ def bench(
     threads: Annotated[int, typer.Option(help="Threads; 0 = all cores.")] = 0,
 ) -> None:
     """Measure events per second; an event is one drawn sample, counted once per stage."""
-    from . import benchmark
+    from . import benchmark, tables
     from .records import output
 
     if json_ is not None:
@@ -245,6 +246,8 @@ def bench(
 
 def _summary(ds: Any, path: Path, quiet: bool) -> None:
     """What a run came to."""
+    from . import tables
+
     if not quiet:
         console.print(tables.summary(ds))
         tell(f"written: {path}   (plots: relboltz plot {path})")

@@ -15,11 +15,10 @@ from .initial import SHAPES, FromFunction, Shape, load_function
 from .initial.functions import users_code
 from .initial.start import named
 from .model import Model
-from .process import suggest
 from .qcd import gluons, qcd, quarks
 from .settings import Grid, Settings, Table, Time, key, no_marginals, refuse, short_axes
 from .units import LARGEST, SMALLEST
-from .words import shown
+from .words import shown, suggest
 
 MODELS: dict[str, Callable[..., Model]] = {"qcd": qcd, "gluons": gluons, "quarks": quarks}
 TEMPLATE = (Path(__file__).parent / "template.toml").read_text()

@@ -21,9 +21,9 @@ from .backends.contract import Backend
 from .backends.cpu.threads import available_cores
 from .backends.team.exchange import Lost
 from .backends.team.leader import Each, worst
-from .backends.team.mpi import started
 from .errors import BackendNotice, InputError, RunError, say
 from .grid import PhaseSpace
+from .launched import started
 from .model import Model
 from .settings import Run, Sampling
 from .stepping.watch import undisturbed

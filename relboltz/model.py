@@ -16,9 +16,9 @@ from . import html
 from .arrays import Array, Integers
 from .charges import charge_name, null_space
 from .errors import InputError
-from .process import Process, is_number, suggest
+from .process import Process, is_number
 from .units import LARGEST
-from .words import shown
+from .words import shown, suggest
 
 __all__ = ["Model", "Process", "Screening", "Species"]
 

@@ -1,16 +1,15 @@
 """Process: one reaction and its matrix element."""
 
 import copy
-import difflib
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from math import pi, sqrt
 
 import numpy as np
 
 from .errors import InputError
 from .units import HBARC
-from .words import shown
+from .words import shown, suggest
 
 MASSES = ("ma2", "mb2", "mc2", "md2")
 KINEMATIC = ("s", "t", "u", *MASSES)
@@ -46,13 +45,6 @@ def isotropic(
     after = after * after - 4.0 * mc2 * md2
     ratio = sqrt(before / after) if before > 0.0 and after > 0.0 else 0.0
     return 16.0 * pi * PER_FM2 * states * sigma * s * ratio
-
-
-def suggest(word: str, known: Iterable[str]) -> str:
-    """' Did you mean ...?' or the list of what is known."""
-    known = list(known)
-    near = difflib.get_close_matches(word, known, n=1)
-    return f"did you mean {near[0]!r}?" if near else f"known: {', '.join(known)}"
 
 
 def is_number(value: object) -> bool:

@@ -18,11 +18,12 @@ from .backends.contract import Backend
 from .backends.cpu.threads import available_cores
 from .backends.cuda import driver
 from .backends.team.leader import Each, Team, worst
-from .backends.team.mpi import Mpi, pieces, started
+from .backends.team.mpi import Mpi, pieces
 from .backends.team.worker import Told, Worker, portable
 from .distributed import resolve
 from .errors import Halted, InputError, Interrupted, RunError
 from .grid import PhaseSpace
+from .launched import started
 from .model import Model
 from .settings import Run, Sampling
 from .stepping.watch import Interrupt, interruptible

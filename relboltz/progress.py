@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-from .backends.team.mpi import started
+from .launched import started
 from .streams import Steady
 
 FIRST, PAUSE = 10.0, 30.0

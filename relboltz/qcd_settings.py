@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 
 from .errors import InputError
 from .model import Screening
-from .process import is_number, suggest
+from .process import is_number
 from .units import SMALLEST
-from .words import shown
+from .words import shown, suggest
 
 Masses = str | Mapping[str, float]
 """A word, or constant masses [GeV] by species or group."""

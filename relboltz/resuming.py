@@ -16,10 +16,10 @@ from typing import Any
 import tomli_w
 import xarray as xr
 
-from .backends.team.mpi import started
 from .config import Config, call_model
 from .errors import CheckpointWarning, InputError, say
 from .known import described
+from .launched import started
 from .model import Model
 from .processes import together
 from .progress import Report, bar

@@ -17,9 +17,8 @@ from . import grid
 from .errors import InputError
 from .events.collisions import SETS, Channel
 from .grid import MAX_CELLS, PhaseSpace, choices, half_widths, numbers_of_cells
-from .process import suggest
 from .units import LARGEST, SMALLEST
-from .words import shown
+from .words import shown, suggest
 
 MOST_RECORDS = 100_000
 MOST_STEPS = 1e9

@@ -11,7 +11,6 @@ import tomli_w
 import xarray as xr
 
 from .backends.cpu.threads import available_cores
-from .backends.team.mpi import started
 from .checks import box, matter
 from .config import Config
 from .distributed import resolve
@@ -19,6 +18,7 @@ from .errors import InputError
 from .grid import PhaseSpace
 from .initial import FromFile, NodeValues, Shape, Start, evaluate, file_grid, starting_states
 from .initial.start import named
+from .launched import started
 from .model import Model
 from .processes import together
 from .progress import Report, bar

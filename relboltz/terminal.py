@@ -10,9 +10,8 @@ from typing import Any
 import typer
 from rich.console import Console
 
-from . import tables
-from .backends.team.mpi import started
 from .errors import AccuracyWarning, BackendNotice, CheckpointWarning, Interrupted
+from .launched import started
 from .streams import Steady
 from .words import harmless, unmarked
 
@@ -28,6 +27,8 @@ def tell(text: object) -> None:
 
 def announced(run: object) -> None:
     """Say what is about to be solved."""
+    from . import tables
+
     for line in tables.announcement(run):
         tell(line)
 

@@ -1,6 +1,8 @@
 """What others wrote, in messages and on a terminal: short, and without power over either."""
 
+import difflib
 import unicodedata
+from collections.abc import Iterable
 
 LONGEST = 200
 """Characters of a value that a message shows."""
@@ -15,6 +17,13 @@ def shown(value: object) -> str:
     except Exception as error:  # nested too deep, or numbers with thousands of digits within
         return f"a {type(value).__name__} that cannot be shown ({type(error).__name__})"
     return text if len(text) <= LONGEST else f"{text[: LONGEST - 20]} ... {text[-15:]}"
+
+
+def suggest(word: str, known: Iterable[str]) -> str:
+    """' Did you mean ...?' or the list of what is known."""
+    known = list(known)
+    near = difflib.get_close_matches(word, known, n=1)
+    return f"did you mean {near[0]!r}?" if near else f"known: {', '.join(known)}"
 
 
 def harmless(text: object) -> str:

@@ -11,7 +11,7 @@ import pytest
 from continued import same_bits
 
 import relboltz as rb
-from relboltz.backends.team.mpi import started
+from relboltz.launched import started
 
 HERE = Path(__file__).parent
 MPIRUN = shutil.which("mpirun", path=str(Path(sys.executable).parent)) or shutil.which("mpirun")

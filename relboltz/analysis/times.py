@@ -7,9 +7,8 @@ import xarray as xr
 
 from ..arrays import Array
 from ..errors import InputError
-from ..process import suggest
 from ..records.result import box
-from ..words import shown
+from ..words import shown, suggest
 
 FINAL = {
     "pressure_ratio": 1.0, "equilibrium_distance": 0.0, "bulk_pressure": 0.0, "shear_stress": 0.0,

@@ -1,14 +1,18 @@
 """relboltz coefficients: viscosities, diffusion and conductivity of a model."""
 
+from __future__ import annotations
+
 import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-import xarray as xr
 
 from ..errors import InputError
 from ..terminal import console, delivered, plain_warnings, tell
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 
 def coefficients(

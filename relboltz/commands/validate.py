@@ -10,9 +10,8 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
 from ..errors import InputError
-from ..process import suggest
 from ..terminal import console, delivered, errors, tell
-from ..words import unmarked
+from ..words import suggest, unmarked
 
 if TYPE_CHECKING:
     from ..validation import Effort, Problem, Row

@@ -20,7 +20,7 @@ from ..arrays import Array
 from ..errors import InputError
 from ..grid import PhaseSpace
 from ..model import Species
-from ..process import suggest
+from ..words import suggest
 from .shapes import Shape, describe, place
 
 FUNCTION_POINTS = 3

@@ -15,8 +15,7 @@ from ..equilibrium.states import thermal
 from ..errors import InputError
 from ..grid import PhaseSpace
 from ..model import Model
-from ..process import suggest
-from ..words import shown
+from ..words import shown, suggest
 from . import basis, brackets, given, report
 from .inverse import Found, dissipation, independent, response
 from .state import COMPONENTS, Points, State, scale_of

@@ -8,9 +8,9 @@ import numpy as np
 from ..arrays import Array
 from ..errors import InputError
 from ..model import Model
-from ..process import is_number, suggest
+from ..process import is_number
 from ..units import LARGEST, SMALLEST
-from ..words import shown
+from ..words import shown, suggest
 
 Potentials = float | Mapping[str, float]
 Powers = Mapping[str, Sequence[float]]

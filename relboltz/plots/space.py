@@ -15,8 +15,8 @@ from matplotlib.colors import CenteredNorm, LogNorm, Normalize, TwoSlopeNorm
 from xarray import DataArray, Dataset
 
 from ..errors import InputError
-from ..process import suggest
 from ..records.quantities import WEIGHTED
+from ..words import suggest
 from . import style
 from .style import Ax, Names, label, labelled, members, new_axes, recorded, shades, styled
 

@@ -14,8 +14,8 @@ from xarray import DataArray, Dataset
 
 from ..arrays import Array
 from ..errors import InputError
-from ..process import suggest
 from ..records.result import box
+from ..words import suggest
 
 Ax = Axes | None
 Names = str | Sequence[str] | None

@@ -1,6 +1,5 @@
 """An exchange among the processes that mpirun started; nothing here is imported without mpi4py."""
 
-import os
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,21 +9,6 @@ from .exchange import Anything, Meeting
 
 PIECE = 2**30
 """Bytes of a message: some libraries count in 31 bits."""
-LAUNCHERS = {
-    "OMPI_COMM_WORLD_RANK": ("OMPI_COMM_WORLD_SIZE",),
-    "PMI_RANK": ("PMI_SIZE", "SLURM_NTASKS"),
-    "PMIX_RANK": ("PMIX_SIZE", "SLURM_NTASKS"),
-}
-"""What tells a process that it is one of several, and of how many: mpirun, mpiexec, srun."""
-
-
-def started() -> bool:
-    """Whether mpirun, or srun with MPI, started this process as one of several."""
-    for rank, sizes in LAUNCHERS.items():
-        if rank in os.environ:
-            told = next((os.environ[size] for size in sizes if size in os.environ), "")
-            return told.isdigit() and int(told) > 1
-    return False
 
 
 class Mpi(Meeting):
