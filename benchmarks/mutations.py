@@ -45,8 +45,8 @@ MUTATIONS = (
     Mutation(
         "q1 q1: u channel missing",
         "qcd.py",
-        "squares = (s * s + u * u) / t2 + (s * s + t * t) / u2",
-        "squares = (s * s + u * u) / t2",
+        "squares = (s * s + u * u) / t2 + (s * s + t * t) / u2\n",
+        "squares = (s * s + u * u) / t2\n",
         TABLE,
     ),
     Mutation(

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from .qcd import gluons, qcd, quarks
     from .records.output import load
     from .resuming import resume
+    from .scanning import scan
     from .simulation import solve
     from .terms import collision_term
 
@@ -39,17 +40,17 @@ __all__ = [
     "AccuracyWarning", "BackendNotice", "CacheWarning", "CheckpointWarning", "InputError",
     "Interrupted", "Model", "PhaseSpace", "Process", "RelboltzError", "RunError", "Screening",
     "Species", "__version__", "analysis", "collision_term", "converge", "equilibrium", "gluons",
-    "initial", "load", "qcd", "quarks", "resume", "solve", "transport_coefficients",
+    "initial", "load", "qcd", "quarks", "resume", "scan", "solve", "transport_coefficients",
 ]  # fmt: skip
 HOMES = {
     "analysis": "", "equilibrium": "", "initial": "", "converge": "converging",
     "PhaseSpace": "grid", "transport_coefficients": "linear", "Model": "model",
     "Process": "model", "Screening": "model", "Species": "model", "gluons": "qcd", "qcd": "qcd",
-    "quarks": "qcd", "load": "records.output", "resume": "resuming", "solve": "simulation",
-    "collision_term": "terms",
+    "quarks": "qcd", "load": "records.output", "resume": "resuming",
+    "scan": "scanning", "solve": "simulation", "collision_term": "terms",
 }  # fmt: skip
 """The module of each name; '' where it is one itself."""
-MAKE_RESULTS = ("converge", "load", "resume", "solve")
+MAKE_RESULTS = ("converge", "load", "resume", "scan", "solve")
 """With these comes ``result.rb``."""
 
 

@@ -13,8 +13,11 @@ from . import __version__
 from .commands.coefficients import coefficients
 from .commands.converge import converge
 from .commands.export import export
+from .commands.known import known
 from .commands.reproduce import reproduce
+from .commands.scan import scan
 from .commands.validate import validate
+from .commands.watch import watch
 from .errors import InputError, RelboltzError
 from .launched import started
 from .streams import steady
@@ -24,7 +27,6 @@ from .words import unmarked
 app = typer.Typer(
     help="The relativistic Boltzmann equation of quark-gluon matter.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
 )
 
@@ -258,3 +260,6 @@ app.command()(validate)
 app.command()(reproduce)
 app.command()(converge)
 app.command()(export)
+app.command()(scan)
+app.command()(watch)
+app.command("list")(known)

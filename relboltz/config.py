@@ -287,8 +287,16 @@ def _build_shapes(built: _Built, initial: Any) -> list[str]:
 # --- TOML ---------------------------------------------------------------------------------------
 
 
-def load(path: str | Path, overrides: Sequence[str] = (), kind: type[Config] = Config) -> Config:
-    """Reads and validates a TOML file; overrides are "dotted.key=TOML value" texts."""
+def load(
+    path: str | Path,
+    overrides: Sequence[str] = (),
+    kind: type[Config] = Config,
+    values: Mapping[str, Any] | None = None,
+) -> Config:
+    """Reads and validates a TOML file; overrides are "dotted.key=TOML value" texts.
+
+    values : further ones, by dotted key
+    """
     path = Path(path)
     try:
         data = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -297,31 +305,36 @@ def load(path: str | Path, overrides: Sequence[str] = (), kind: type[Config] = C
     except (ValueError, RecursionError) as error:  # ValueError: also of numbers without end
         raise InputError(f"{path}: not valid TOML: {error}") from error
     for text in overrides:
-        _override(data, text)
+        path_, equals, value = text.partition("=")
+        if not equals:
+            raise InputError(f"--set {text}: write key=value, such as time.end=5.0")
+        _override(data, path_, parsed_value(value.strip(), f"--set {text}"), f"--set {text}")
+    for name, given in (values or {}).items():
+        _override(data, name, given, f"--over {name}")
     return kind.from_dict(data, folder=path.parent)
 
 
-def _override(data: dict[str, Any], text: str) -> None:
-    """Sets one key of nested dictionaries from "dotted.key=TOML value"."""
-    path, equals, value = text.partition("=")
+def _override(data: dict[str, Any], path: str, value: Any, asked: str) -> None:
+    """Sets one key of nested dictionaries; asked : where it was, for messages."""
     keys = [part.strip() for part in path.split(".")]
-    if not equals or not all(keys):
-        raise InputError(f"--set {text}: write key=value, such as time.end=5.0")
+    if not all(keys):
+        raise InputError(f"{asked}: write key=value, such as time.end=5.0")
     table = data
     for depth, part in enumerate(keys[:-1], start=1):
         table = table.setdefault(part, {})
         if not isinstance(table, dict):
-            raise InputError(f"--set {text}: {'.'.join(keys[:depth])} is a value, not a table")
-    table[keys[-1]] = _override_value(value.strip(), text)
+            raise InputError(f"{asked}: {'.'.join(keys[:depth])} is a value, not a table")
+    table[keys[-1]] = value
 
 
-def _override_value(value: str, text: str) -> Any:
+def parsed_value(value: str, asked: str) -> Any:
+    """A TOML value, or a bare word; asked : where it was, for messages."""
     try:
         parsed = tomllib.loads(f"value = {value}")
     except (ValueError, RecursionError) as error:
         if value and value[0] not in "[{\"'" and "\n" not in value:
             return value
-        raise InputError(f"--set {text}: {value!r} is not a TOML value: {error}") from error
+        raise InputError(f"{asked}: {value!r} is not a TOML value: {error}") from error
     if set(parsed) != {"value"}:
-        raise InputError(f"--set {text}: give one value")
+        raise InputError(f"{asked}: give one value")
     return parsed["value"]

@@ -6,12 +6,13 @@ touches a GPU.
 """
 
 import contextlib
+import itertools
 import os
 import secrets
 import socket
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -381,3 +382,41 @@ def _pickled(ray: Any, model: Model) -> bytes:
     finally:
         for module in modules:
             pickle.unregister_pickle_by_value(module)
+
+
+# --- many small things --------------------------------------------------------------------------
+
+
+def spread(
+    work: Callable[[Any, int], Any], tasks: Sequence[Any], run: Run
+) -> Iterator[tuple[int, Any]]:
+    """Do independent tasks in ``run.workers`` processes of Ray; their numbers and results, as done.
+
+    work : is given a task and a number of threads
+    """
+    ray, own = _connected(run)
+    cores = int(ray.cluster_resources().get("CPU", 1))
+    threads = run.threads or max(1, cores // run.workers)
+    one: Any = ray.remote(num_cpus=threads, num_gpus=run.gpus_per_worker, max_retries=1)(work)
+    waiting: dict[Any, int] = {}
+    left = iter(enumerate(tasks))
+    try:
+        while True:
+            for i, task in itertools.islice(left, max(0, run.workers - len(waiting))):
+                waiting[one.remote(task, threads)] = i
+            if not waiting:
+                return
+            ready, _ = ray.wait(list(waiting), num_returns=1)
+            i = waiting.pop(ready[0])
+            try:
+                result = ray.get(ready[0])
+            except ray.exceptions.RayError as error:
+                words = str(error).strip().splitlines() or ["?"]
+                result = f"failed: its process is gone: {words[0]}"
+            yield i, result
+    finally:
+        for ref in waiting:
+            with contextlib.suppress(Exception):
+                ray.cancel(ref, force=True)
+        if own:
+            ray.shutdown()

@@ -1,0 +1,79 @@
+"""relboltz scan FILE.toml --over key=value,value,...: a grid of runs as one Dataset."""
+
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ..errors import InputError, Interrupted, RunError
+from ..terminal import console, errors, plain_warnings, tell
+from ..words import unmarked
+
+
+def scan(
+    file: Annotated[Path, typer.Argument(help="Configuration, TOML.")],
+    over: Annotated[
+        list[str], typer.Option("--over", help="key=value,value,... to go over; repeatable.")
+    ],
+    out: Annotated[
+        Path | None, typer.Option(help="Output file; F-scan.nc beside output.file.")
+    ] = None,
+    set_: Annotated[
+        list[str] | None, typer.Option("--set", help="key=value of all points; repeatable.")
+    ] = None,
+    workers: Annotated[int, typer.Option(help="Points at once, by Ray; 0 = in turn.")] = 0,
+    address: Annotated[str, typer.Option(help="Of a Ray cluster; else one is started.")] = "",
+    force: Annotated[bool, typer.Option("--force", help="Replace a result.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="No progress.")] = False,
+) -> None:
+    """Run every combination of values, into one Dataset; the same command does what is missing."""
+    from .. import config, progress
+    from ..records.reserved import base
+    from ..scanning import check_free, points_of, scanned
+
+    settings = config.load(file, set_ or ())
+    own = Path(settings.output.file)
+    path = out if out is not None else own.with_name(f"{base(own)}-scan.nc")
+    check_free(path, force, "--force")
+    asked = dict(_asked(text) for text in over)
+    if len(asked) < len(over):
+        raise InputError("--over: a key is there twice; give all of its values at once")
+    points = points_of(file, asked, set_ or ())
+
+    def say(number: int, count: int, words: str) -> None:
+        if not quiet:
+            tell(f"point {number} of {count}: {words}")
+
+    try:
+        with plain_warnings(quiet), nullcontext() if quiet else progress.bar(console) as report:
+            ds = scanned(points, path, report, (workers, address), say)
+    except Interrupted as error:
+        words = f"[yellow]{unmarked(error)}[/]; the same command does what is left"
+        errors.print(words, soft_wrap=True)
+        raise typer.Exit(128 + error.signal) from None
+    except RunError as error:
+        if error.dataset is not None:
+            tell(f"written: {path}   ({_size(error.dataset)})")
+        raise
+    tell(f"written: {path}   ({_size(ds)})")
+
+
+def _size(ds: Any) -> str:
+    return " x ".join(f"{n} {name}" for name, n in ds.status.sizes.items())
+
+
+def _asked(text: str) -> tuple[str, list[Any]]:
+    """Key and values of "key=value,value,..."; lists and tables are TOML."""
+    import tomllib
+
+    from ..config import parsed_value
+
+    key, equals, values = text.partition("=")
+    if not equals or not key.strip() or not values.strip():
+        raise InputError(f"--over {text}: write key=value,value,..., such as model.alpha_s=0.1,0.2")
+    try:
+        found = tomllib.loads(f"values = [{values}]")["values"]
+    except (ValueError, RecursionError):  # bare words
+        found = [parsed_value(one.strip(), f"--over {text}") for one in values.split(",")]
+    return key.strip(), list(found)
