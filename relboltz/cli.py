@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from . import __version__
+from .commands.check import check
 from .commands.coefficients import coefficients
 from .commands.converge import converge
 from .commands.export import export
@@ -260,6 +261,7 @@ app.command()(validate)
 app.command()(reproduce)
 app.command()(converge)
 app.command()(export)
+app.command()(check)
 app.command()(scan)
 app.command()(watch)
 app.command("list")(known)

@@ -53,6 +53,47 @@ def _count(number: int, word: str) -> str:
     return f"{number} {word if number == 1 else plural}"
 
 
+def estimate(case: Any, found: Any) -> Table:
+    """What a run will take."""
+    from .progress import duration
+
+    grid, known = case.grid, found.known
+    nodes = " x ".join(str(n) for n in grid.momentum_cells)
+    widths = ", ".join(f"{w:.3g}" for w in grid.momentum_max)
+    steps = f"{found.steps:.0f}" + ("" if found.finished else ", if they stay as long as at first")
+    rows = [
+        ("grid", f"{nodes} nodes to ({widths}) GeV"),
+        ("space", space(grid) if grid.sites > 1 else "homogeneous"),
+        ("steps, about", steps),
+        ("time of a step", _seconds(found.seconds_per_step)),
+        ("time of the run, about", duration(found.seconds)),
+        ("memory", _size(found.memory)),
+        *([("memory of the GPU", _size(found.device_memory))] if found.device_memory else []),
+        ("output", f"{_size(found.file_size)} ({found.records} records, "
+                   f"{_count(found.snapshots, 'snapshot')} of f)"),
+        ("checkpoints beside it", _size(found.checkpoint_size)),
+    ]  # fmt: skip
+    if known.predicted.found:
+        rows.append(("predicted final temperature", f"{known.predicted.temperature:.4f} GeV"))
+    table = Table("", "", title=unmarked(f"{case.model.name}, to {case.settings.time.end:g} fm"),
+                  show_header=False)  # fmt: skip
+    for row in rows:
+        table.add_row(*map(unmarked, row))
+    return table
+
+
+def _seconds(value: float) -> str:
+    return f"{1e3 * value:.3g} ms" if value < 1 else f"{value:.3g} s"
+
+
+def _size(value: float) -> str:
+    """Bytes in the unit that reads best."""
+    for unit, size in (("kB", 1e3), ("MB", 1e6), ("GB", 1e9)):
+        if value < 1000 * size:
+            return f"{value / size:.3g} {unit}"
+    return f"{value / 1e12:.3g} TB"
+
+
 # --- transport coefficients ---------------------------------------------------------------------
 
 COEFFICIENTS = {

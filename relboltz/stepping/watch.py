@@ -33,10 +33,10 @@ class Stops:
         count = math.floor(end / every + 1e-9)
         records = [float(f"{i * every:.15g}") for i in range(count + 1)]
         self.end = records[-1] if abs(records[-1] - end) <= self.near else end
-        self._records = np.array([t for t in records if t < self.end] + [self.end])
+        self.records = np.array([t for t in records if t < self.end] + [self.end])
         last = self.end - self.near
         self._snapshots = np.array(sorted(t if t < last else self.end for t in snapshots))
-        self._all = np.union1d(self._records, self._snapshots)
+        self.all = np.union1d(self.records, self._snapshots)
 
     def _at(self, times: Array, now: float) -> bool:
         i = np.searchsorted(times, now - self.near)
@@ -44,7 +44,7 @@ class Stops:
 
     def next(self, now: float) -> float:
         """The first stop after now."""
-        return float(self._all[np.searchsorted(self._all, now + self.near)])
+        return float(self.all[np.searchsorted(self.all, now + self.near)])
 
     def snapshots_until(self, now: float) -> int:
         """How many snapshots are due up to now."""
@@ -53,7 +53,7 @@ class Stops:
 
     def wants_record(self, now: float) -> bool:
         """Whether a record is due."""
-        return self._at(self._records, now)
+        return self._at(self.records, now)
 
     def wants_snapshot(self, now: float) -> bool:
         """Whether a snapshot of f is due."""
