@@ -29,6 +29,7 @@ app = typer.Typer(
     help="The relativistic Boltzmann equation of quark-gluon matter.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,  # square brackets are tables of a configuration
 )
 
 
@@ -118,6 +119,9 @@ def run(
 def resume(
     file: Annotated[Path, typer.Argument(help="Result of a run, NetCDF.")],
     until: Annotated[float | None, typer.Option(help="A later end, fm.")] = None,
+    snapshot: Annotated[
+        list[float] | None, typer.Option(help="Keep f at this time, too, fm; repeatable.")
+    ] = None,
     threads: Annotated[int | None, typer.Option(help="Threads; 0 = all cores.")] = None,
     workers: Annotated[int | None, typer.Option(help="Workers of Ray; 0 = this process.")] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress, no table.")] = False,
@@ -131,7 +135,9 @@ def resume(
         _summary(ds, file, quiet)
         return
     with told(file, quiet), nullcontext() if quiet else progress.bar(console) as report:
-        run = resuming.taken_up(file, until, threads=threads, workers=workers)
+        run = resuming.taken_up(
+            file, until, threads=threads, workers=workers, snapshots=snapshot or ()
+        )
         if not quiet:
             tell(f"going on from t = {run.state.time:g} fm to {run.stops.end:g} fm")
             tell(f"backend: {run.backend.words}")
@@ -156,7 +162,7 @@ def new(file: Annotated[Path, typer.Argument(help="File to create.")]) -> None:
 @app.command()
 def plot(
     files: Annotated[list[Path], typer.Argument(help="Result, NetCDF; several are compared.")],
-    out: Annotated[Path | None, typer.Option(help="Folder for the pictures.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder; F beside F.nc, or comparison.")] = None,
     animate: Annotated[
         Path | None, typer.Option(help="Write a film of a result in space instead: .gif or .mp4.")
     ] = None,
@@ -164,6 +170,7 @@ def plot(
         str | None, typer.Option(help="What the film shows; number. 'shear_stress xy': components.")
     ] = None,
     species: Annotated[str | None, typer.Option(help="Of which species, e.g. u,ubar.")] = None,
+    fps: Annotated[float, typer.Option(help="Records a second, of a film.")] = 8.0,
 ) -> None:
     """Draw a result: spectra, numbers, energies, masses, temperature; profiles and maps.
 
@@ -177,7 +184,9 @@ def plot(
     if animate is not None:
         if len(files) > 1:
             raise InputError(f"--animate {animate}: a film is of one result, not of {len(files)}")
-        drawing.film(files[0], animate, quantity or "number", species)
+        if not 0.1 <= fps <= 100:
+            raise InputError(f"--fps {fps:g}: use a number from 0.1 to 100")
+        drawing.film(files[0], animate, quantity or "number", species, fps)
     elif len(files) > 1:
         drawing.compared(files, out)
     else:

@@ -303,6 +303,10 @@ def load(
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror or error}") from error
     except (ValueError, RecursionError) as error:  # ValueError: also of numbers without end
+        if path.suffix in (".nc", ".h5"):
+            raise InputError(
+                f"{path}: is a result, not a configuration; plot it, ask info, or resume it"
+            ) from None
         raise InputError(f"{path}: not valid TOML: {error}") from error
     for text in overrides:
         path_, equals, value = text.partition("=")

@@ -15,7 +15,7 @@ import numpy as np
 from . import html
 from .arrays import Array, Integers
 from .charges import charge_name, null_space
-from .errors import InputError
+from .errors import AccuracyWarning, InputError, say
 from .process import Process, is_number
 from .units import LARGEST
 from .words import shown, suggest
@@ -44,6 +44,11 @@ class Species:
     charges: Mapping[str, float] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not is_number(self.degeneracy):
+            raise InputError(
+                f"species {shown(self.name)}, degeneracy = {shown(self.degeneracy)}: a name is a "
+                "text, a degeneracy a number"
+            )
         if not self.name or any(c.isspace() for c in self.name) or "->" in self.name:
             raise InputError(f"species name {self.name!r}: use one word without '->'")
         if self.statistics not in (1, -1, 0):
@@ -188,6 +193,20 @@ class Model:
                 "conserved total energy"
             )
         self.mass_coupling = coupling
+        self._tell_broken_charges()
+
+    def _tell_broken_charges(self) -> None:
+        """Say which named charges a process changes: most likely a slip of the pen."""
+        for key in dict.fromkeys(k for s in self.species for k in s.charges):
+            of = {s.name: s.charges.get(key, 0.0) for s in self.species}
+            for process in self.processes:
+                before, after = (sum(of[leg] for leg in side) for side in process.sides)
+                if abs(before - after) > 1e-9 * max(map(abs, of.values())):
+                    say(
+                        f"process {process.name} changes the charge {key!r}, from {before:g} to "
+                        f"{after:g}: it is not conserved, and not monitored. A slip in the "
+                        "reaction, or in the charges of the species?", AccuracyWarning,
+                    )  # fmt: skip
 
     def extend(
         self,
@@ -246,7 +265,8 @@ class Model:
         return (self.names, *(a.tobytes() for a in arrays), *screening, *processes)
 
     def __repr__(self) -> str:
-        return f"<Model {self.name}: {len(self.species)} species, {len(self.processes)} processes>"
+        many = f"{len(self.processes)} process{'es' * (len(self.processes) != 1)}"
+        return f"<Model {self.name}: {len(self.species)} species, {many}>"
 
     def _repr_html_(self) -> str:
         """Species and processes, for notebooks."""

@@ -61,7 +61,11 @@ class Process:
     matrix_element : a plain Python function ``f(s, t, u, ma2, mb2, mc2, md2)`` or one that asks
         by name for any of these, for ``screening2, exchange2, q2, qu2, t_screened, u_screened,
         t_exchanged, u_exchanged, t_regulated, u_regulated`` and for its own parameters; |M|^2
-        summed over all spins and colours, invariants in GeV^2
+        summed over all spins and colours, invariants in GeV^2. ``screening2`` is the squared
+        screening mass of the model [GeV^2], ``t_regulated`` = t - screening2; ``t_screened`` is t
+        with the model's screening applied (the same, or with ekt t (q2 + screening2)/q2), q2 =
+        |k1 - k3|^2 in the frame of the grid; ``exchange2`` and ``t_exchanged`` are the same for the
+        exchange of the first leg's species; u_... and qu2, |k1 - p|^2, likewise
     sigma : in place of a matrix element, the cross section of the reaction as written [fm^2], for
         all energies and angles the same; the masses and degeneracies are those of the model. (Where
         there is a matrix element, ``sigma`` is a parameter of its own like any other.)
@@ -101,6 +105,8 @@ class Process:
         self.arguments = _arguments(self)
 
     def __repr__(self) -> str:
+        if self.matrix_element is isotropic:
+            return f"Process({self.name!r}, sigma={self.parameters['sigma']:g})"
         peak = f", peak={self.peak!r}" if self.peak else ""
         return f"Process({self.name!r}, {self.row}{peak})"
 
@@ -174,7 +180,8 @@ def _cross_section(name: str, given: Mapping[str, float]) -> dict[str, float]:
     sigma = given["sigma"]
     if not (is_number(sigma) or isinstance(sigma, np.number)) or not 0 < sigma < np.inf:
         raise InputError(
-            f"process {name}: sigma = {shown(sigma)}: a cross section in fm^2 is a positive number"
+            f"process {name}: sigma = {shown(sigma)}: a cross section in fm^2 is a positive number;"
+            " one that depends on energy or angle is a matrix element"
         )
     return {"sigma": float(sigma)}
 

@@ -7,6 +7,8 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
@@ -96,7 +98,9 @@ def duration(seconds: float) -> str:
 @contextmanager
 def bar(console: Console | None = None) -> Iterator[Report]:
     """A bar on a terminal or in a notebook; lines elsewhere."""
-    console = console or Console(file=Steady(sys.stderr))  # type: ignore[arg-type]
+    lines = Console().is_jupyter and find_spec("ipywidgets") is None  # a bar there needs it
+    plain: Any = {"force_jupyter": False, "force_terminal": False} if lines else {}
+    console = console or Console(file=Steady(sys.stderr), **plain)  # type: ignore[arg-type]
     if started() or not (console.is_terminal or console.is_jupyter):  # mpirun feigns a terminal
         yield Lines(lambda text: console.print(text, soft_wrap=True, markup=False, highlight=False))
         return

@@ -8,7 +8,7 @@ import os
 import shutil
 import tempfile
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -42,6 +42,7 @@ def resume(
     file: str | Path,
     *,
     until: float | None = None,
+    snapshots: Sequence[float] = (),
     model: Model | None = None,
     progress: bool | Report = True,
     threads: int | None = None,
@@ -53,6 +54,7 @@ def resume(
     ----------
     file : NetCDF file of the run, with its checkpoints F.checkpoint-* beside it
     until : a later end [fm]; without it the run goes on to its own
+    snapshots : times [fm] of further snapshots of f, besides those that the run was asked for
     model : needed again only if it was made in Python of your own processes
     progress : as in ``solve``
     threads : of the CPU, if other than before; 0 for all cores
@@ -68,7 +70,7 @@ def resume(
     RunError, Interrupted : as of ``solve``
     """
     with resting():
-        run = taken_up(Path(file), until, model, threads, workers)
+        run = taken_up(Path(file), until, model, threads, workers, snapshots)
     if not isinstance(progress, bool):
         return run.go(progress)
     with bar() if progress else nullcontext() as report:
@@ -81,13 +83,15 @@ def taken_up(
     model: Model | None = None,
     threads: int | None = None,
     workers: int | None = None,
+    snapshots: Sequence[float] = (),
 ) -> Run:
     """A run that can go on."""
     file = Path(os.path.realpath(file))
     saved = checkpoint.latest(file)
     facts = saved.facts
     try:
-        settings = _settings(file, facts, until, {"threads": threads, "workers": workers})
+        others = {"threads": threads, "workers": workers}
+        settings = _settings(file, facts, until, others, snapshots)
         about = _about(facts, settings)
         grid = Grid.model_validate(facts["grid"], strict=False).phase_space()
         found = _model(file, facts, model)
@@ -99,9 +103,10 @@ def taken_up(
 
 
 def _settings(
-    file: Path, facts: Mapping[str, Any], until: float | None, others: Mapping[str, Any]
-) -> Settings:
-    """As they were, with a later end if one is asked for, and other keys of [run]."""
+    file: Path, facts: Mapping[str, Any], until: float | None, others: Mapping[str, Any],
+    snapshots: Sequence[float] = (),
+) -> Settings:  # fmt: skip
+    """As they were, with a later end if one is asked for, other keys of [run], more snapshots."""
     now, end, data = facts["time"], facts["end"], facts["settings"]
     last = end if until is None else until
     unwritten = until is None and file.with_name(facts["place"]["parts"] or "?").is_dir()
@@ -117,6 +122,15 @@ def _settings(
         if until < end and "snapshots" in data["output"]:
             kept = [t for t in data["output"]["snapshots"] if t <= until]
             data["output"]["snapshots"] = kept
+    if snapshots:
+        for t in snapshots:
+            if not now < t <= data["time"]["end"]:
+                raise InputError(
+                    f"snapshots: {t:g} fm: the run is at t = {now:g} fm and goes on to "
+                    f"{data['time']['end']:g} fm; use times between these"
+                )
+        asked = data["output"].get("snapshots", (0.0, data["time"]["end"]))
+        data["output"]["snapshots"] = sorted({*asked, *map(float, snapshots)})
     data["run"] |= {key: value for key, value in others.items() if value is not None}
     if data["run"]["workers"] == 0 or started():
         data["run"] |= {"workers": 0, "address": "", "gpus_per_worker": 0.0}

@@ -369,14 +369,15 @@ class Run:
         if not watch.steps:
             return
         first, last = self._ends()
-        self._say(accuracy.of_steps(watch.summary(), self.settings.time.step))
+        in_space = bool(self.grid.moving_axes)
+        self._say(accuracy.of_steps(watch.summary(), self.settings.time.step, in_space))
         self._say(accuracy.of_flow(self.model, np.array([watch.fastest])))
         self._say(poles.of_negative(self.model, np.array(watch.negative), self.known.negative))
         density = self.state.unit * self.grid.measure / self.grid.sites
         charges = accuracy.charge_drifts(self.model, first, last, density)
         energy = energy_of(last) / energy_of(first) - 1
         nearest = self.settings.collisions.projection == "nearest"
-        self._say(accuracy.of_drift(charges, energy, nearest, bool(self.grid.moving_axes)))
+        self._say(accuracy.of_drift(charges, energy, nearest, in_space))
         self._say(accuracy.of_refusals(last, first))
 
     def _told(self, status: str) -> dict[str, Any]:

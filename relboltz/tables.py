@@ -126,7 +126,7 @@ def coefficients(ds: xr.Dataset) -> Iterator[Table]:
 
 def _coefficient_rows(ds: xr.Dataset) -> Iterator[list[str]]:
     for name, word in COEFFICIENTS.items():
-        if name in ds:
+        if name in ds and np.isfinite(ds[name]).any():  # no electric charge, no conductivity
             yield [_with_unit(word, ds[name]), *_with_errors(ds[name], ds[f"{name}_error"])]
     for charge in ds.charge.values.tolist():
         place = {"charge": charge, "charge2": charge}

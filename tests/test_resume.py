@@ -84,6 +84,17 @@ def test_an_end_that_is_no_record_of_the_longer_run_stays_a_record(tmp_path):
     np.testing.assert_allclose(ds.time, [0, 0.1, 0.15, 0.2, 0.3])
 
 
+def test_more_snapshots_may_be_asked_for_and_are_those_of_a_run_that_has_them(tmp_path):
+    listed = {"every": 0.1, "snapshots": [0.0, 0.1]}
+    expected = solve("gluons", end=0.4, every=0.1, snapshots=[0.0, 0.1, 0.25, 0.4])
+    file = tmp_path / "run.nc"
+    solve("gluons", file, end=0.2, **listed)
+    with pytest.raises(rb.InputError, match=r"snapshots: 0.1 fm: the run is at t = 0.2 fm"):
+        go_on(file, until=0.4, snapshots=[0.1])
+    found = go_on(file, until=0.4, snapshots=[0.25, 0.4])
+    same(found, expected)
+
+
 def test_an_end_that_is_not_later_is_refused(tmp_path):
     file = tmp_path / "run.nc"
     solve("gluons", file, end=0.2)

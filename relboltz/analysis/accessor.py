@@ -91,10 +91,10 @@ class Result:
         return f"{attrs.get('title', '')} ({attrs.get('status', '')})"
 
     def _table(self) -> str:
-        console = Console(file=io.StringIO(), width=110, force_terminal=False, highlight=False)
-        with console.capture() as told:
-            console.print(tables.summary(self._ds))
-        return told.get()
+        text = io.StringIO()
+        plain: Any = {"force_terminal": False, "force_jupyter": False, "color_system": None}
+        Console(file=text, width=110, highlight=False, **plain).print(tables.summary(self._ds))
+        return text.getvalue()
 
     # -- pictures --------------------------------------------------------------------------------
 
@@ -152,19 +152,35 @@ class Result:
         """Collision rates against time."""
         return self._drawn("rates", **options)
 
-    def plot_profile(self, quantity: str = "number", **options: Any) -> Any:
-        """A quantity, or a component ("shear_stress xy"), along an axis at several times."""
-        return self._drawn("profile", quantity=quantity, **options)
+    def plot_profile(
+        self, quantity: str = "number", species: Any = None, axis: str = "x", times: Times = None,
+        ax: Any = None,
+    ) -> Any:  # fmt: skip
+        """A quantity, or a component ("shear_stress xy"), along an axis at several times [fm].
 
-    def plot_map(self, quantity: str = "number", **options: Any) -> Any:
-        """A quantity in a plane in space, with the flow."""
-        return self._drawn("field_map", quantity=quantity, **options)
+        Other directions are cut through the middle of the box.
+        """
+        given = {"species": species, "axis": axis, "times": times, "ax": ax}
+        return self._drawn("profile", quantity=quantity, **given)
 
-    def animate(self, path: str | Path, quantity: str = "number", **options: Any) -> Path:
-        """A film of a quantity in space, GIF or MP4."""
+    def plot_map(
+        self, quantity: str = "number", time: float | None = None, species: Any = None,
+        plane: str = "", ax: Any = None,
+    ) -> Any:  # fmt: skip
+        """A quantity, or a component ("shear_stress xy"), in a plane such as "xy", with the flow.
+
+        time : the nearest record [fm]; the last one by default
+        """
+        given = {"time": time, "species": species, "plane": plane, "ax": ax}
+        return self._drawn("field_map", quantity=quantity, **given)
+
+    def animate(
+        self, path: str | Path, quantity: str = "number", species: Any = None, fps: float = 8.0
+    ) -> Path:
+        """A film of a quantity in space, GIF or MP4, a frame a record."""
         from .. import plots
 
-        found: Path = plots.animation(self._ds, path, quantity, **options)
+        found: Path = plots.animation(self._ds, path, quantity, species, fps)
         return found
 
     def _drawn(self, name: str, **options: Any) -> Any:

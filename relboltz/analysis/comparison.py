@@ -7,6 +7,7 @@ import xarray as xr
 from ..arrays import Array
 from ..errors import InputError
 from ..records.comparable import comparable, names_of
+from ..words import shown
 
 COMPONENTS = ("axis", "axis2", "mu", "nu")
 """Components of one thing: its size is that of the largest."""
@@ -26,6 +27,8 @@ def compare(ds: xr.Dataset, other: xr.Dataset) -> pd.DataFrame:
     the same species; of flows and stresses, which may vanish, over the energy or number, and
     velocities as they are): ``largest`` at the time ``at [fm]``, and ``last``.
     """
+    if not isinstance(other, xr.Dataset):
+        raise InputError(f"compare({shown(other)}): give a result, such as rb.load('other.nc')")
     time = ds.time.values
     inside = (time >= other.time.values[0]) & (time <= other.time.values[-1])
     if not inside.any():
@@ -44,12 +47,19 @@ def compare(ds: xr.Dataset, other: xr.Dataset) -> pd.DataFrame:
             continue
         theirs_then = _at(time[inside], other.time.values, found)
         rows[name] = _row(mine[inside], theirs_then, time[inside], _size(ds, name))
-    columns = ["largest", "at [fm]", "last", "unit"]
-    units = {name: ds[name].attrs.get("units", "1") for name in rows}
-    table = [(*rows[name], units[name]) for name in rows]
+    if "rate_reverse" in rows and rows["rate_reverse"] == rows.get("rate"):
+        del rows["rate_reverse"]  # elastic processes alone
+    columns = ["largest", "at [fm]", "last", "relative to"]
+    table = [(*rows[name], _yardstick(name)) for name in rows]
     return pd.DataFrame(table, index=list(rows), columns=columns).sort_values(
         "largest", key=np.abs, ascending=False
     )
+
+
+def _yardstick(name: str) -> str:
+    """What differences of a quantity are relative to, in words."""
+    scale = SCALES.get(name.removeprefix("total_"))
+    return "its largest value" if scale is None else scale or "1"
 
 
 def _at(wanted: Array, time: Array, values: Array) -> Array:

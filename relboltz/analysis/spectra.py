@@ -1,5 +1,6 @@
 """Spectra and flow of a result: sums over its nodes, so that their integrals are exact."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from ..words import shown
 
 SPACE = ("x", "y", "z")
 MOMENTA = ("px", "py", "pz")
+INSIDE = "whether it lies inside the box; beyond momentum_max its corners alone do"
 AT_REST = 1e-9
 """p_T below this part of a spacing has no direction."""
 
@@ -30,14 +32,24 @@ def dN_dp(ds: xr.Dataset) -> xr.DataArray:
     """dN/d|p| per volume (time, species, p) [fm^-3 GeV^-1], in shells of about one spacing.
 
     The coordinate ``width`` (p) [GeV] is that of a shell with the volume of its nodes, so that the
-    sum of dN/dp times width is ``number``, exactly.
+    sum of dN/dp times width is ``number``, exactly. Beyond momentum_max a shell lies in corners of
+    the box alone: ``inside`` (p) is False there.
     """
     volume = ds.shell_weight.values * (2 * np.pi * HBARC) ** 3
     width = _widths(volume, ds.p.values, 4 * np.pi, 2)
     values = ds.spectrum * ds.degeneracy * ds.shell_weight / xr.DataArray(width, dims="p")
     attrs = {"units": "fm^-3 GeV^-1", "long_name": "dN/d|p| per volume"}
     values = values.transpose(*ds.spectrum.dims).rename("dN_dp").assign_attrs(attrs)
-    return values.assign_coords(width=_variable("p", width, "GeV", "width of a shell"))
+    whole = _variable("p", ds.p.values <= _face(ds, MOMENTA), "1", INSIDE)
+    return values.assign_coords(
+        width=_variable("p", width, "GeV", "width of a shell"), inside=whole
+    )
+
+
+def _face(ds: xr.Dataset, axes: Sequence[str]) -> float:
+    """The radius at which shells or rings begin to leave the box [GeV]."""
+    widths = dict(zip(MOMENTA, map(float, ds.attrs["momentum_max"]), strict=True))
+    return min((widths[axis] for axis in axes if ds.sizes[axis] > 1), default=np.inf)
 
 
 def _widths(size: Array, radius: Array, full: float, power: int) -> Array:
@@ -89,7 +101,8 @@ def dN_dpT(ds: xr.Dataset) -> xr.DataArray:
     """dN/dp_T per volume of the snapshots (snapshot, species, pT) [fm^-3 GeV^-1].
 
     All p_z and angles together, in rings of about one spacing; the sum of it times the coordinate
-    ``width`` (pT) [GeV] is the number. In space the average over the box, without what left it.
+    ``width`` (pT) [GeV] is the number. Beyond momentum_max a ring lies in corners of the box alone:
+    ``inside`` (pT) is False there. In space the average over the box, without what left it.
     """
     pt, _, ring = _rings(ds)
     radius = _radius(pt, ring)
@@ -99,7 +112,8 @@ def dN_dpT(ds: xr.Dataset) -> xr.DataArray:
     coords = {"snapshot": ds.snapshot, "species": ds.species, "pT": radius}
     attrs = {"units": "fm^-3 GeV^-1", "long_name": "dN/dpT per volume"}
     found = xr.DataArray(values, coords, ("snapshot", "species", "pT"), "dN_dpT", attrs)
-    return found.assign_coords(width=_variable("pT", width, "GeV", "width of a ring"))
+    whole = _variable("pT", radius.values <= _face(ds, MOMENTA[:2]), "1", INSIDE)
+    return found.assign_coords(width=_variable("pT", width, "GeV", "width of a ring"), inside=whole)
 
 
 def mean_pT(ds: xr.Dataset) -> xr.DataArray:
@@ -117,7 +131,8 @@ def flow(ds: xr.Dataset, n: int = 2) -> xr.Dataset:
     """v_n = <cos n(phi - Psi_n)> of the snapshots, against p_T and of all.
 
     ``v`` (snapshot, species, pT), ``v_integrated`` (snapshot, species) and ``angle`` (snapshot)
-    Psi_n [rad], that of all species together. Nodes on a square lattice have a v_4, v_8, ... of
+    Psi_n [rad], that of all species together. ``v`` is NaN for rings that leave the box: those of
+    its corners have directions of their own. Nodes on a square lattice have a v_4, v_8, ... of
     their own, also where f is round: compare with a round start.
     """
     if isinstance(n, bool) or not isinstance(n, int) or n < 1:
@@ -131,6 +146,8 @@ def flow(ds: xr.Dataset, n: int = 2) -> xr.Dataset:
     with np.errstate(invalid="ignore"):
         rings = _by_ring(cosine, ring) / _by_ring(number, ring)
         together = cosine.sum(axis=(-2, -1)) / number.sum(axis=(-2, -1))
+    radius = _radius(pt, ring)
+    rings[..., radius.values > _face(ds, MOMENTA[:2])] = np.nan
     words = f"v_{n} = <cos {n}(phi - Psi)>"
     return xr.Dataset(
         {
@@ -138,5 +155,5 @@ def flow(ds: xr.Dataset, n: int = 2) -> xr.Dataset:
             "v_integrated": _variable(("snapshot", "species"), together, "1", f"{words}, all pT"),
             "angle": _variable("snapshot", plane, "rad", f"Psi_{n}, of all species together"),
         },
-        {"snapshot": ds.snapshot, "species": ds.species, "pT": _radius(pt, ring)},
+        {"snapshot": ds.snapshot, "species": ds.species, "pT": radius},
     )

@@ -109,8 +109,9 @@ def relaxation_time(
     chosen = _window(time, apart, start, end)
     if chosen.sum() < FEWEST:
         raise InputError(
-            f"{quantity}: {int(chosen.sum())} records are too few for a rate; record more often "
-            "(every), run longer, or give start and end"
+            f"{quantity}: {int(chosen.sum())} of {len(time)} records lie where its deviation has "
+            "fallen to half and still falls, too few for a rate; record more often (every), run "
+            "longer, or give start and end"
         )
     x, y = time[chosen], np.log(apart[chosen])
     (slope, _), residual = _line(x, y)

@@ -25,7 +25,9 @@ ACCEPTED_RELAXATION = 0.05
 """Part of what relaxes the spectrum that may need momenta outside the box before a warning."""
 WANTED_RELAXATION = 0.02
 """The same for the boxes that are chosen or advised."""
-ACCEPTED_NOISE = 0.5
+ACCEPTED_NOISE, ACCEPTED_NOISE_IN_SPACE = 0.5, 0.9
+"""Standard error of C in a step over C as measured: in space it is that of all cells, and what one
+looks at, densities and flows of many steps, has much less."""
 LONG_CHANGE = 0.75
 """Change of C within a fixed step, relative to C, above which it is called too long; less with
 noise. At 0.7 what is left of the deviation from equilibrium is some 4 % too much."""
@@ -38,8 +40,9 @@ FASTEST_FLOW = 0.2
 """Flow velocity above which the frame of the screening matters."""
 FEWEST_ODD = 21
 """Odd numbers of momentum cells below this leave too much matter at rest in space."""
-LARGEST_BOX = 50.0
-"""Half width [GeV] beyond which units are in doubt."""
+LARGEST_BOX, HOTTEST = 50.0, 20.0
+"""Half width and temperature [GeV] beyond which units are in doubt."""
+IN_MEV = "momenta, temperatures and masses are in GeV; were some given in MeV?"
 
 
 def warn(texts: Iterable[str], said: list[str]) -> None:
@@ -76,7 +79,8 @@ def of_setup(
     elif not leaks:
         yield (
             "no final equilibrium was found for this start on this grid: nothing to compare the "
-            "final state with. Fermions may be close to full, or the box too small"
+            "final state with. Fermions may be close to full, the box too small, or nodes too far "
+            "apart"
         )
 
 
@@ -89,10 +93,7 @@ def _of_grid(grid: PhaseSpace, needed: float, what: str) -> Iterator[str]:
             f"rates of soft scattering suffer. Use momentum_cells = {_cells(grid, needed)}"
         )
     if max(grid.momentum_max) > LARGEST_BOX:
-        yield (
-            f"the box reaches {max(grid.momentum_max):g} GeV: momenta, temperatures and masses are "
-            "in GeV; were some given in MeV?"
-        )
+        yield (f"the box reaches {max(grid.momentum_max):g} GeV: {IN_MEV}")
 
 
 def _of_nodes_at_rest(grid: PhaseSpace, model: Model, mass_squared: Array) -> Iterator[str]:
@@ -116,6 +117,8 @@ def _of_nodes_at_rest(grid: PhaseSpace, model: Model, mass_squared: Array) -> It
 def _of_final_state(grid: PhaseSpace, needed: float, predicted: Equilibrium) -> Iterator[str]:
     """Final states that the nodes do not resolve, or that condense."""
     temperature, coarsest = predicted.temperature, max(grid.spacing)
+    if temperature > HOTTEST:
+        yield f"the final temperature would be {temperature:.4g} GeV: {IN_MEV}"
     if temperature < coarsest <= needed:
         yield (
             f"the grid is coarse: spacing {coarsest:.3g} GeV > final temperature "
@@ -258,9 +261,9 @@ def of_refusals(last: Record, first: Record) -> Iterator[str]:
         )
 
 
-def of_steps(seen: Seen, step: float | str) -> Iterator[str]:
+def of_steps(seen: Seen, step: float | str, in_space: bool = False) -> Iterator[str]:
     """Too few samples, too long steps, too small a box; step: time.step."""
-    if seen.noise > ACCEPTED_NOISE:
+    if seen.noise > (ACCEPTED_NOISE_IN_SPACE if in_space else ACCEPTED_NOISE):
         alone = seen.noise / math.sqrt(max(1 - seen.noise**2, 1e-4))  # C^2 without its noise
         yield (
             f"too few samples: the standard error of C[f] in a step is {100 * alone:.0f} % of "

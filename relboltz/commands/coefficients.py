@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     import xarray as xr
 
 
+PICTURES = ("png", "pdf", "svg")
+
+
 def coefficients(
     file: Annotated[Path, typer.Argument(help="Configuration, TOML: [model] is enough.")],
     temperature: Annotated[
@@ -47,6 +50,8 @@ def coefficients(
     for key, path in (("--out", out), ("--plot", plot), ("--json", json_)):
         if path is not None:
             output.check_writable(path, key)
+    if plot is not None and plot.suffix[1:] not in PICTURES:
+        raise InputError(f"--plot {plot}: pictures end in .{', .'.join(PICTURES)}")
     overrides = list(set_ or [])
     given = {"events": events, "seed": seed, "nodes": nodes, "tagged": tagged}
     overrides += [f"coefficients.{k}={json.dumps(v)}" for k, v in given.items() if v is not None]

@@ -20,12 +20,12 @@ MOST = 15
 """Quantities that a table of differences shows."""
 
 
-def film(file: Path, path: Path, quantity: str, species: str | None) -> None:
+def film(file: Path, path: Path, quantity: str, species: str | None, fps: float) -> None:
     """A film of a quantity in space."""
     ds = output.load(file)
     output.check_writable(path, "--animate")
     with undamaged(file):
-        plots.animation(ds, path, quantity, species.split(",") if species else None)
+        plots.animation(ds, path, quantity, species.split(",") if species else None, fps)
     tell(f"written: {path}")
 
 
@@ -70,12 +70,13 @@ def _made(folder: Path) -> Path:
 
 def _table(title: str, differences: pd.DataFrame) -> Table:
     """The largest differences, relative; those that vanish are left out."""
-    table = Table(title=unmarked(title), title_justify="left")
-    for column in ("quantity", "largest difference", "at [fm]", "at the end"):
-        table.add_column(column, justify="left" if column == "quantity" else "right")
+    table = Table(title=unmarked(f"{title}, relative differences"), title_justify="left")
+    for column in ("quantity", "largest", r"at \[fm]", "at the end", "relative to"):
+        words = column in ("quantity", "relative to")
+        table.add_column(column, justify="left" if words else "right")
     moved = differences[abs(differences.largest) > ROUNDING]
-    for name, largest, at, last, _ in moved.head(MOST).itertuples():
-        table.add_row(unmarked(name), f"{largest:+.2e}", f"{at:.3g}", f"{last:+.2e}")
+    for name, largest, at, last, scale in moved.head(MOST).itertuples():
+        table.add_row(unmarked(name), f"{largest:+.2e}", f"{at:.3g}", f"{last:+.2e}", scale)
     if moved.empty:
-        table.add_row("no difference but rounding", "", "", "")
+        table.add_row("no difference but rounding", "", "", "", "")
     return table

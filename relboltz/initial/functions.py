@@ -128,7 +128,10 @@ def users_code(whose: str) -> Iterator[None]:
     except (KeyboardInterrupt, InputError):
         raise
     except BaseException as error:
-        raise InputError(f"{whose} failed with {type(error).__name__}: {error}") from error
+        advice = ""
+        if isinstance(error, TypeError) and "converted to Python scalar" in str(error):
+            advice = " (it is given arrays: use functions of numpy, such as np.exp)"
+        raise InputError(f"{whose} failed with {type(error).__name__}: {error}{advice}") from error
 
 
 def load_function(text: str, key: str) -> Callable[..., Any]:
@@ -147,6 +150,11 @@ def load_function(text: str, key: str) -> Callable[..., Any]:
     with users_code(f"{key} = {text!r}: {path.name}"):
         spec.loader.exec_module(module)  # type: ignore[union-attr]
     function = getattr(module, name, None)
+    if function is not None and not callable(function):
+        raise InputError(
+            f"{key} = {text!r}: {name} is a {type(function).__name__}, not a function; name a "
+            "function that returns it"
+        )
     if not callable(function):
         known = [k for k, v in vars(module).items() if callable(v) and not k.startswith("_")]
         raise InputError(

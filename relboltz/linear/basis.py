@@ -103,12 +103,19 @@ def conserved(state: State, rank: str, charges: Array) -> list[Function]:
     return []
 
 
+def _norms(state: State, rank: str, functions: list[Function]) -> Array:
+    norms = np.sqrt([product(state, rank, f, f) for f in functions])
+    return np.where(norms > 0, norms, 1.0)
+
+
 def orthogonal(
     state: State, rank: str, function: Function, to: list[Function], by: list[Function]
 ) -> Function:
     """The function less combinations of ``by``, such that it is orthogonal to all of ``to``."""
     matrix = np.array([[product(state, rank, z, b) for b in by] for z in to])
-    parts = np.linalg.solve(matrix, [product(state, rank, z, function) for z in to])
+    right = np.array([product(state, rank, z, function) for z in to])
+    rows, columns = (_norms(state, rank, some) for some in (to, by))  # charges may be very rare
+    parts = np.linalg.lstsq(matrix / np.outer(rows, columns), right / rows, rcond=None)[0] / columns
     result = dict(function)
     for part, b in zip(parts, by, strict=True):
         for power, row in b.items():

@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 
 from ..arrays import Array
-from ..errors import InputError
+from ..checks.accuracy import HOTTEST, IN_MEV
+from ..errors import AccuracyWarning, InputError, say
 from ..model import Model
 from ..process import is_number
 from ..units import LARGEST, SMALLEST
@@ -34,6 +35,8 @@ def temperatures(value: Any) -> Array:
                 f"temperature = {shown(one)}: a temperature in GeV is a positive number, from "
                 f"{SMALLEST:g} to {LARGEST:g}"
             )
+    if max(found) > HOTTEST:
+        say(f"temperature = {max(found):g} GeV: {IN_MEV}", AccuracyWarning)
     return found.astype(float)
 
 

@@ -10,10 +10,10 @@ from xarray import DataArray, Dataset
 from .style import ABOVE, COLORS, labelled, letter, styled
 
 SHOWN = (
-    "equilibrium_distance", "temperature", "chemical_potential", "mass_squared", "entropy",
-    "number", "pressure_ratio",
+    "equilibrium_distance", "pressure_ratio", "temperature", "chemical_potential",
+    "mass_squared", "entropy", "number",
 )  # fmt: skip
-MOST = 5
+MOST = 6
 FLAT = 1e-6
 """Histories that move by less, relative to their error or size, tell nothing."""
 

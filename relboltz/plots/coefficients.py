@@ -23,7 +23,7 @@ def coefficients(ds: Dataset) -> Figure:
     if "shear_viscosity_over_entropy" not in ds:
         raise InputError("this is not a result of transport_coefficients: nothing to draw")
     t = np.atleast_1d(ds.temperature.values)
-    shown = [name for name in PANELS if np.any(np.asarray(ds[name]) != 0)]
+    shown = [name for name in PANELS if np.any(np.nan_to_num(np.asarray(ds[name])) != 0)]
     figure = Figure(figsize=(4.2 * len(shown), 3.6), layout="constrained")
     axes: Any = figure.subplots(1, len(shown), squeeze=False)[0]
     for ax, name, color in zip(axes, shown, COLORS[: len(shown)], strict=True):

@@ -1,5 +1,6 @@
 """Pictures against time; in space, of averages over the box that include what left."""
 
+import math
 from typing import Any
 
 import numpy as np
@@ -133,7 +134,9 @@ def masses(ds: Dataset, ax: Ax = None) -> Axes:
     _by_group(ds, ax, mass, np.sqrt(ds.equilibrium_mass_squared), "{}", error)
     if not any(np.allclose(m2, screening) for m2 in ds.mass_squared.values.T):
         _history(ds, ax, np.sqrt(screening), color="black", linestyle=":", label="screening")
-    ax.set_ylim(0, 1.1 * max(ax.get_ylim()[1], 1e-3))
+    low, high = ax.get_ylim()
+    if low < 0.5 * high:
+        ax.set_ylim(0, 1.1 * max(high, 1e-3))
     return _finish(ds, ax, "mass [GeV]")
 
 
@@ -194,9 +197,11 @@ def isotropisation(ds: Dataset, ax: Ax = None) -> Axes:
     ds, ax = box(ds), ax or new_axes()
     apart = abs(ds.pressure_ratio - 1)
     error = _error(ds, "pressure_ratio")
-    _history(ds, ax, apart.where(apart > 0), error, color=COLORS[3], label="apart")
+    words = r"$|P_z / P_\perp - 1|$"
+    _history(ds, ax, apart.where(apart > 0), error, color=COLORS[3], label=words)
     top = float(np.nanmax(apart, initial=0)) or 1.0
-    ax.set(yscale="log", ylim=(max(0.5 * float(apart.min()), 1e-5 * top), 2 * top))
+    least = float(apart[int(apart.argmax()) :].min())  # it may begin at nothing
+    ax.set(yscale="log", ylim=(max(0.5 * least, 1e-5 * top), 2 * top))
     style.plain_ticks(ax)
     return _finish(ds, ax, r"$|P_z / P_\perp - 1|$")
 
@@ -219,10 +224,14 @@ def rates(ds: Dataset, ax: Ax = None, most: int = 8) -> Axes:
             kinds[kind] = kinds.get(kind, 0.0) + rate.values[:, i]
     peaks = {kind: np.nanmax(rate, initial=0) for kind, rate in kinds.items()}
     top = max(peaks.values(), default=0)
+    least = top
     for k, kind in enumerate(sorted(kinds, key=lambda kind: -peaks[kind])[:most]):
+        late = kinds[kind][len(ds.time) // 4 :]
+        least = min(least, np.nanmin(late[late > 0], initial=top))
         shown = np.where(kinds[kind] > 1e-9 * top, kinds[kind], np.nan)
         _history(ds, ax, shown, label=kind, color=COLORS[k % len(COLORS)])
-    ax.set(yscale="log", ylim=(1e-5 * (top or 1), 3 * (top or 1)))
+    ax.set(yscale="log", ylim=(max(0.3 * least, 1e-5 * top) or 1e-5, 3 * (top or 1)))
+    style.plain_ticks(ax)
     _finish(ds, ax, labelled(ds.rate, "collision rate"), "no collisions")
     if len(quarks) == 1:
         ax.set_title(f"q: {label(quarks[0])}", loc="right", fontsize=9.5)
@@ -239,7 +248,6 @@ def conservation(ds: Dataset, ax: Ax = None) -> Axes:
         ("charges", ds.charge_density.values, number, ds.charge_drift.any()),
         ("momentum", ds.momentum.values, energy[0], ds.momentum_drift.any()),
     )
-    words = []
     for color, (name, values, scale, moved) in zip(COLORS, table, strict=False):
         change = (values - values[0]) / scale * bool(moved)
         drift = change[np.arange(len(change)), abs(change).argmax(axis=1)]
@@ -247,11 +255,14 @@ def conservation(ds: Dataset, ax: Ax = None) -> Axes:
         if largest > ROUNDING:
             _history(ds, ax, drift, color=color, label=f"{name}: {largest:.1e}")
         else:
-            words.append(f"{name}: {f'rounding, {largest:.0e}' if largest else 'exactly 0'}")
+            words = f"rounding, {largest:.0e}" if largest else "exactly 0"
+            ax.plot([], [], " ", label=f"{name}: {words}")
     ax.axhline(0.0, color="0.6", linewidth=0.9, zorder=0)
-    ax.ticklabel_format(axis="y", style="sci", scilimits=(0, 0))
-    ax.text(0.03, 0.97, "\n".join(words), transform=ax.transAxes, va="top", fontsize=9.5)
-    return _finish(ds, ax, "relative drift", "")
+    power = math.floor(math.log10(max(map(abs, ax.get_ylim()))))
+    unit = "" if power > -2 else f" [$10^{{{power}}}$]"
+    if unit:
+        ax.yaxis.set_major_formatter(lambda value, _: f"{value / 10**power:.3g}")
+    return _finish(ds, ax, f"relative drift{unit}", "")
 
 
 @styled
@@ -260,11 +271,16 @@ def ledger(ds: Dataset, what: str = "number", ax: Ax = None) -> Axes:
     if what not in ("number", "energy"):
         raise InputError(f"what = {what!r}: use 'number' or 'energy'")
     ax, left = ax or new_axes(), ds[f"left_{what}"]
-    for i, wall in enumerate(ds.wall.values.tolist()):
-        gone, look = left.sel(wall=wall), {"color": COLORS[i // 2], "linestyle": ("-", "-.")[i % 2]}
-        if gone.any():
-            gone = gone.sum("species") if "species" in gone.dims else gone
-            _history(ds, ax, gone, label=f"left through {wall}", **look)
+    summed = left.sum("species") if "species" in left.dims else left
+    for color, axis in zip(COLORS, "xyz", strict=False):
+        low, high = (summed.sel(wall=f"{axis}{side}").values for side in "-+")
+        ways = [(low, f"{axis}-", "-"), (high, f"{axis}+", "-.")]
+        if np.allclose(low, high, rtol=0.02, atol=0.01 * float(summed.max())):
+            ways = [(0.5 * (low + high), f"{axis}- and {axis}+ (each)", "-")]
+        for gone, wall, line in ways:
+            if gone.any():
+                look = {"color": color, "linestyle": line}
+                _history(ds, ax, gone, label=f"left through {wall}", **look)
     for color, axis in zip(COLORS, "xyz" if what == "number" else "", strict=False):
         refused = ds.refused_number.sel(wall=[f"{axis}-", f"{axis}+"]).sum(["wall", "species"])
         if refused.any():

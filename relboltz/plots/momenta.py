@@ -69,6 +69,9 @@ def spectra(ds: Dataset, species: Names = None, times: Any = None, ax: Ax = None
     top = max(f.max(), min(10 * f.max(), final.max())) or 1.0
     end = f[-1][ds.p.values <= last]
     low = max(0.5 * end[end > 0].min(initial=top), 1e-7 * top)
+    drawn = [mean(ds.spectrum.sel(time=t), group) for t in style.recorded(ds, times)]
+    peaks = np.array([f.max() for f in drawn])
+    low = min(low, max(0.03 * peaks[peaks > 0].min(initial=top), 1e-7 * top))  # all are seen
     ax.set(yscale="log", ylim=(low, 2 * top), xlim=(0, last))
     if first < last:
         ax.axvline(first, color="0.5", linestyle=":", linewidth=1.0, zorder=0)

@@ -14,10 +14,12 @@ from matplotlib.figure import Figure
 from xarray import Dataset
 
 from ..arrays import Array
+from ..records.quantities import WEIGHTED
 from ..records.result import box, is_in_space
 from . import histories
 from .momenta import spectra, thermalisation
 from .space import (
+    MATTER,
     directions,
     draw_map,
     edges,
@@ -26,7 +28,7 @@ from .space import (
     marginals,
     phase_space,
     profile,
-)  # fmt: skip
+)
 from .style import Names, groups, moves, styled
 
 VISIBLE = 1e-5
@@ -96,6 +98,7 @@ def _draw_maps(part: Any, ds: Dataset, rows: list[Maps]) -> None:
     """Rows of maps that share their axes, times above and a bar of colours beside each."""
     plane = directions(ds)[:2]
     grid = part.subplots(len(rows), len(rows[0].times), squeeze=False, sharex=True, sharey=True)
+    empty = False
     for i, (row, axes) in enumerate(zip(rows, grid, strict=True)):
         values = field(ds, row.quantity, row.species, plane)
         flow = flow_in(ds, plane) if row.arrows else None
@@ -110,6 +113,10 @@ def _draw_maps(part: Any, ds: Dataset, rows: list[Maps]) -> None:
         words, _, unit = values.attrs["words"].partition(" [")
         words = textwrap.fill(words + f" of {of}" * bool(of), 28) + f"\n[{unit}" * bool(unit)
         part.colorbar(mesh, ax=list(axes), label=words, pad=0.01, aspect=15)
+        empty |= row.quantity in WEIGHTED and bool(np.isnan(values).any())
+    if empty:
+        note = f"grey: cells with less than {100 * MATTER:g} % of the energy of the fullest one"
+        part.supxlabel(note, fontsize=9, color="0.3", ha="left", x=0.02)
 
 
 def _rows(panels: Sequence[Panel], width: int) -> Panels:
@@ -184,12 +191,19 @@ def _histories(ds: Dataset) -> list[Panel]:
 def _matter_overview(ds: Dataset) -> Panels:
     """Homogeneous: spectra, and histories in which something happens."""
     found = groups(ds)
-    panels: list[Panel] = [partial(spectra, species=group) for group in found[:2]]
+    shown = [found[0], *sorted(found[1:], key=partial(_moved, ds), reverse=True)[:1]]
+    panels: list[Panel] = [partial(spectra, species=group) for group in shown]
     if len(found) == 1:
         panels.append(thermalisation)
     panels += _histories(ds)
     rest = len(panels) % 3
     return _rows(panels if len(panels) < 7 or rest != 1 else panels[:-1], 3)
+
+
+def _moved(ds: Dataset, group: list[str]) -> float:
+    """How much of a group's number changes, relative to the largest."""
+    number = ds.number.sel(species=group).sum("species").values
+    return float(np.ptp(number) / (number.max() or 1.0))
 
 
 def _line_overview(ds: Dataset) -> Panels:

@@ -83,7 +83,8 @@ def _histories(boxes: Mapping[str, Dataset], ax: Axes, name: str, found: list[li
         of = found if "species" in ds[name].dims else [[]]
         for line, group in zip(LINES, of, strict=False):
             values = mean(ds[name], group) if group else ds[name].values
-            ax.plot(ds.time.values, values, color=_color(i), linestyle=line)
+            width = 1.4 + 1.2 * (len(boxes) - 1 - i)  # curves that coincide are all seen
+            ax.plot(ds.time.values, values, color=_color(i), linestyle=line, linewidth=width)
     ax.set(xlabel="time [fm]", ylabel=unit)
     if any("species" in ds[name].dims for ds in boxes.values() if name in ds):
         looks = [ax.plot([], [], color="0.3", linestyle=line)[0] for line in LINES[: len(found)]]

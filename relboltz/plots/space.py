@@ -45,6 +45,8 @@ SHORT = {
     "number_current": "particle flux", "pressure": "pressure",
 }  # fmt: skip
 """Words for axes, where the long names are too long."""
+KINDS = {"pressure_ratio": "ratio", "velocity": "plain", "landau_velocity": "plain"}
+"""What has a scale of its own: a ratio is about 1, a velocity is no density."""
 
 
 # --- what is in a result ------------------------------------------------------------------------
@@ -76,11 +78,10 @@ def field(ds: Dataset, quantity: str, species: Names, axes: Sequence[str]) -> Da
         raise InputError(f"quantity {name!r} has no value anywhere in this result")
     for axis in set(axes) - set(ds[name].dims):
         raise InputError(f"quantity {name!r} does not depend on {axis}")
-    values, title = ds[name], ""
+    values, title, group = ds[name], "", members(ds, species)
     words = "mean $f$" if name.startswith("f_") else SHORT.get(name, "")
     words = words or str(values.attrs["long_name"])
     if "species" in values.dims:
-        group = members(ds, species)
         title = label(group) + " (each)" * (len(group) > 1)
         values = values.sel(species=group).mean("species")
     if name in WEIGHTED:
@@ -95,8 +96,9 @@ def field(ds: Dataset, quantity: str, species: Names, axes: Sequence[str]) -> Da
         along = _component(ds[name], axes[0])
         values, words, signed = values.sel(axis=along), f"{words} along {along}", True
     elif "axis" in values.dims:
-        values = (values**2).sum("axis", skipna=False) ** 0.5
-    kind = "ratio" if name == "pressure_ratio" else _kind(values, signed)
+        values, words = (values**2).sum("axis", skipna=False) ** 0.5, f"|{words}|"
+    kind = KINDS.get(name) or _kind(values, signed)
+    kind = "signed" if signed else kind
     words = labelled(ds[name], words + where)
     return values.transpose("time", *axes).assign_attrs(words=words, title=title, kind=kind)
 
@@ -300,6 +302,7 @@ def draw_map(
     ax: Axes, values: DataArray, time: float | None, flow: Any = None, bar: bool = True
 ) -> Any:
     """Values (time, a, b) at a time, in colours that hold all times, and arrows of a flow."""
+    style.check_time(values, float(values.time[-1]) if time is None else time)
     now = values.sel(time=values.time[-1] if time is None else time, method="nearest")
     a, b = (values[d] for d in values.dims[1:])
     norm, colors = _colors(values)

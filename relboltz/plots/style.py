@@ -179,7 +179,17 @@ def chosen_times(ds: Dataset, count: int = 6) -> Array:
 def recorded(ds: Dataset, times: ArrayLike | None) -> Array:
     """The records nearest to these times; None: some from first to last [fm]."""
     wanted = np.unique(chosen_times(ds) if times is None else np.asarray(times, float))
+    for time in wanted:
+        check_time(ds, float(time))
     return ds.time.sel(time=wanted, method="nearest").values
+
+
+def check_time(ds: Dataset | DataArray, time: float) -> None:
+    """Complain about a time that there is no record near to [fm]."""
+    first, last = float(ds.time.values[0]), float(ds.time.values[-1])
+    near = 0.5 * (last - first) / max(ds.time.size - 1, 1)
+    if not first - near <= time <= last + near:
+        raise InputError(f"time = {time:g} fm: records are from {first:g} to {last:g} fm")
 
 
 def shades(times: Array) -> Iterator[tuple[float, dict[str, Any]]]:

@@ -210,6 +210,10 @@ def latest(file: Path) -> Saved:
         return found
     if damaged:
         raise InputError("\n".join([*damaged, "no other checkpoint is left: start the run again"]))
+    if not file.exists():
+        raise InputError(f"{file}: there is no such file, and no checkpoint of it")
+    if file.suffix == ".toml":
+        raise InputError(f"{file}: is a configuration; name the result, or use relboltz run")
     raise InputError(
         f"{file}: there is no checkpoint {base(file)}.checkpoint-* beside it; start the run again"
     )
