@@ -8,7 +8,9 @@ processes = [rb.Process(reaction, sigma=value) for reaction, value in sigma.item
 gas = rb.Model(species, processes, masses={"pi": 0.138, "K": 0.496}, name="pions and kaons")
 
 if __name__ == "__main__":
-    result = rb.solve(gas, 16, {"pi": rb.initial.thermal(0.18)}, end=10.0, every=0.5, samples=4)
-    print(f"kaons become thermal within {result.rb.relaxation_time('number', 'K'):.1f} fm")
+    start = {"pi": rb.initial.thermal(0.18)}
+    result = rb.solve(gas, rb.PhaseSpace(26, 2.1), start, end=20.0, every=1.0, samples=4)
+    tau = result.rb.relaxation_time("number", "K", start=10.0, end=20.0)
+    print(f"kaons near their number as exp(-t/tau) with tau = {float(tau):.1f} fm")
     eta = rb.transport_coefficients(gas, 0.16, events=200_000).shear_viscosity_over_entropy
     print(f"eta/s at T = 160 MeV: {float(eta):.2f}")

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from copy import deepcopy
 from functools import wraps
 from pathlib import Path
-from typing import ParamSpec, TypeVar, cast
+from typing import Any, ParamSpec, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -67,3 +67,12 @@ def free_memory() -> float:
     except (OSError, ValueError, AttributeError):  # not a Linux machine
         return math.inf
     return float(there)
+
+
+def listed(values: NDArray[Any]) -> Any:
+    """Lists of numbers as JSON has them: what is not finite is null."""
+    if values.dtype.kind != "f":
+        return values.tolist()
+    plain = values.astype(object)
+    plain[~np.isfinite(values)] = None
+    return plain.tolist()

@@ -12,14 +12,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import h5py
 import numpy as np
 import xarray as xr
 
 from . import __version__
 from .config import Config
 from .distributed import resolve
-from .errors import AccuracyWarning, InputError
+from .errors import AccuracyWarning, CheckpointWarning, InputError, say
 from .grid import PhaseSpace
 from .initial import Shape, Start, evaluate, starting_states
 from .known import described
@@ -28,7 +27,7 @@ from .progress import Report
 from .records import checkpoint, output
 from .records.reserved import base
 from .resting import resting
-from .resuming import recipe_of_config, recipe_of_model, taken_up
+from .resuming import fingerprints, recipe_of_config, recipe_of_model, taken_up
 from .run import About, Run
 from .settings import Grid, Settings
 from .simulation import Request, planned, prepare, settings_of
@@ -95,7 +94,7 @@ class Case:
         kept = {k: v for k, v in settings["output"].items() if k not in BESIDES}
         told = {
             "version": __version__, "model": described(self.model),
-            "sources": [self.about.recipe.get(key) for key in ("sources", "functions")],
+            "elements": fingerprints(self.model),
             "grid": {name: getattr(self.grid, name) for name in Grid.model_fields},
             "collisions": settings["collisions"], "time": settings["time"], "output": kept,
             "run": resolve(self.settings.run),
@@ -136,7 +135,8 @@ class Case:
         run = self.settings.run
         try:
             return taken_up(path, None, self.model, run.threads, run.workers)
-        except InputError:  # such as checkpoints that are damaged: it begins again
+        except InputError as error:
+            say(f"{path.name} begins again, because {error}", CheckpointWarning)
             return None
 
 
@@ -151,9 +151,8 @@ def finished(path: Path) -> xr.Dataset | None:
 def is_finished(path: Path) -> bool:
     """Whether a run is done, without reading what it came to."""
     try:
-        with h5py.File(path, "r") as file:
-            return bool(file.attrs.get("status") == "done")
-    except (OSError, ValueError):
+        return bool(output.attributes(path).get("status") == "done")
+    except InputError:
         return False
 
 

@@ -19,7 +19,7 @@ from .commands.reproduce import reproduce
 from .commands.scan import scan
 from .commands.validate import validate
 from .commands.watch import watch
-from .errors import InputError, RelboltzError
+from .errors import InputError, Interrupted, RelboltzError
 from .launched import started
 from .streams import steady
 from .terminal import announced, console, delivered, errors, plain_warnings, tell, told
@@ -53,6 +53,9 @@ def _command() -> int:
         app()
     except RelboltzError as error:
         return _failed(error)
+    except Interrupted as stop:  # of a command that says nothing of its own
+        errors.print(f"[yellow]{unmarked(stop)}[/]", soft_wrap=True)
+        return 128 + stop.signal
     except KeyboardInterrupt:
         return 130
     except SystemExit as end:

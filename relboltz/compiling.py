@@ -31,7 +31,9 @@ from .resting import collector
 UNCOMPILED = (
     "plots", "checks", "initial", "cli", "tables", "config", "settings", "simulation", "run",
     "terms", "benchmark", "progress", "resting", "streams", "commands", "linear", "relaxing",
-    "validation", "analysis", "html",
+    "validation", "analysis", "html", "cases", "replicas", "converging", "convergence",
+    "variations", "scanning", "estimating", "distributed", "processes", "workplace", "terminal",
+    "launched", "words", "errors", "resuming", "known", "records",
 )  # fmt: skip
 """Folders and modules without compiled functions: editing them compiles nothing anew."""
 Function = Callable[..., Any]

@@ -84,12 +84,14 @@ def power_law(
     left = np.abs(change) * _remains(low)
     if coarse is None:
         return Shift(change, change, left, one, none, none > 0, (fine.variance, none))
-    far = coarse.value - base.value
+    there = np.isfinite(coarse.value)  # else F alone tells
+    far = np.where(there, coarse.value - base.value, 0.0)
+    coarse = Measured(coarse.value, np.where(there, coarse.variance, 0.0))
     gentle = far / (high - 1)
     apart = gentle - steep
     own, other, mixed = _slope_variances(base, fine, coarse, x)
     steeper = np.maximum(np.abs(steep), np.abs(gentle))
-    shown = np.abs(apart) <= t * np.sqrt(mixed) + ALIKE * steeper
+    shown = there & (np.abs(apart) <= t * np.sqrt(mixed) + ALIKE * steeper)
     share = _part(own, other + apart**2, 0.0)
     slope = (1 - share) * steep + share * gentle
     bent = np.abs(apart) * low / (high - low)

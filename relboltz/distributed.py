@@ -128,8 +128,7 @@ class RayCrew:
         """Of one worker."""
         if self.run.threads or self.run.backend == "cuda":
             return self.run.threads or 1
-        cores = int(self._ray.cluster_resources().get("CPU", 1))
-        return max(1, cores // self.size)
+        return largest_share(_cores_by_node(self._ray), self.size)
 
     def _place(self) -> None:
         """Start workers that are not there, wherever the cluster has room for them."""
@@ -192,7 +191,8 @@ class RayCrew:
         return InputError(
             f"run.workers = {self.size}: there is no place for all of them"
             f"{f' (waited for {waited:.0f} s)' if waited else ''}: each needs {needs}, and the "
-            f"cluster has {has}; use fewer workers, threads or gpus_per_worker, a larger cluster"
+            f"cluster has {has}; use fewer workers, less threads or gpus_per_worker each, or a "
+            f"larger cluster"
             f"{', or backend = ' + repr('cpu') if 'GPU' in self._needs else ''}"
         )
 
@@ -314,6 +314,17 @@ class RayCrew:
                 ray.util.remove_placement_group(group)
 
 
+def _cores_by_node(ray: Any) -> list[int]:
+    """Cores of every machine of the cluster."""
+    return [int(n["Resources"].get("CPU", 0)) for n in ray.nodes() if n.get("Alive", True)]
+
+
+def largest_share(cores: Sequence[int], workers: int) -> int:
+    """Threads of a worker, as many as let all of them find a place; each lives on one machine."""
+    fits = (n for n in range(max(cores, default=1), 0, -1) if sum(c // n for c in cores) >= workers)
+    return next(fits, 1)
+
+
 def _connected(run: Run) -> tuple[Any, bool]:
     """Ray, and whether it was started here; joins a cluster if an address is given."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
@@ -395,8 +406,7 @@ def spread(
     work : is given a task and a number of threads
     """
     ray, own = _connected(run)
-    cores = int(ray.cluster_resources().get("CPU", 1))
-    threads = run.threads or max(1, cores // run.workers)
+    threads = run.threads or largest_share(_cores_by_node(ray), run.workers)
     one: Any = ray.remote(num_cpus=threads, num_gpus=run.gpus_per_worker, max_retries=1)(work)
     waiting: dict[Any, int] = {}
     left = iter(enumerate(tasks))

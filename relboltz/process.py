@@ -1,6 +1,7 @@
 """Process: one reaction and its matrix element."""
 
 import copy
+import hashlib
 import inspect
 from collections.abc import Callable, Mapping
 from math import pi, sqrt
@@ -24,6 +25,9 @@ the total four-momentum, which only unequal masses make); t and u with the model
 applied, with one or the other mass; and t and u minus the squared screening mass."""
 
 
+ASKED = (*KINEMATIC, *OPTIONAL)
+FINGERPRINTS = 16
+"""Points at which matrix elements are compared."""
 OWN = ("relboltz.qcd", "relboltz.process")
 """Modules whose matrix elements are this package's own."""
 PER_FM2 = 1 / HBARC**2
@@ -114,6 +118,21 @@ class Process:
     def row(self) -> str:
         """The name of the matrix element."""
         return getattr(self.matrix_element, "__name__", "?")
+
+    def fingerprint(self) -> str:
+        """Values of |M|^2 at fixed points, in digits: what they depend on besides the source, such
+        as globals and helpers of other files, shows in them."""
+        values = []
+        for i in range(FINGERPRINTS):
+            at = {name: (0.37 + 0.59 * ((7 * i + 3 * j) % 11)) for j, name in enumerate(ASKED)}
+            at |= {"t": -0.5 * at["s"] * (0.1 + 0.08 * (i % 10)), **self.parameters}
+            at["u"] = sum(at[m] for m in MASSES) - at["s"] - at["t"]
+            try:
+                value = self.matrix_element(*(at[name] for name in self.arguments))
+                values.append(f"{float(value):.9e}")
+            except Exception as error:  # a division by 0, or what is no number
+                values.append(type(error).__name__)
+        return hashlib.sha256(" ".join(values).encode()).hexdigest()[:16]
 
     @property
     def legs(self) -> tuple[str, ...]:

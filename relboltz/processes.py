@@ -8,8 +8,12 @@ import functools
 import itertools
 import os
 import pickle
+import signal
+import sys
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
@@ -21,7 +25,7 @@ from .backends.team.leader import Each, Team, worst
 from .backends.team.mpi import Mpi, pieces
 from .backends.team.worker import Told, Worker, portable
 from .distributed import resolve
-from .errors import Halted, InputError, Interrupted, RunError
+from .errors import AccuracyWarning, Halted, InputError, Interrupted, RunError
 from .grid import PhaseSpace
 from .launched import started
 from .model import Model
@@ -196,7 +200,7 @@ class Leader(Side):
     def form(self, grid: PhaseSpace, sampling: Sampling) -> None:
         """Workers for a grid, with no state."""
         given = grid.sites > 1, sampling, self.run
-        call(("prepare", self.recipe, *given))
+        call(("prepare", self.recipe | _sent(self.recipe, self.model), *given))
         self._joined(self.prepare(lambda: self.model, *given))
         call(("join", grid, sampling))
         self._joined(self.join(grid, sampling))
@@ -214,6 +218,16 @@ class Leader(Side):
         if self._held:
             call(("leave",))
             self.leave()
+
+
+def _sent(recipe: Recipe, model: Model) -> Recipe:
+    """The model itself, where no recipe tells how it is made again."""
+    if recipe.get("model"):
+        return {}
+    try:
+        return {"pickled": pickle.dumps(model)}
+    except Exception:  # functions of a script's own: all processes have run that script
+        return {}
 
 
 def leading(
@@ -292,12 +306,54 @@ def command(work: Callable[[], int], make: Callable[[Recipe], Model]) -> int:
         code: int = Follower().serve(make)
         return code
     try:
-        code = work()
+        with _leads(), _aborting():
+            code = work()
     except BaseException:
         dismiss(1)
         raise
     dismiss(code)
     return code
+
+
+_leading = False
+"""Whether the first process does something that it will dismiss the others from itself."""
+
+
+@contextmanager
+def _leads() -> Iterator[None]:
+    """Within it, functions that all processes call are done by the first alone."""
+    global _leading
+    _leading = True
+    try:
+        yield
+    finally:
+        _leading = False
+
+
+@contextmanager
+def _aborting() -> Iterator[None]:
+    """Within it Ctrl-C ends all processes, where no run takes it as a wish to stop.
+
+    One that leaves in the middle of an exchange would let the others wait for ever.
+    """
+    try:
+        usual = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+        if not usual or threading.current_thread() is not threading.main_thread():
+            yield
+            return
+    except ValueError:
+        yield
+        return
+
+    def abort(number: int, _: Any) -> None:
+        print("interrupted before the run began", file=sys.stderr, flush=True)
+        world().Abort(128 + number)
+
+    before = signal.signal(signal.SIGINT, abort)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def together(
@@ -311,7 +367,7 @@ def together(
     def decorator(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
         @functools.wraps(function)
         def shared(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
-            if not started():
+            if not started() or _leading:
                 return function(*args, **kwargs)
             if follows():
                 outcome = Follower().serve(make(*args, **kwargs))
@@ -319,7 +375,8 @@ def together(
                     raise outcome
                 return outcome
             try:
-                result = function(*args, **kwargs)
+                with _leads(), _aborting():
+                    result = function(*args, **kwargs)
             except BaseException as error:
                 dismiss(_echo(error))
                 raise
@@ -343,6 +400,10 @@ def _echo(error: BaseException) -> BaseException:
     """An error as the followers raise it: without the result, which the leader has."""
     if isinstance(error, Interrupted):
         return Interrupted(str(error), None, error.signal)
+    if isinstance(error, AccuracyWarning):
+        echo = AccuracyWarning(str(error))
+        echo.dataset = _copy(error.dataset)
+        return echo
     if isinstance(error, InputError | RunError):
         return type(error)(str(error))
     return RunError(f"{type(error).__name__}: {error}")

@@ -4,6 +4,7 @@ Each is a run of its own in the folder F.replicas, with its checkpoints; F.nc is
 are done. Whoever is interrupted or killed is started again and does what is left.
 """
 
+import hashlib
 import json
 import math
 import tomllib
@@ -21,9 +22,10 @@ from .cases import Case, derived_seed, folder_of
 from .config import Config
 from .errors import AccuracyWarning, InputError, Interrupted, RunError
 from .progress import Report
-from .records import output
+from .records import checkpoint, output
 from .records.output import GROWING
 from .records.reserved import Reservation, base
+from .resuming import elsewhere
 from .run import Run
 from .settings import Grid
 
@@ -75,6 +77,7 @@ def replicated(
         ds = combined(parts)
         if file is not None:
             ds.attrs["configuration"] = _of_file(ds.attrs["configuration"], file)
+            ds.attrs["plan"] = _digest((folder / PLAN).read_bytes())
             output.write(ds, file)
         return ds
     finally:
@@ -106,7 +109,7 @@ def _part(
     try:
         return case.done(path, progress, announce)
     except Interrupted as error:
-        where = f" (those that are done are in {path.parent})" if path else ""
+        where = f"; what is done is in {path.parent}" if path else ""
         raise Interrupted(f"{error} {words}{where}", error.dataset, error.signal) from None
     except RunError as error:
         raise RunError(f"{words}: {error}", error.dataset) from error
@@ -195,9 +198,23 @@ def _keep_plan(folder: Path, case: Case, count: int) -> None:
 
 
 def plan_of(file: Path) -> Path | None:
-    """The plan of replicas that are not all done, or None if F.nc is not theirs."""
+    """The plan of replicas that are not all done, or None if F.nc is theirs, or a run's own."""
     path = file.with_name(f"{base(file)}.replicas") / PLAN
-    return path if path.is_file() and not file.exists() else None
+    if not path.is_file() or checkpoint.of_run(file):
+        return None
+    return path if _digest_in(file) != _digest(path.read_bytes()) else None
+
+
+def _digest(plan: bytes) -> str:
+    return hashlib.sha256(plan).hexdigest()[:16]
+
+
+def _digest_in(file: Path) -> str:
+    """Which plan a result came from; nothing if it is not there, or of none."""
+    try:
+        return str(output.attributes(file).get("plan", ""))
+    except InputError:
+        return ""
 
 
 def planned_again(file: Path, run: dict[str, Any]) -> tuple[Case, int]:
@@ -216,6 +233,6 @@ def planned_again(file: Path, run: dict[str, Any]) -> tuple[Case, int]:
             f"{file}: its replicas were begun by solve(); call it again with the same arguments: "
             "what is done is kept"
         )
-    data["run"] |= run
+    data["run"] = elsewhere(data["run"], run)
     case = Case.of_config(Config.from_dict(data, folder=plan["folder"]))
     return case, count

@@ -1,10 +1,9 @@
 """Runs that are continued: from F.nc and the checkpoints beside it, to the same bits."""
 
 import atexit
-import hashlib
-import inspect
 import json
 import os
+import pickle
 import shutil
 import tempfile
 import tomllib
@@ -131,10 +130,16 @@ def _settings(
                 )
         asked = data["output"].get("snapshots", (0.0, data["time"]["end"]))
         data["output"]["snapshots"] = sorted({*asked, *map(float, snapshots)})
-    data["run"] |= {key: value for key, value in others.items() if value is not None}
-    if data["run"]["workers"] == 0 or started():
-        data["run"] |= {"workers": 0, "address": "", "gpus_per_worker": 0.0}
+    data["run"] = elsewhere(data["run"], others)
     return Settings.checked(data)
+
+
+def elsewhere(run: Mapping[str, Any], others: Mapping[str, Any]) -> dict[str, Any]:
+    """[run] as it was, with other keys; without workers nothing is left of where they were."""
+    found = {**run, **{key: value for key, value in others.items() if value is not None}}
+    if found["workers"] == 0 or started():
+        found |= {"workers": 0, "address": "", "gpus_per_worker": 0.0}
+    return found
 
 
 def _about(facts: Mapping[str, Any], settings: Settings) -> About:
@@ -164,12 +169,15 @@ def _tell_versions(saved: Saved) -> None:
 def recipe_of_config(config: Config) -> dict[str, Any]:
     """How the model of a configuration can be made again; sources of the user's files."""
     table = {"name": config.model.name, **(config.model.model_extra or {})}
-    return {"model": _plain(table), "folder": str(config.folder), "sources": config.sources()}
+    return {
+        "model": _plain(table), "folder": str(config.folder), "sources": config.sources(),
+        "elements": fingerprints(config.build_model()),
+    }  # fmt: skip
 
 
 def recipe_of_model(model: Model) -> dict[str, Any]:
     """How a model that was made in Python can be made again, if it can."""
-    return {"model": _plain(model.recipe), "functions": _functions(model)}
+    return {"model": _plain(model.recipe), "elements": fingerprints(model)}
 
 
 def _plain(recipe: Mapping[str, Any] | None) -> Any:
@@ -180,17 +188,9 @@ def _plain(recipe: Mapping[str, Any] | None) -> Any:
         return None
 
 
-def _functions(model: Model) -> dict[str, str]:
-    """Digests of the user's matrix elements, where their source is known."""
-    found = {}
-    for process in model.processes:
-        if not process.built_in:
-            try:
-                text = inspect.getsource(process.matrix_element)
-            except (OSError, TypeError):
-                continue
-            found[process.name] = hashlib.sha256(text.encode()).hexdigest()
-    return found
+def fingerprints(model: Model) -> dict[str, str]:
+    """Digests of the values of the user's matrix elements, by process."""
+    return {p.name: p.fingerprint() for p in model.processes if not p.built_in}
 
 
 def _model(file: Path, facts: Mapping[str, Any], given: Model | None) -> Model:
@@ -206,7 +206,7 @@ def _model(file: Path, facts: Mapping[str, Any], given: Model | None) -> Model:
             "with the same model"
         )
     same = _plain(described(model)) == _plain(facts["described"])
-    before, now = recipe.get("functions", {}), _functions(model)
+    before, now = recipe.get("elements", {}), fingerprints(model)
     changed = [name for name in now if before.get(name, now[name]) != now[name]]
     if not same or changed:
         what = f"the matrix element of {changed[0]} is" if changed else "it is"
@@ -219,6 +219,9 @@ def _model(file: Path, facts: Mapping[str, Any], given: Model | None) -> Model:
 
 def made_again(recipe: Mapping[str, Any], file: Path | str = "the run") -> Model:
     """A model of a configuration; users' files must be as they were, or gone."""
+    if "pickled" in recipe:
+        found: Model = pickle.loads(recipe["pickled"])
+        return found
     table, sources = recipe["model"], recipe.get("sources", {})
     folder = Path(recipe.get("folder", ""))
     for name, text in sources.items():

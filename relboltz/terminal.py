@@ -40,13 +40,17 @@ def delivered() -> None:
 
 
 @contextmanager
-def told(path: Path, quiet: bool) -> Iterator[None]:
-    """Warnings in plain words; an interrupted run says how to go on."""
+def told(path: Path, quiet: bool, kept_apart: bool = False) -> Iterator[None]:
+    """Warnings in plain words; an interrupted run says how to go on.
+
+    kept_apart : the error itself says where what was computed is
+    """
     with plain_warnings(quiet):
         try:
             yield
         except Interrupted as error:
-            words = f"[yellow]{unmarked(error)}[/]; everything so far is in {unmarked(path)}"
+            kept = "" if kept_apart else f"; everything so far is in {unmarked(path)}"
+            words = f"[yellow]{unmarked(error)}[/]{kept}"
             errors.print(
                 f"{words}; go on with it: relboltz resume {unmarked(path)}", soft_wrap=True
             )

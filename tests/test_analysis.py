@@ -79,6 +79,49 @@ def test_an_isotropic_state_has_no_elliptic_flow():
     assert abs(ds.rb.flow(2).v_integrated.values[0, 0]) < 1e-12
 
 
+def thermal(px, py, pz, sharp=0.0):
+    """exp(-E/T) with T = 0.3 GeV, narrower along y than along x."""
+    e = np.sqrt((1 - sharp) * px**2 + (1 + sharp) * py**2 + pz**2 + 0.09)
+    return np.exp(-e / 0.3)
+
+
+@pytest.mark.parametrize("cells", [(16, 16, 16), (17, 17, 17), (24, 16, 16)])
+def test_the_lattice_has_little_flow_of_its_own(cells):
+    """f is smooth between nodes: v_2 and v_4 of a round state, v_2 of an oblong one (0.10101).
+
+    Nodes alone, each with its own direction, have 0.042 and 0.24, and 0.055 in place of 0.101;
+    what is left with parabolas between them at h/T = 1.25: 0.002, 0.007, and 4 % of v_2.
+    """
+    grid = rb.PhaseSpace(cells, 3.0)
+    round_, oblong = (
+        solved({"g": rb.initial.from_function(f, sampling="node")}, grid, end=1e-6, every=1e-6)
+        for f in (thermal, lambda px, py, pz: thermal(px, py, pz, sharp=0.2))
+    )
+    assert abs(float(round_.rb.flow(2).v_integrated[0, 0])) < 0.003
+    assert abs(float(round_.rb.flow(4).v_integrated[0, 0])) < 0.008
+    assert float(oblong.rb.flow(2).v_integrated[0, 0]) == pytest.approx(0.10101, rel=0.04)
+
+
+def test_flow_ends_with_the_box_and_spectra_say_where():
+    ds = solved(grid=rb.PhaseSpace([10, 8, 6], [2.0, 1.6, 1.2]), end=1e-6, every=1e-6)
+    flow, pt, p = ds.rb.flow(2).isel(snapshot=0), ds.rb.dN_dpT(), ds.rb.dN_dp()
+    assert (np.isnan(flow.v.sel(species="g")) == (pt.pT > 1.6)).all()
+    assert (pt.inside == (pt.pT < 1.6)).all() and (p.inside == (p.p <= 1.2)).all()
+    assert float(pt.width[0]) == pytest.approx(0.4)
+
+
+def test_densities_at_rest_are_those_of_the_shape():
+    """dN/dp over p^2 at the node at rest, on unequal spacings: the volume of its cell counts."""
+    grid = rb.PhaseSpace([5, 7, 9], [1.0, 2.1, 1.8])
+    shape = rb.initial.from_function(thermal, sampling="node")
+    ds = solved({"g": shape}, grid, end=1e-6, every=1e-6)
+    first = ds.rb.dN_dp().isel(time=0, p=0).sel(species="g")
+    volume = np.prod([2 * w / n for w, n in zip((1.0, 2.1, 1.8), (5, 7, 9), strict=True)])
+    expected = 16 * np.exp(-1.0) * volume / (2 * np.pi * 0.1973269804) ** 3
+    assert float(first * first.width) == pytest.approx(expected, rel=1e-12)
+    assert float(first.width) == pytest.approx((3 * volume / (4 * np.pi)) ** (1 / 3), rel=1e-12)
+
+
 def decaying(tau=1.7, end=6.0, floor=0.0):
     """A made-up result: P_z/P_T and the distance decay, T tends to 0.4."""
     time = np.linspace(0, end, 61)
@@ -93,6 +136,7 @@ def decaying(tau=1.7, end=6.0, floor=0.0):
             "number": (("time", "species"), ones * (1 + decay[:, None])),
             "entropy": ("time", 1 - decay),
             "equilibrium_temperature": ((), 0.4),
+            "equilibrium_pressure_ratio": ((), 1.0),
             "equilibrium_number": ("species", [1.0, 1.0]),
         },
         {"time": time, "species": species},
@@ -108,6 +152,38 @@ def test_rates_of_exponentials_are_found(quantity, species):
     found = decaying().rb.relaxation_time(quantity, species)
     assert float(found) == pytest.approx(1.7, rel=1e-9)
     assert found.attrs["standard_error"] < 1e-8 and found.attrs["units"] == "fm"
+
+
+def test_what_relaxes_ends_where_its_nodes_have_it():
+    """Flows, stresses and ratios of the predicted state on the nodes, in a box that is no cube and
+    moves: a run that begins there stays there."""
+    grid = rb.PhaseSpace([10, 10, 8], [3.0, 3.0, 1.8])
+    model = rb.Model(
+        [rb.Species("a", 4, 1), rb.Species("b", 8, -1)],
+        [rb.Process("a b -> a b", sigma=0.5)], masses={"a": 0.5, "b": 0.3},
+    )  # fmt: skip
+    start = {"a": rb.initial.thermal(0.4, velocity=[0.3, 0, 0.2], sampling="node")}
+    start["b"] = start["a"]
+    ds = rb.solve(model, grid, start, end=0.2, every=0.1, samples=1, backend="cpu", progress=False)
+    for name in ("momentum_by_species", "number_current", "pressure_ratio", "shear_stress"):
+        found = ds[name].isel(time=-1).values
+        expected = ds[f"equilibrium_{name}"].values
+        np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-7)
+    assert abs(float(ds.equilibrium_pressure_ratio) - 1) > 0.01
+    made = float(ds.equilibrium_bulk_pressure)
+    assert float(ds.bulk_pressure[-1]) == pytest.approx(made, rel=1e-4)
+
+
+def test_a_quantity_that_crosses_its_end_is_not_fitted():
+    time = np.linspace(0, 5, 51)
+    values = np.exp(-time) * np.cos(time)
+    ds = xr.Dataset(
+        {"pressure_ratio": ("time", 1 + values), "equilibrium_pressure_ratio": 1.0},
+        {"time": time, "species": ["g"]},
+    )
+    ds["number"] = (("time", "species"), np.ones((51, 1)))
+    with pytest.raises(InputError, match="crosses its final value"):
+        ds.rb.relaxation_time("pressure_ratio", start=1.0, end=3.0)
 
 
 def test_a_floor_is_not_fitted():
@@ -202,3 +278,18 @@ def test_pictures_come_as_figures(result):
         figure = getattr(result.rb, f"plot_{name}")()
         assert any(ax.lines for ax in figure.axes), name
     assert result.rb.configuration["model"]["name"] == "qcd"
+
+
+def test_results_are_compared_by_name_and_what_one_lacks_is_told(result):
+    """Not by place; species, processes and charges that both have."""
+    other = result.isel(species=[2, 0, 1])
+    assert (result.rb.compare(other).largest.abs() < 1e-12).all()
+    lost = result.assign(temperature=result.temperature * np.nan)
+    assert np.isinf(result.rb.compare(lost).largest["temperature"])
+    strangers = result.assign_coords(species=["x", "y", "z"])
+    with pytest.raises(InputError, match="no species in common"):
+        result.rb.compare(strangers)
+    with pytest.raises(InputError, match="give a result"):
+        result.rb.compare("b.nc")
+    part = result.isel(species=[0])
+    assert set(part.rb.compare(result).index) <= set(result.rb.compare(part).index) | {"number"}

@@ -5,6 +5,9 @@ import pytest
 from numpy.polynomial.legendre import leggauss
 
 import relboltz as rb
+from relboltz import relaxing
+from relboltz.errors import InputError
+from relboltz.linear import brackets
 from relboltz.linear.basis import bulk_source
 from relboltz.linear.inverse import dissipation
 from relboltz.linear.state import Points, State, scale_of
@@ -393,3 +396,57 @@ def test_everything_has_a_unit_and_a_name():
     assert all({"units", "long_name"} <= v.attrs.keys() for v in ds.data_vars.values())
     assert ds.shear_viscosity.dims == ("temperature",) and ds.shear_viscosity.units == "GeV fm^-2"
     assert ds.diffusion.dims == ("temperature", "charge", "charge2")
+
+
+def test_shear_on_nodes_is_two_parts_of_five_along_axes_and_three_between():
+    """Five components of a traceless tensor: E_g has two, T_2g three."""
+    ds = rb.transport_coefficients(gas(1.0), 1.0, grid=rb.PhaseSpace(9, 6.0), events=20_000)
+    parts = 2 * ds.shear_viscosity_axes + 3 * ds.shear_viscosity_planes
+    assert float(5 * ds.shear_viscosity) == pytest.approx(float(parts), rel=1e-12)
+    assert abs(float(ds.shear_viscosity_axes / ds.shear_viscosity_planes) - 1) > 0.01
+
+
+def test_what_is_left_of_a_decay_is_added_to_its_area():
+    """exp(-t) up to t = 2 and its tail: 1, but for Simpson's rule, h^4/180."""
+    time = np.linspace(0, 2, 41)
+    assert relaxing._area(time, np.exp(-time)) == pytest.approx(1.0, abs=1e-6)
+
+
+def test_tags_are_shared_among_those_who_may_have_them():
+    """Rows of what a tag does add up as its particles do: those that leave are found somewhere."""
+    for legs, found in (((0, 1, 0, 1), 1), ((0, 0, 0, 1), 2), ((0, 1, 0, 0), 2), ((0, 0, 1, 1), 2)):
+        share = brackets.tag_shares(legs, 0)
+        assert (share == share.T).all() and np.diag(share).sum() == sum(a == 0 for a in legs)
+        into, out = ([i for i in side if legs[i] == 0] for side in ((0, 1), (2, 3)))
+        if into and out and found == 2:
+            assert -share[np.ix_(into, out)].sum() == min(len(into), len(out))
+
+
+def test_a_rare_tagged_particle_diffuses_whatever_its_number():
+    """D of one heavy particle among others knows no mu; down to densities of e^-100."""
+    heavy = rb.Species("Q", 6, -1)
+    process = rb.Process("Q g -> Q g", sigma=0.5)
+    model = rb.gluons(0.3, masses={"g": 0.4}).extend([heavy], [process], masses={"Q": 1.3})
+    found = [
+        rb.transport_coefficients(model, 0.2, {"Q": mu}, tagged="Q", events=20_000, backend="cpu")
+        for mu in (-2.0, -20.0)
+    ]
+    one, other = (of(ds, "tagged_diffusion", 1.0) for ds in found)
+    assert abs(one[0] / other[0] - 1) < 4 * (one[1] + other[1])
+    assert np.isfinite(found[1].bulk_viscosity)
+
+
+def test_one_species_for_all_quarks_has_no_tag_and_no_conductivity():
+    model = rb.qcd(0.3, alike=True)
+    with pytest.raises(InputError, match="tagged = 'q': stands for all quarks and antiquarks"):
+        rb.transport_coefficients(model, 0.3, tagged="q", events=1000)
+    assert np.isnan(rb.transport_coefficients(model, 0.3, events=1000).conductivity)
+
+
+def test_a_charge_that_is_not_conserved_has_no_conductivity():
+    with pytest.warns(rb.AccuracyWarning, match="a a -> b b changes the charge 'electric'"):
+        model = rb.Model(
+            [rb.Species("a", charges={"electric": 1.0}), rb.Species("b")],
+            [rb.Process("a a -> b b", sigma=0.3), rb.Process("a b -> a b", sigma=0.3)],
+        )
+    assert np.isnan(rb.transport_coefficients(model, 0.3, events=2000).conductivity)

@@ -86,7 +86,8 @@ def test_a_start_gives_its_equilibrium(tmp_path):
     _, ds, _ = called(tmp_path, MODEL + START, "--events", "1000")
     assert float(ds.temperature) == pytest.approx(0.35, rel=0.05)
     assert float(ds.chemical_potential[0]) == pytest.approx(-0.2, abs=0.05)
-    _, on_nodes, _ = called(tmp_path, MODEL + START, "--events", "1000", "--nodes")
+    more = ("--events", "1000", "--nodes", "--force")
+    _, on_nodes, _ = called(tmp_path, MODEL + START, *more)
     assert "shear_viscosity_axes" in on_nodes and "shear_viscosity_axes" not in ds
 
 

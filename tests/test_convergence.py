@@ -149,3 +149,49 @@ def test_error_bars_hold_the_truth_as_often_as_they_say(slope, seeds):
     held = np.abs(found.value - 10.0) <= found.error
     assert held.mean() >= 0.984
     assert found.error.mean() < 12 * (1 + 0.2 * slope)  # and they are not just wide
+
+
+def test_a_bar_of_fourth_order_is_twice_what_three_values_tell():
+    """With slopes that barely agree, 2 bent is the larger part of the bar."""
+    tiny = np.full(1, 1e-20)
+    base, fine, coarse = (
+        Measured(one.value, tiny) for one in along(lambda h: 1.0 - 0.024 * h**2 + 0.02 * h**4)
+    )
+    found = power_law(base, fine, coarse, X, 1e12)  # as if all of it were noise
+    steep = -(fine.value - base.value) / 0.75
+    gentle = (coarse.value - base.value) / 1.25
+    bent = abs(gentle - steep) * 0.25 / 2.0
+    assert float(found.bar[0]) == pytest.approx(float(2 * bent[0]))
+    assert float(2 * bent[0]) > convergence.HELD * abs(float(found.shift[0]))
+
+
+def test_slopes_share_the_noise_of_the_middle():
+    """Variance of a difference: a large B makes both slopes wrong in opposite directions."""
+    draw, count = np.random.default_rng(2).normal, 200_000
+    b, f, c = 1.0 * draw(size=count), 0.5 * draw(size=count), 0.7 * draw(size=count)
+    measured = [Measured(v, np.full(count, s**2)) for v, s in ((b, 1.0), (f, 0.5), (c, 0.7))]
+    own, other, mixed = convergence._slope_variances(*measured, X)
+    steep, gentle = (b - f) / 0.75, (c - b) / 1.25
+    for values, variance in ((steep, own), (gentle, other), (gentle - steep, mixed)):
+        assert values.var() == pytest.approx(float(variance[0]), rel=0.02)  # 4 sqrt(2/N)
+
+
+def test_noise_of_the_limit_is_that_of_its_terms():
+    """The weight of B is what the shifts leave of it: measured on made-up runs."""
+    draw, count = np.random.default_rng(3).normal, 100_000
+    b, f, w = (s * draw(size=count) for s in (1.0, 0.5, 0.9))
+    base, fine, wide = (
+        Measured(v, np.full(count, s**2)) for v, s in ((b, 1.0), (f, 0.5), (w, 0.9))
+    )
+    shifts = [exponential(base, wide, 0.2), power_law(base, fine, None, X, 3.5)]
+    found = limit(base, shifts, 1.0)
+    assert found.value.std() == pytest.approx(float(found.noise[0]), rel=0.02)
+
+
+def test_a_coarse_run_without_a_value_leaves_the_others():
+    base = Measured(np.array([1.0, 1.0]), np.zeros(2))
+    fine = Measured(np.array([1.1, 1.1]), np.zeros(2))
+    coarse = Measured(np.array([np.nan, 0.8]), np.zeros(2))
+    found, alone = (power_law(base, fine, one, X, 3.5) for one in (coarse, None))
+    assert found.bar[0] == alone.bar[0] and found.shift[0] == alone.shift[0]
+    assert np.isfinite(found.bar).all() and np.isfinite(found.noise()).all()

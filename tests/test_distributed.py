@@ -138,3 +138,11 @@ def test_without_ray_it_is_said_what_to_install(monkeypatch):
     monkeypatch.setattr(builtins, "__import__", no_ray)
     with pytest.raises(rb.InputError, match=r"pip install 'relboltz\[ray\]'.*mpirun -n 2"):
         rb.solve(*SYSTEMS["box"], **OPTIONS, workers=2)
+
+
+@pytest.mark.parametrize(
+    ("cores", "workers", "threads"),
+    [([4, 4, 4], 3, 4), ([4, 4, 4], 2, 4), ([4, 4, 4], 5, 2), ([8], 3, 2), ([2], 4, 1), ([], 2, 1)],
+)
+def test_threads_of_a_worker_are_those_of_one_machine(cores, workers, threads):
+    assert distributed.largest_share(cores, workers) == threads

@@ -2,11 +2,13 @@
 
 import numpy as np
 import pytest
+import scipy.integrate
 import scipy.linalg
 
 import relboltz as rb
 from relboltz.equilibrium import unlimited
 from relboltz.equilibrium.landau import METRIC, LandauFits, frames, shear_stress
+from relboltz.units import HBARC
 
 VELOCITY = [0.3, 0.0, 0.4]  # 0.5 in all
 
@@ -53,6 +55,54 @@ def test_the_tensor_falls_apart_into_energy_pressure_and_shear():
     assert np.abs(np.einsum("nij,ij->n", pi, METRIC)).max() < 1e-12 * size.max()
     assert (np.abs(np.einsum("nij,nj->ni", pi, lower)).max(axis=1) < 1e-12 * size).all()
     assert pi == pytest.approx(pi.transpose(0, 2, 1), abs=1e-12 * size.max())
+
+
+@pytest.mark.parametrize("mass", [0.0, 0.3])
+@pytest.mark.parametrize("temperature", [0.3, 0.1, 0.03, 0.01])
+def test_cold_fermions_have_their_temperature(mass, temperature):
+    """mu = 1 GeV, T from 1 % of it on: energy and number by adaptive quadrature.
+
+    T follows from energy to (T/mu)^2 of it, so that 1e-11 of the integrals are 1e-7 of T.
+    """
+    fermi = np.sqrt(1 - mass**2)
+    places = [q for q in (fermi - 5 * temperature, fermi, fermi + 5 * temperature) if q > 0]
+
+    def integral(weight):
+        def inner(p):
+            e = np.sqrt(p * p + mass**2)
+            return p * p * weight(p, e) / (np.exp(min((e - 1) / temperature, 700)) + 1)
+
+        found = scipy.integrate.quad(
+            inner, 0, fermi + 60 * temperature, points=places, limit=500, epsabs=0, epsrel=1e-12
+        )
+        return np.array([found[0]]) / (2 * np.pi**2 * HBARC**3)
+
+    number, energy = integral(lambda p, e: 1.0), integral(lambda p, e: e)
+    pressure = integral(lambda p, e: p * p / (3 * e))
+    model = rb.Model([rb.Species("a", 1, -1)], [rb.Process("a a -> a a", sigma=1.0)],
+                     masses={"a": mass})  # fmt: skip
+    guess = np.array([1.1 * temperature]), np.array([[1.0]])
+    found = LandauFits(model).match(energy, number[None], np.array([[mass**2]]), guess)
+    assert found.temperature[0] == pytest.approx(temperature, rel=1e-7)
+    assert found.pressure[0] == pytest.approx(pressure[0], rel=1e-9)
+
+
+def test_averages_of_densities_count_empty_cells():
+    """Matter in two of eight cells: the mean of a density is a quarter of what they have."""
+    f = np.zeros((8, 1, 1, 1, 4, 4, 4))
+    f[3:5, 0, 0] = 0.2
+    grid = rb.PhaseSpace(4, 2.0, [8, 1, 1], 3.0)
+    ds = rb.solve(
+        rb.gluons(0.3, masses={"g": 0.5}), grid, {"g": f.reshape(8, 1, 1, 4, 4, 4)}, end=0.01,
+        samples=1, backend="cpu", progress=False,
+    )  # fmt: skip
+    first = ds.isel(time=0)
+    assert np.isnan(first.landau_energy.values).sum() == 6
+    for name in ("landau_energy", "pressure", "shear_stress"):
+        expected = first[name].fillna(0.0).mean(("x", "y", "z"))
+        np.testing.assert_allclose(first[f"total_{name}"], expected, rtol=1e-12)
+    assert float(first.total_landau_energy) == pytest.approx(float(first.total_energy_kinetic))
+    assert np.isfinite(first.total_landau_temperature)
 
 
 def test_nothing_has_no_frame():

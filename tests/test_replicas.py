@@ -1,6 +1,7 @@
 """Replicas: what single runs with the same seeds give, their mean and its standard error."""
 
 import json
+import signal
 import warnings
 
 import numpy as np
@@ -11,6 +12,7 @@ from typer.testing import CliRunner
 import relboltz as rb
 from relboltz import cases, cli, plots, replicas
 from relboltz.records import checkpoint, output
+from relboltz.resuming import elsewhere
 
 MODEL = rb.gluons(0.3)
 GRID = rb.PhaseSpace(5, 2.5)
@@ -193,6 +195,10 @@ def test_the_digest_knows_all_that_decides_the_bits():
     ]  # fmt: skip
     digests = {case.digest(), *(other.digest() for other in others)}
     assert len(digests) == 1 + len(others)
+    with pytest.MonkeyPatch.context() as patch:
+        first = case.digest()
+        patch.setattr(cases, "resolve", lambda run: ("cuda", "float32"))
+        assert case.digest() != first
     assert case.with_keys("run", threads=2).digest() == case.digest()
     assert case.with_keys("output", checkpoint_every=1.0).digest() == case.digest()
 
@@ -222,3 +228,66 @@ def test_replicas_of_python_say_how_to_go_on(tmp_path):
     (folder / replicas.PLAN).write_text(json.dumps({"replicas": 3}))
     with pytest.raises(rb.InputError, match="solve"):
         replicas.planned_again(tmp_path / "r.nc", {})
+
+
+STRENGTH = 500.0
+
+
+def contact(s, t, u):
+    return STRENGTH
+
+
+def test_the_digest_knows_what_a_matrix_element_depends_on(monkeypatch):
+    """A global, a closure, a helper: all show in its values."""
+
+    def case(element):
+        a = rb.Species("a", 2, 0)
+        model = rb.Model([a], [rb.Process("a a -> a a", element)], masses={"a": 0.3})
+        return cases.Case.of_options(model, GRID, {"a": START["g"]}, _without_progress()).digest()
+
+    def closed(strength):
+        return lambda s, t, u: strength
+
+    first = case(contact)
+    assert case(contact) == first and case(closed(500.0)) == case(closed(500.0))
+    assert case(closed(500.0)) != case(closed(510.0))
+    monkeypatch.setitem(globals(), "STRENGTH", 510.0)
+    assert case(contact) != first
+
+
+def test_a_replica_whose_checkpoints_are_damaged_says_that_it_begins_again(tmp_path):
+    case = cases.Case.of_options(MODEL, GRID, START, _without_progress())
+    path = tmp_path / "one.nc"
+
+    def stop(now):
+        if now.time > 0.05:
+            signal.raise_signal(signal.SIGTERM)
+
+    with pytest.raises(rb.Interrupted):
+        case.done(path, stop)
+    for one in tmp_path.glob("one.checkpoint-*"):
+        one.write_bytes(one.read_bytes()[:100])
+    with pytest.warns(rb.CheckpointWarning, match="one.nc begins again, because"):
+        ds = case.done(path)
+    np.testing.assert_array_equal(ds.f, case.done(None).f)
+
+
+def test_interrupted_replicas_that_replace_a_result_can_go_on(tmp_path):
+    """The result that is there is of another plan, and does not stand for the new one."""
+    file, path = tmp_path / "r.toml", tmp_path / "r.nc"
+    file.write_text(TOML.format(path))
+    assert CliRunner().invoke(cli.app, ["run", str(file), "--replicas", "2"]).exit_code == 0
+    assert replicas.plan_of(path) is None
+    plan = path.with_suffix(".replicas") / replicas.PLAN
+    plan.write_text(json.dumps(json.loads(plan.read_text()) | {"replicas": 3}))
+    told = CliRunner().invoke(cli.app, ["resume", str(path)])
+    assert told.exit_code == 0, told.output
+    assert rb.load(path).attrs["replicas"] == 3
+
+
+def test_other_workers_take_nothing_along_of_where_the_first_were():
+    run = {"workers": 4, "address": "auto", "gpus_per_worker": 1.0, "threads": 0}
+    assert elsewhere(run, {"workers": 0, "threads": None}) == {
+        "workers": 0, "address": "", "gpus_per_worker": 0.0, "threads": 0,
+    }  # fmt: skip
+    assert elsewhere(run, {"workers": 2, "threads": 3})["address"] == "auto"

@@ -196,8 +196,11 @@ def test_a_finished_run_without_its_own_file_is_refused(tmp_path, other):
 
 
 def test_nothing_to_go_on_from_is_said(tmp_path):
-    with pytest.raises(rb.InputError, match=r"no checkpoint run.checkpoint-\*.*start the run"):
+    with pytest.raises(rb.InputError, match="no such file, and no checkpoint of it"):
         go_on(tmp_path / "run.nc")
+    (tmp_path / "old.nc").touch()
+    with pytest.raises(rb.InputError, match=r"no checkpoint old.checkpoint-\*.*start the run"):
+        go_on(tmp_path / "old.nc")
     assert command("resume", tmp_path / "run.nc")[0] == 2
 
 
@@ -308,7 +311,10 @@ def test_a_configuration_in_space_keeps_its_choice_of_snapshots(tmp_path, monkey
 def test_files_of_an_output_are_told_apart_by_its_name(tmp_path):
     """A configuration, or an output with another ending, is not the run."""
     solve("gluons", tmp_path / "run.nc", end=0.1)
-    for other in ("run.toml", "run.v2", "run.checkpoint-000002"):
+    (tmp_path / "run.toml").touch()
+    with pytest.raises(rb.InputError, match="is a configuration; name the result"):
+        go_on(tmp_path / "run.toml", until=0.2)
+    for other in ("run.v2", "run.checkpoint-000002"):
         (tmp_path / other).touch()
         with pytest.raises(rb.InputError, match=rf"no checkpoint {other}.checkpoint-\*"):
             go_on(tmp_path / other, until=0.2)

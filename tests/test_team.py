@@ -18,6 +18,7 @@ from relboltz.errors import Halted
 from relboltz.moments import AXES
 from relboltz.stepping.state import State
 from relboltz.stepping.step import begin
+from relboltz.stepping.watch import Interrupt
 from relboltz.transport.ledger import Ledger
 
 MIXTURE = rb.qcd(0.3, flavors=1)
@@ -276,6 +277,48 @@ def test_a_worker_that_is_lost_changes_no_bit(name, hours, alone):
         team, state = begun_as(name, team=True, crew=crew)
         assert_same(arrived(team, state), alone[name])
     assert team.crew.asked > max(map(abs, hours))
+
+
+class Leaving(InsideCrew):
+    """A worker is gone at the first steps after the state was fetched."""
+
+    fetched, gone = False, False
+
+    def ask(self, name, *common, each=None, only=None):
+        if name == "get":
+            self.fetched = True
+        if name == "advance" and self.fetched and not self.gone:
+            self.gone, self.workers = True, []
+            raise Lost("worker 1 is gone: kill")
+        return super().ask(name, *common, each=each, only=only)
+
+
+@pytest.mark.parametrize("name", ["uneven", "homogeneous"])
+def test_a_worker_lost_right_after_a_checkpoint_changes_no_bit(name, alone):
+    """The new one knows nothing, and nothing has to be done again."""
+    team, state = begun_as(name, team=True, crew=Leaving)
+    stops = (0.02, 0.03)
+    for _ in team.advance(state, course_of(team.grid), stops[0]):
+        pass
+    expected, plain = begun_as(name, team=False)
+    for _ in expected.advance(plain, course_of(expected.grid), stops[0]):
+        pass
+    team.get()
+    with pytest.warns(rb.errors.BackendNotice, match="worker 1 is gone"):
+        for one, now in ((team, state), (expected, plain)):
+            for _ in one.advance(now, course_of(one.grid), stops[1]):
+                pass
+    np.testing.assert_array_equal(team.get(), expected.get())
+
+
+def test_a_signal_that_a_follower_got_is_one_of_the_run():
+    """It ends with that signal's code."""
+    team, _ = begun_as("uneven", team=True)
+    team.interrupt = Interrupt()
+    team._hear(Halted(10))
+    assert team.interrupt.signal == 10
+    team._hear(Halted(15))
+    assert team.interrupt.signal == 10  # the first one counts
 
 
 def test_workers_that_are_lost_again_and_again_end_a_run():

@@ -9,6 +9,8 @@ from ..errors import InputError
 from ..records.comparable import comparable, names_of
 from ..words import shown
 
+LABELS = ("species", "process", "charge")
+"""What is compared by its name; results need not have all the same."""
 COMPONENTS = ("axis", "axis2", "mu", "nu")
 """Components of one thing: its size is that of the largest."""
 SCALES = {
@@ -36,6 +38,12 @@ def compare(ds: xr.Dataset, other: xr.Dataset) -> pd.DataFrame:
             f"no times in common: {time[0]:g} to {time[-1]:g} fm, and {other.time.values[0]:g} to "
             f"{other.time.values[-1]:g} fm"
         )
+    for dim in LABELS:
+        here, there = ([str(v) for v in one[dim].values] for one in (ds, other))
+        common = [name for name in here if name in there]
+        if dim == "species" and not common:
+            raise InputError(f"no species in common: {', '.join(here)}, and {', '.join(there)}")
+        ds, other = ds.sel({dim: common}), other.sel({dim: common})
     theirs, rows = comparable(other, ds), {}
     for name in names_of(ds):
         values = ds[name]
@@ -46,6 +54,8 @@ def compare(ds: xr.Dataset, other: xr.Dataset) -> pd.DataFrame:
         if mine.shape[1:] != found.shape[1:]:
             continue
         theirs_then = _at(time[inside], other.time.values, found)
+        if "p" in values.dims:  # shells that the other does not have
+            theirs_then = np.where(np.isnan(theirs_then), mine[inside], theirs_then)
         rows[name] = _row(mine[inside], theirs_then, time[inside], _size(ds, name))
     if "rate_reverse" in rows and rows["rate_reverse"] == rows.get("rate"):
         del rows["rate_reverse"]  # elastic processes alone
@@ -87,7 +97,9 @@ def _row(mine: Array, theirs: Array, time: Array, size: Array) -> tuple[float, f
     """Largest relative difference, its time, and the largest at the last time."""
     with np.errstate(invalid="ignore", divide="ignore"):
         apart = np.where(size > 0, (theirs - mine) / size, theirs - mine).reshape(len(time), -1)
-    known = np.where(np.isfinite(apart), apart, 0.0)
+    one = np.isnan(mine) != np.isnan(theirs)  # only one of them has a value
+    apart = np.where(one.reshape(apart.shape), np.inf, apart)
+    known = np.where(np.isnan(apart), 0.0, apart)
     place = np.unravel_index(np.abs(known).argmax(), known.shape)
     last = known[-1][np.abs(known[-1]).argmax()]
     return float(known[place]), float(time[place[0]]), float(last)

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from ..arrays import Array, Integers
+from ..arrays import Array
 from ..errors import InputError
 from ..units import HBARC
 from ..words import shown
@@ -14,8 +14,10 @@ from ..words import shown
 SPACE = ("x", "y", "z")
 MOMENTA = ("px", "py", "pz")
 INSIDE = "whether it lies inside the box; beyond momentum_max its corners alone do"
-AT_REST = 1e-9
-"""p_T below this part of a spacing has no direction."""
+POINTS = 8
+"""Points of a cell along an axis over which its particles are spread."""
+STEEP = 4.0
+"""Largest change of ln f over a cell that is followed."""
 
 
 def _spacing(ds: xr.Dataset, axis: str) -> float:
@@ -66,60 +68,95 @@ def _widths(size: Array, radius: Array, full: float, power: int) -> Array:
 
 
 def _particles(ds: xr.Dataset) -> Array:
-    """Particles per volume at every node (snapshot, species, px, py, pz) [fm^-3]."""
+    """Particles per volume of every column of nodes (snapshot, species, px, py) [fm^-3]."""
     if "f" not in ds or not ds.sizes.get("snapshot"):
         raise InputError("this result has no snapshot of f; ask for one: snapshots = [times in fm]")
     measure = float(ds.shell_weight.sum()) / np.prod([ds.sizes[axis] for axis in MOMENTA])
     number = ds.f * ds.degeneracy * measure
-    number = number.mean([axis for axis in SPACE if axis in number.dims])
-    return np.asarray(number.transpose("snapshot", "species", *MOMENTA).values)
+    number = number.mean([axis for axis in SPACE if axis in number.dims]).sum("pz")
+    return np.asarray(number.transpose("snapshot", "species", *MOMENTA[:2]).values)
 
 
-def _rings(ds: xr.Dataset) -> tuple[Array, Array, Integers]:
-    """p_T and angle of the nodes (px, py), and the ring of each, about a spacing wide."""
-    px, py = np.meshgrid(ds.px.values, ds.py.values, indexing="ij")
-    width = min(_spacing(ds, "px"), _spacing(ds, "py"))
-    pt = np.hypot(px, py)
-    _, ring = np.unique(np.floor(pt / width + 1e-9), return_inverse=True)
-    return pt, np.arctan2(py, px), ring.reshape(pt.shape)
+class Rings:
+    """Particles in rings of p_T, a spacing wide, and how their directions are distributed.
+
+    Between nodes ln f is a parabola through the neighbours: the particles of a node are spread over
+    POINTS x POINTS points of its cell, so that rings and directions know little of the lattice.
+    """
+
+    def __init__(self, ds: xr.Dataset):
+        px, py = (np.asarray(ds[axis].values, float) for axis in MOMENTA[:2])
+        hx, hy = (_spacing(ds, axis) for axis in MOMENTA[:2])
+        at = (np.arange(POINTS) + 0.5) / POINTS - 0.5
+        x, y = px[:, None] + hx * at, py[:, None] + hy * at
+        self.pt = np.hypot(x[:, :, None, None], y)
+        self.angle = np.arctan2(*np.broadcast_arrays(y, x[:, :, None, None]))
+        self.number = _spread(_particles(ds), at)
+        self.width = min(hx, hy)
+        self._ring = np.floor(self.pt / self.width).astype(int).ravel()
+        self.count = int(self._ring.max()) + 1
+        edges = self.width * np.arange(self.count + 1)
+        middle = (2 / 3) * np.diff(edges**3) / np.diff(edges**2)
+        self.radius = _variable("pT", middle, "GeV", "transverse momentum")
+        self.inside = edges[1:] <= _face(ds, MOMENTA[:2]) * (1 + 1e-9)
+
+    def sums(self, values: Array) -> Array:
+        """Sums over the points of every ring: (snapshot, species, points...) to (..., rings)."""
+        flat = values.reshape(*values.shape[:2], -1)
+        found = np.empty((*values.shape[:2], self.count))
+        for i, j in np.ndindex(*values.shape[:2]):
+            found[i, j] = np.bincount(self._ring, flat[i, j], self.count)
+        return found
 
 
-def _by_ring(values: Array, ring: Integers) -> Array:
-    """Sums over the nodes of every ring: (..., px, py) to (..., rings)."""
-    flat = values.reshape(-1, ring.size)
-    found = np.stack([np.bincount(ring.ravel(), row, ring.max() + 1) for row in flat], dtype=float)
-    return found.reshape(*values.shape[:-2], -1)
+def _spread(number: Array, at: Array) -> Array:
+    """Particles at the points of all cells: (snapshot, species, px, ., py, .), as many in all.
+
+    ln N is expanded to second order about each node; where a neighbour is empty, it is flat.
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        logs = np.log(number)
+        x, y = (_slope(logs, axis) for axis in (2, 3))
+        xx, yy, xy = _slope(x, 2), _slope(y, 3), _slope(x, 3)
+    parts = [np.where(np.isfinite(v), v, 0.0)[:, :, :, None, :, None] for v in (x, y, xx, yy, xy)]
+    u, v = at[:, None, None], at
+    bend = parts[0] * u + parts[1] * v
+    bend = bend + 0.5 * parts[2] * u**2 + 0.5 * parts[3] * v**2 + parts[4] * u * v
+    spread = number[:, :, :, None, :, None] * np.exp(np.clip(bend, -STEEP, STEEP))
+    points = (2, 3, 4, 5)
+    total = spread.sum(axis=points, keepdims=True)
+    whole = number.sum(axis=(2, 3))[:, :, None, None, None, None]
+    return spread * np.divide(whole, total, out=np.zeros_like(total), where=total > 0)
 
 
-def _radius(pt: Array, ring: Integers) -> xr.Variable:
-    """Mean p_T of the nodes of a ring."""
-    mean = np.bincount(ring.ravel(), pt.ravel()) / np.bincount(ring.ravel())
-    return _variable("pT", mean, "GeV", "transverse momentum")
+def _slope(values: Array, axis: int) -> Array:
+    """Change over a cell along an axis, from the neighbours."""
+    return np.gradient(values, axis=axis) if values.shape[axis] > 1 else np.zeros_like(values)
 
 
 def dN_dpT(ds: xr.Dataset) -> xr.DataArray:
     """dN/dp_T per volume of the snapshots (snapshot, species, pT) [fm^-3 GeV^-1].
 
-    All p_z and angles together, in rings of about one spacing; the sum of it times the coordinate
+    All p_z and angles together, in rings of one spacing; the sum of it times the coordinate
     ``width`` (pT) [GeV] is the number. Beyond momentum_max a ring lies in corners of the box alone:
     ``inside`` (pT) is False there. In space the average over the box, without what left it.
     """
-    pt, _, ring = _rings(ds)
-    radius = _radius(pt, ring)
-    area = np.bincount(ring.ravel()).astype(float) * (_spacing(ds, "px") * _spacing(ds, "py"))
-    width = _widths(area, radius.values, 2 * np.pi, 1)
-    values = _by_ring(_particles(ds).sum(axis=-1), ring) / width
-    coords = {"snapshot": ds.snapshot, "species": ds.species, "pT": radius}
+    rings = Rings(ds)
+    width = np.full(rings.count, rings.width)
+    values = rings.sums(rings.number) / width
+    coords = {"snapshot": ds.snapshot, "species": ds.species, "pT": rings.radius}
     attrs = {"units": "fm^-3 GeV^-1", "long_name": "dN/dpT per volume"}
     found = xr.DataArray(values, coords, ("snapshot", "species", "pT"), "dN_dpT", attrs)
-    whole = _variable("pT", radius.values <= _face(ds, MOMENTA[:2]), "1", INSIDE)
-    return found.assign_coords(width=_variable("pT", width, "GeV", "width of a ring"), inside=whole)
+    return found.assign_coords(
+        width=_variable("pT", width, "GeV", "width of a ring"),
+        inside=_variable("pT", rings.inside, "1", INSIDE),
+    )
 
 
 def mean_pT(ds: xr.Dataset) -> xr.DataArray:
     """Mean transverse momentum of the snapshots (snapshot, species) [GeV]; NaN if empty."""
-    pt, *_ = _rings(ds)
-    number = _particles(ds).sum(axis=-1)
+    number = _particles(ds)
+    pt = np.hypot(*np.meshgrid(ds.px.values, ds.py.values, indexing="ij"))
     with np.errstate(invalid="ignore"):
         values = (number * pt).sum(axis=(-2, -1)) / number.sum(axis=(-2, -1))
     attrs = {"units": "GeV", "long_name": "mean transverse momentum"}
@@ -132,28 +169,26 @@ def flow(ds: xr.Dataset, n: int = 2) -> xr.Dataset:
 
     ``v`` (snapshot, species, pT), ``v_integrated`` (snapshot, species) and ``angle`` (snapshot)
     Psi_n [rad], that of all species together. ``v`` is NaN for rings that leave the box: those of
-    its corners have directions of their own. Nodes on a square lattice have a v_4, v_8, ... of
-    their own, also where f is round: compare with a round start.
+    its corners have directions of their own. f is taken as smooth between nodes; what is left of
+    the lattice falls with the square of the spacing, and a round start shows its size.
     """
     if isinstance(n, bool) or not isinstance(n, int) or n < 1:
         raise InputError(f"flow({shown(n)}): n is a whole number, 1 or more")
-    pt, angle, ring = _rings(ds)
-    number = _particles(ds).sum(axis=-1) * (pt > AT_REST * _spacing(ds, "px"))
-    turned = number * np.exp(1j * n * angle)
-    whole = turned.sum(axis=(1, 2, 3))
-    plane = np.angle(whole) / n
-    cosine = (turned * np.exp(-1j * n * plane)[:, None, None, None]).real
-    with np.errstate(invalid="ignore"):
-        rings = _by_ring(cosine, ring) / _by_ring(number, ring)
-        together = cosine.sum(axis=(-2, -1)) / number.sum(axis=(-2, -1))
-    radius = _radius(pt, ring)
-    rings[..., radius.values > _face(ds, MOMENTA[:2])] = np.nan
+    rings = Rings(ds)
+    turned = rings.number * np.exp(1j * n * rings.angle)
+    points = (2, 3, 4, 5)
+    plane = np.angle(turned.sum(axis=(1, *points))) / n
+    cosine = (turned * np.exp(-1j * n * plane)[:, None, None, None, None, None]).real
+    with np.errstate(invalid="ignore", divide="ignore"):
+        by_ring = rings.sums(cosine) / rings.sums(rings.number)
+        together = cosine.sum(axis=points) / rings.number.sum(axis=points)
+    by_ring[..., ~rings.inside] = np.nan
     words = f"v_{n} = <cos {n}(phi - Psi)>"
     return xr.Dataset(
         {
-            "v": _variable(("snapshot", "species", "pT"), rings, "1", words),
+            "v": _variable(("snapshot", "species", "pT"), by_ring, "1", words),
             "v_integrated": _variable(("snapshot", "species"), together, "1", f"{words}, all pT"),
             "angle": _variable("snapshot", plane, "rad", f"Psi_{n}, of all species together"),
         },
-        {"snapshot": ds.snapshot, "species": ds.species, "pT": radius},
+        {"snapshot": ds.snapshot, "species": ds.species, "pT": rings.radius},
     )

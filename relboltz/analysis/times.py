@@ -10,10 +10,7 @@ from ..errors import InputError
 from ..records.result import box
 from ..words import shown, suggest
 
-FINAL = {
-    "pressure_ratio": 1.0, "equilibrium_distance": 0.0, "bulk_pressure": 0.0, "shear_stress": 0.0,
-    "momentum_by_species": 0.0, "number_current": 0.0,
-}  # fmt: skip
+FINAL = {"equilibrium_distance": 0.0}
 """Where quantities end that have no predicted value of their own in the file."""
 FEWEST = 3
 """Records that a rate needs."""
@@ -50,8 +47,9 @@ def _final(ds: xr.Dataset, quantity: str, values: xr.DataArray, final: float | N
         return FINAL[quantity]
     if f"equilibrium_{quantity}" in ds:
         predicted = ds[f"equilibrium_{quantity}"]
-        if "species" in predicted.dims:
-            predicted = predicted.sel(species=values.species.item())
+        predicted = predicted.sel(
+            {d: values[d].item() for d in predicted.dims if d in values.coords}
+        )
         if predicted.size == 1 and np.isfinite(predicted):
             return float(predicted)
     raise InputError(f"{quantity}: no final value is known for it; give final=")
@@ -98,7 +96,8 @@ def relaxation_time(
 
     Returns
     -------
-    xarray.DataArray of tau; the attributes ``standard_error`` (of the line), ``start``, ``end``
+    xarray.DataArray of tau; the attributes ``standard_error`` (of the line alone: other seeds and
+    spacings differ by more, see ``converge``), ``start``, ``end``
     """
     at = component if species is None else component | {"species": species}
     values = _history(ds, quantity, at)
@@ -107,6 +106,12 @@ def relaxation_time(
     if not np.isfinite(apart).any():
         raise InputError(f"{quantity} has no value in this result")
     chosen = _window(time, apart, start, end)
+    signs = np.sign((values.values - _final(ds, quantity, values, final))[chosen])
+    if len(set(signs.tolist())) > 1:
+        raise InputError(
+            f"{quantity}: it crosses its final value among the records to fit; give start and end, "
+            "or another final"
+        )
     if chosen.sum() < FEWEST:
         raise InputError(
             f"{quantity}: {int(chosen.sum())} of {len(time)} records lie where its deviation has "

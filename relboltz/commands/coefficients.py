@@ -36,6 +36,7 @@ def coefficients(
     out: Annotated[Path | None, typer.Option(help="Write the Dataset here, NetCDF.")] = None,
     plot: Annotated[Path | None, typer.Option(help="Write a picture against T here.")] = None,
     json_: Annotated[Path | None, typer.Option("--json", help="Write the figures here.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace what --out names.")] = False,
     set_: Annotated[
         list[str] | None, typer.Option("--set", help="key=value, e.g. model.alpha_s=0.2.")
     ] = None,
@@ -50,6 +51,10 @@ def coefficients(
     for key, path in (("--out", out), ("--plot", plot), ("--json", json_)):
         if path is not None:
             output.check_writable(path, key)
+            if output.same_file(path, file):
+                raise InputError(f"{key} {path}: is the configuration itself; use another name")
+    if out is not None and out.exists() and not force:
+        raise InputError(f"--out {out}: exists already; use another name, or --force")
     if plot is not None and plot.suffix[1:] not in PICTURES:
         raise InputError(f"--plot {plot}: pictures end in .{', .'.join(PICTURES)}")
     overrides = list(set_ or [])
@@ -72,7 +77,7 @@ def coefficients(
         draw(ds).savefig(plot, dpi=150)
         tell(f"written: {plot}")
     if json_ is not None:
-        json_.write_text(json.dumps(_plain(ds), indent=2) + "\n")
+        json_.write_text(json.dumps(_plain(ds), indent=2, allow_nan=False) + "\n")
         tell(f"written: {json_}")
     else:
         delivered()
@@ -106,6 +111,11 @@ def _found(settings: Any, mu: Any) -> xr.Dataset:
     temperature: Any = asked.temperature
     potential = asked.chemical_potential if mu is None else mu
     if temperature == ():
+        if mu is not None or "chemical_potential" in asked.model_fields_set:
+            raise InputError(
+                "chemical_potential (--mu) is given without a temperature: add --temperature, or "
+                "leave it out for T and mu of the equilibrium that the start tends to"
+            )
         temperature, potential = _predicted(settings, model)
     grid = None
     if asked.nodes:
@@ -150,10 +160,12 @@ def _predicted(settings: Any, model: Any) -> tuple[float, dict[str, float]]:
 
 def _plain(ds: xr.Dataset) -> dict[str, Any]:
     """Values, units and words of every quantity."""
+    from ..arrays import listed
+
     found: dict[str, Any] = {"title": ds.attrs["title"], "events": int(ds.attrs["events"])}
     for name, values in ds.variables.items():
         found[str(name)] = {
-            "value": values.values.tolist(), "dims": list(values.dims),
+            "value": listed(values.values), "dims": list(values.dims),
             "units": values.attrs.get("units", "1"), "words": values.attrs.get("long_name", ""),
         }  # fmt: skip
     return found

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ..errors import Interrupted
+from ..errors import InputError, Interrupted
 from ..terminal import console, errors, plain_warnings, tell
 from ..words import unmarked
 
@@ -38,6 +38,9 @@ def converge(
     overrides += [f"run.threads={threads}"] if threads is not None else []
     overrides += [f"run.backend={backend!r}"] if backend is not None else []
     settings = config.load(file, overrides)
+    for time in at or ():
+        if not 0 <= time <= settings.time.end:
+            raise InputError(f"--at {time:g}: the run goes from 0 to {settings.time.end:g} fm")
     if json_ is not None:
         output.check_writable(json_, "--json")
     folder = out if out is not None else folder_of(Path(settings.output.file), "converge")
@@ -54,13 +57,14 @@ def converge(
         words = f"[yellow]{unmarked(error)}[/], and kept in {unmarked(folder)}"
         errors.print(f"{words}; the same command does what is left", soft_wrap=True)
         raise typer.Exit(128 + error.signal) from None
+    picture = folder / "converge.png"
+    plots.changes(ds).savefig(picture, dpi=150)
+    if json_ is not None:
+        json_.write_text(json.dumps(as_json(ds), indent=1, allow_nan=False) + "\n")
     for table in tables(ds, at or (), console.width):
         console.print(table)
     for line in remarks(ds):
         tell(line)
-    picture = folder / "converge.png"
-    plots.changes(ds).savefig(picture, dpi=150)
     tell(f"written: {folder / converging.RESULT}, {picture}")
     if json_ is not None:
-        json_.write_text(json.dumps(as_json(ds), indent=1) + "\n")
         tell(f"written: {json_}")

@@ -9,6 +9,7 @@ import xarray as xr
 from rich.markup import escape
 from rich.table import Table
 
+from ..arrays import listed
 from ..errors import InputError
 from ..words import unmarked
 
@@ -149,22 +150,13 @@ def as_json(ds: xr.Dataset) -> dict[str, Any]:
         "seeds": [int(s) for s in np.atleast_1d(ds.attrs["seeds"])],
         "knobs": dict(zip(ds.knob.values.tolist(), words, strict=True)),
         "not_varied": str(ds.attrs["not_varied"]).splitlines(),
-        "coordinates": {str(k): _plain(v.values) for k, v in ds.coords.items()},
+        "coordinates": {str(k): listed(v.values) for k, v in ds.coords.items()},
         "quantities": {
             name: {
                 "units": ds[name].attrs["units"],
                 "dimensions": list(ds[name].dims),
-                **{kind[1:] or "value": _plain(ds[f"{name}{kind}"].values) for kind in kinds},
+                **{kind[1:] or "value": listed(ds[f"{name}{kind}"].values) for kind in kinds},
             }
             for name in names
         },
     }  # fmt: skip
-
-
-def _plain(values: Any) -> Any:
-    """Lists of numbers; NaN is null."""
-    if values.dtype.kind != "f":
-        return values.tolist()
-    plain = values.astype(object)
-    plain[~np.isfinite(values)] = None
-    return plain.tolist()

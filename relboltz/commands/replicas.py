@@ -25,7 +25,7 @@ def run_replicas(settings: Config, path: Path, count: int, force: bool, quiet: b
             raise InputError(
                 f"output.file = {str(path)!r} is what initial.{name} starts from; choose another"
             )
-    with told(path, quiet):
+    with told(path, quiet, kept_apart=True):
         return _replicated(Case.of_config(settings), path, count, quiet)
 
 
@@ -40,7 +40,7 @@ def resume_replicas(
         )
     if plan_of(file) is None:
         return None
-    with told(file, quiet):
+    with told(file, quiet, kept_apart=True):
         case, count = planned_again(file, {k: v for k, v in run.items() if v is not None})
         return _replicated(case, file, count, quiet)
 

@@ -21,7 +21,8 @@ from .gas import Indices
 
 METRIC = np.diag([1.0, -1.0, -1.0, -1.0])
 POINTS = 96
-"""Gauss points of a radial integral: f of T = 1 % to 100 % of the mean energy to 1e-9."""
+"""Gauss points of a radial integral, 1e-9 of it; for fermions with a Fermi surface a third of them
+below it, a third across it, a third beyond."""
 RARE = 1e-12
 """Part of all particles below which a species counts as absent."""
 EMPTY = 1e-12
@@ -79,12 +80,17 @@ def shear_stress(tensor: Array, found: Frames) -> Array:
 
 
 @lru_cache(maxsize=1)
-def radial_points() -> tuple[Array, Array]:
-    """Radii from 0 to infinity, densest at 0, and weights of d^3p/(2 pi)^3, in units of a scale."""
-    x, w = np.polynomial.legendre.leggauss(POINTS)
-    x, w = 0.5 * (1 + x), 0.5 * w
+def radial_points() -> tuple[Array, Array, Array, Array]:
+    """Radii from 0 to infinity, densest at 0, and weights of d^3p/(2 pi)^3, in units of a scale;
+    nodes and weights between 0 and 1."""
+    x, w = _gauss(POINTS)
     radius, slope = x * x / (1 - x), x * (2 - x) / (1 - x) ** 2
-    return radius, radius**2 * slope * w / (2 * np.pi**2)
+    return radius, radius**2 * slope * w / (2 * np.pi**2), *_gauss(POINTS // 3)
+
+
+def _gauss(count: int) -> tuple[Array, Array]:
+    x, w = np.polynomial.legendre.leggauss(count)
+    return 0.5 * (1 + x), 0.5 * w
 
 
 @dataclass(frozen=True)

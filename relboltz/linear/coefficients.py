@@ -15,6 +15,7 @@ from ..equilibrium.states import thermal
 from ..errors import InputError
 from ..grid import PhaseSpace
 from ..model import Model
+from ..qcd import qq_qq, qq_qq_ekt
 from ..words import shown, suggest
 from . import basis, brackets, given, report
 from .inverse import Found, dissipation, independent, response
@@ -61,7 +62,9 @@ def transport_coefficients(
     seed : of the random numbers: the same seed gives the same bits, whatever the threads
     powers : k of the trial functions tensor x E^k by rank ("shear", "vector", "scalar"), the most
         useful first; multiples of 1/2
-    tagged : a species; adds diffusion and relaxation of few particles of it that carry a tag. Where
+    tagged : a species; adds ``tagged_diffusion`` [fm] D, <x^2> = 2 D t, ``tagged_drag`` [fm^-1] of
+        its momentum, dp/dt = -drag p at first, and mean relaxation times of velocity and momentum
+        [fm], Int <p(t) p(0)> dt over <p^2>, of few particles of it that carry a tag. Where
         two of it collide, the tag is on either afterwards; with peak = "t" of a process and |M|^2
         symmetric in t and u, on the one that is deflected less, and D is larger
     backend : "auto", "cpu" or "cuda"
@@ -72,7 +75,8 @@ def transport_coefficients(
     xarray.Dataset with ``shear_viscosity`` and ``bulk_viscosity`` [GeV fm^-2],
     ``diffusion(charge, charge2)`` [fm^-2], ``conductivity`` [fm^-1] and ``entropy`` [fm^-3], ratios
     to the entropy, relaxation times [fm], ``*_error`` (one standard error) and ``*_by_basis``: the
-    same with the first so many powers alone
+    same with the first so many powers alone. The conductivity is NaN if no species has a charge
+    "electric", or a process does not conserve it
     """
     all_t = given.temperatures(temperature)
     mu = given.potentials(model, chemical_potential)
@@ -82,6 +86,11 @@ def transport_coefficients(
     seed = given.whole("seed", seed, 0, 2**63 - 1)
     if tagged is not None and tagged not in model.names:
         raise InputError(f"tagged = {shown(tagged)}: {suggest(str(tagged), model.names)}")
+    if any(p.matrix_element in (qq_qq, qq_qq_ekt) and tagged in p.legs for p in model.processes):
+        raise InputError(
+            f"tagged = {tagged!r}: stands for all quarks and antiquarks, whose tags differ; use a "
+            "model with all of them, alike = False, and tag one"
+        )
     if grid is not None and not isinstance(grid, PhaseSpace):
         raise InputError(f"grid = {shown(grid)}: give a PhaseSpace, or leave it out")
     measure = _measure(backend, threads, model)

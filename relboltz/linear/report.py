@@ -167,8 +167,9 @@ def _diffusion(table: Table, found: Rows, state: State) -> None:
     table.measured("diffusion", kappa, "fm^-2", words, "basis_vector")
     unit = E2 / state.temperature / HBARC
     rows = pairs(found, unit, (count, count))
-    if not any(s.charges.get("electric") for s in state.model.species):
-        rows = [(np.nan, np.nan) for _ in rows]  # nobody carries one: there is none to tell of
+    electric = np.array([s.charges.get("electric", 0.0) for s in state.model.species])
+    if not electric.any() or np.abs(state.model.stoichiometry @ electric).max() > 1e-9:
+        rows = [(np.nan, np.nan) for _ in rows]  # nobody carries one, or it is not conserved
     table.measured("conductivity", rows, "fm^-1", "electric conductivity", "basis_vector")
     t = unit * HBARC / state.temperature
     ratio = [(v * t / unit, e * t / unit) for v, e in rows]

@@ -77,7 +77,10 @@ def _cropped(ds: xr.Dataset, first: xr.Dataset) -> Iterator[tuple[str, Array]]:
         if WEIGHTED.get(name) == "pressure":
             continue
         values = near[name]
-        weight = energy if WEIGHTED.get(name) == "energy" else xr.ones_like(energy)
-        weight = weight.where(np.isfinite(values), 0.0)
-        mean = (values.fillna(0.0) * weight).sum(("x", "y", "z")) / weight.sum(("x", "y", "z"))
+        weight = energy.where(np.isfinite(values), 0.0)
+        if name not in WEIGHTED:  # a density is 0 where nothing is
+            values = values.where(np.isfinite(near.landau_energy), 0.0)
+            weight = xr.ones_like(energy)
+        filled = values.fillna(0.0) if name in WEIGHTED else values
+        mean = (filled * weight).sum(("x", "y", "z"), skipna=False) / weight.sum(("x", "y", "z"))
         yield f"total_{name}", mean.transpose(*first[f"total_{name}"].dims).values

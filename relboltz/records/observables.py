@@ -278,17 +278,24 @@ class Observer:
 
 
 def _averages(local: dict[str, Array]) -> dict[str, Any]:
-    """Means over the sites that have a value, weighted with energy where WEIGHTED says so."""
+    """Means over the sites; those of WEIGHTED with energy, over the sites that have a value.
+
+    Where nothing is, densities are 0; where matter has no value, there is no mean.
+    """
     sites = len(next(iter(local.values())))
-    flat = np.concatenate([values.reshape(sites, -1) for values in local.values()], axis=1)
-    sizes = [values.size // sites for values in local.values()]
-    energy = local.get("energy_kinetic", np.ones(sites))
-    by = [energy if WEIGHTED.get(name) == "energy" else np.ones(sites) for name in local]
-    share = np.isfinite(flat) * np.repeat(np.stack(by, axis=1), sizes, axis=1)
-    total = share.sum(axis=0)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        means = np.where(total > 0, (share * np.nan_to_num(flat)).sum(axis=0) / total, np.nan)
-    parts = np.split(means, np.cumsum(sizes)[:-1])
+    energy = local["energy_kinetic"]
+    empty = np.isnan(local["landau_energy"])
+    parts = []
+    for name, values in local.items():
+        flat = values.reshape(sites, -1)
+        if name not in WEIGHTED:
+            parts.append(np.where(empty[:, None], np.nan_to_num(flat), flat).mean(axis=0))
+            continue
+        share = np.isfinite(flat) * energy[:, None]
+        total = share.sum(axis=0)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            mean = (share * np.nan_to_num(flat)).sum(axis=0) / total
+        parts.append(np.where(total > 0, mean, np.nan))
     result = {
         name: part.reshape(values.shape[1:])
         for (name, values), part in zip(local.items(), parts, strict=True)

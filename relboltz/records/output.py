@@ -6,6 +6,7 @@ import os
 import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
@@ -24,6 +25,7 @@ from ..grid import PhaseSpace
 from ..model import Model
 from ..moments import Shells
 from . import checkpoint
+from .final import Values, of_nodes
 from .quantities import Quantities
 
 AXES = ["x", "y", "z"]
@@ -123,6 +125,10 @@ class Frame:
             ds["wall"] = ("wall", WALLS)
         return ds
 
+    @cached_property
+    def _final_moments(self) -> Values:
+        return of_nodes(self.grid.at_a_site, self.model, self.predicted)
+
     def _add_prediction(self, ds: dict[str, Any]) -> None:
         """The final state that the conserved quantities alone prescribe, and what the box loses."""
         grid, model, predicted = self.grid, self.model, self.predicted
@@ -146,6 +152,9 @@ class Frame:
             ("equilibrium_spectrum", ("species", "p"), spectrum, "1", "spectrum"),
         ):  # fmt: skip
             ds[name] = variable(dims, value, unit, f"{words} of the predicted final equilibrium")
+        for name, (dims, value, unit, words) in self._final_moments.items():
+            words = f"{words} of the predicted final equilibrium"
+            ds[f"equilibrium_{name}"] = variable(dims, value, unit, words)
         rate, relaxation = self.lost
         words = "part of the equilibrium collision rate that needs momenta outside the box"
         ds["box_loss"] = variable((), rate, "1", words)
@@ -300,6 +309,20 @@ class _Steady(io.RawIOBase):
     def readinto(self, buffer: Any) -> int:
         buffer[:] = bytes(len(buffer))  # what was dropped reads as zeros
         return self._try("readinto", (buffer,), len(buffer))
+
+
+def attributes(path: str | Path) -> dict[str, Any]:
+    """Attributes of a result, without reading it.
+
+    Raises
+    ------
+    InputError : there is none
+    """
+    try:
+        with h5py.File(path, "r") as file:
+            return dict(file.attrs)
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path}: cannot be read ({error})") from None
 
 
 def load(path: str | Path) -> xr.Dataset:

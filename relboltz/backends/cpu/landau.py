@@ -20,6 +20,8 @@ CLOSE = 1e-12
 """Relative miss of energy, charges and masses at which a state counts as found."""
 ROUGH = 1e-9
 """The same where rounding lets it come no closer."""
+DEGENERATE, SURFACE = 3.0, 8.0
+"""(mu - m)/T beyond which fermions have a Fermi surface, and how many T it is wide to each side."""
 # what is summed over momenta: f, f E, f/E, f/E^3, f p^2/E, g E^2, g E, g, g/E, g/E^2
 F, FE, F_E, F_E3, FPP, GE2, GE, G, G_E, G_E2 = range(10)
 
@@ -27,7 +29,7 @@ F, FE, F_E, F_E3, FPP, GE2, GE, G, G_E, G_E2 = range(10)
 def _missed(now, target, scale, model, points, sums, miss):
     """Fill the sums of every species and what is missed; the largest of it, inf if illegal."""
     charges, degeneracy, statistics, coupling, constant = model
-    radii, weights = points
+    radii, weights, nodes, shares = points
     many, kinds = charges.shape
     thermal = now.size > 1 + many
     beta = now[0]
@@ -45,13 +47,32 @@ def _missed(now, target, scale, model, points, sums, miss):
             return np.inf
         for j in range(10):
             sums[a, j] = 0.0
+        fermi, below, above, tail = 0.0, 0.0, 0.0, 0.0
+        if statistics[a] < 0.0 and alpha - beta * np.sqrt(m2) > DEGENERATE:
+            fermi = np.sqrt((alpha / beta) ** 2 - m2)  # f falls there, within T dp/dE
+            width = SURFACE * alpha / (beta * beta * fermi)
+            below, above, tail = max(0.0, fermi - width), fermi + width, 4.0 / beta
         for i in range(radii.size):
-            p2 = (scale * radii[i]) ** 2
+            p, volume = scale * radii[i], scale**3 * weights[i]
+            if fermi > 0.0:  # below the surface, across it, beyond it
+                part, j = i // nodes.size, i % nodes.size
+                p, step = below * nodes[j], below
+                if part == 1:
+                    p, step = below + (above - below) * nodes[j], above - below
+                elif part == 2:
+                    p, step = (
+                        above + tail * nodes[j] / (1.0 - nodes[j]),
+                        tail / (1.0 - nodes[j]) ** 2,
+                    )
+                volume = p * p * step * shares[j] / (2.0 * np.pi**2)
+                if step == 0.0:
+                    continue
+            p2 = p * p
             e = np.sqrt(p2 + m2)
             _, f, g = compiled.thermal_terms(beta * e - alpha, statistics[a])
             if f < 0.0:
                 return np.inf
-            weight = degeneracy[a] * scale**3 * weights[i]
+            weight = degeneracy[a] * volume
             f *= weight
             g *= weight
             sums[a, F] += f
@@ -132,7 +153,7 @@ def local_states(targets, guesses, scales, model, points, found):
 
     targets : energy [GeV^4] and charge densities [GeV^3]; scales : of momenta [GeV]; model :
     charges (charges, species), degeneracies, statistics, K and M_a0; points : radii and weights of
-    d^3p/(2 pi)^3 in units of the scale
+    d^3p/(2 pi)^3 in units of the scale, nodes and weights of (0, 1), a third of their number
     """
     n, many, kinds = guesses.shape[1], model[0].shape[0], model[0].shape[1]
     now, trial, miss, step = np.zeros(n), np.zeros(n), np.zeros(n), np.zeros(n)

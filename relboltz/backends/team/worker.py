@@ -89,7 +89,7 @@ class Worker:
                 self.exchange.agree()
         except Broken:
             raise
-        except Exception:
+        except BaseException:
             if together:
                 self.exchange.give_up()
             raise
