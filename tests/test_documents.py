@@ -155,7 +155,7 @@ def _is_text(node):
 
 
 NUMBERS = {
-    "hadron_gas": [("kaons become thermal within", 4.0, 16.0), ("eta/s at T = 160 MeV:", 0.5, 0.8)],
+    "hadron_gas": [("as exp(-t/tau) with tau =", 4.0, 16.0), ("eta/s at T = 160 MeV:", 0.5, 0.8)],
     "charm": [("array(", 8.5, 11.0), ("relaxation time of its momentum:", 9.0, 11.0)],
     "continued": [("P_z/P_T relaxes within", 0.8, 1.0), ("thermal to 10 % after", 0.6, 0.85)],
     "coupling_scan": [("0.1", 4.0, 6.0), ("0.3", 0.8, 1.0)],

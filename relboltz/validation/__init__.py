@@ -1,6 +1,7 @@
 """Problems whose answers are known, solved again: ``relboltz validate``."""
 
 from .laws import laws_of_a_step
+from .mixtures import landau_frame, mixtures
 from .orders import orders_of_convergence
 from .rates import absolute_rates, three_samplings
 from .relaxing import anisotropic_cross_section, constant_cross_section
@@ -33,6 +34,8 @@ PROBLEMS = {
         Problem("liouville", "uniform f, and f(E) in a field of masses", liouville),
         Problem("waves", "sound, shear and heat in space", waves_in_space),
         Problem("coefficients", "viscosities and diffusion against quadratures", coefficients),
+        Problem("mixtures", "coefficients of mixtures, with charges and fields", mixtures),
+        Problem("landau", "the frame of a boosted thermal state", landau_frame),
         Problem("orders", "orders of convergence", orders_of_convergence),
     )
 }
