@@ -1,5 +1,6 @@
 """Pictures against time; in space, of averages over the box that include what left."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -201,27 +202,38 @@ def isotropisation(ds: Dataset, ax: Ax = None) -> Axes:
     return _finish(ds, ax, r"$|P_z / P_\perp - 1|$")
 
 
-@styled
-def rates(ds: Dataset, ax: Ax = None, most: int = 8) -> Axes:
-    """Collision rates, added up over quarks that are alike (q): the ``most`` frequent ones."""
-    ax, kinds = ax or new_axes(), dict[str, Array]()
-    letters = {name: style.letter(name) for name in ds.species.values.tolist()}
+def collisions(
+    ds: Dataset, letter: Callable[[str], str] = style.letter
+) -> tuple[dict[str, Array], list[list[str]]]:
+    """Rates against time by their words, the largest first; groups of quarks, which q stands for.
+
+    Rates are added up over quarks that are alike.
+    """
+    kinds = dict[str, Array]()
+    letters = {name: letter(name) for name in ds.species.values.tolist()}
     several = [group for group in groups(ds) if len(group) > 1]
     quarks = [g for g in several if {style.particle(n) for n in g} <= style.QUARKS]
     for q in "q", "qbar":
         same = [g for g in quarks if (g[0] == style.particle(g[0])) == (q == "q")]
-        letters |= dict.fromkeys(same[0], style.letter(q)) if len(same) == 1 else {}
+        letters |= dict.fromkeys(same[0], letter(q)) if len(same) == 1 else {}
     for i, process in enumerate(ds.process.values.tolist()):
         a, b = (side.split() for side in process.split(" -> "))
         ways = [(a, b, ds.rate)] + [(b, a, ds.rate_reverse)] * (sorted(a) != sorted(b))
         for *sides, rate in ways:
             kind = " → ".join(" ".join(letters[n] for n in side) for side in sides)
             kinds[kind] = kinds.get(kind, 0.0) + rate.values[:, i]
-    peaks = {kind: np.nanmax(rate, initial=0) for kind, rate in kinds.items()}
-    top = max(peaks.values(), default=0)
-    for k, kind in enumerate(sorted(kinds, key=lambda kind: -peaks[kind])[:most]):
-        shown = np.where(kinds[kind] > 1e-9 * top, kinds[kind], np.nan)
-        _history(ds, ax, shown, label=kind, color=COLORS[k % len(COLORS)])
+    order = sorted(kinds, key=lambda kind: -np.nanmax(kinds[kind], initial=0))
+    return {kind: kinds[kind] for kind in order}, quarks
+
+
+@styled
+def rates(ds: Dataset, ax: Ax = None, most: int = 8) -> Axes:
+    """Collision rates, added up over quarks that are alike (q): the ``most`` frequent ones."""
+    ax, (kinds, quarks) = ax or new_axes(), collisions(ds)
+    top = max((np.nanmax(rate, initial=0) for rate in kinds.values()), default=0)
+    for color, (kind, rate) in zip(COLORS * most, list(kinds.items())[:most], strict=False):
+        shown = np.where(rate > 1e-9 * top, rate, np.nan)
+        _history(ds, ax, shown, label=kind, color=color)
     ax.set(yscale="log", ylim=(1e-5 * (top or 1), 3 * (top or 1)))
     _finish(ds, ax, labelled(ds.rate, "collision rate"), "no collisions")
     if len(quarks) == 1:
