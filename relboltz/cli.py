@@ -14,6 +14,7 @@ from .backends.team.mpi import started
 from .commands.coefficients import coefficients
 from .commands.converge import converge
 from .commands.export import export
+from .commands.report import report
 from .commands.reproduce import reproduce
 from .commands.validate import validate
 from .errors import InputError, RelboltzError
@@ -255,3 +256,4 @@ app.command()(validate)
 app.command()(reproduce)
 app.command()(converge)
 app.command()(export)
+app.command()(report)

@@ -241,20 +241,28 @@ def rates(ds: Dataset, ax: Ax = None, most: int = 8) -> Axes:
     return ax
 
 
-@styled
-def conservation(ds: Dataset, ax: Ax = None) -> Axes:
-    """Relative drifts since the start; charges and momentum are counted in exact quanta."""
-    ds, ax = box(ds, left=True), ax or new_axes()
+def drifts(ds: Dataset) -> dict[str, Array]:
+    """Relative drifts since the start of energy, charges, momentum: the largest of each kind."""
+    ds = box(ds, left=True)
     energy, number = ds.energy_total.values, ds.number.values[0].sum()
     table = (
         ("energy", energy[:, None], energy[0], True),
         ("charges", ds.charge_density.values, number, ds.charge_drift.any()),
         ("momentum", ds.momentum.values, energy[0], ds.momentum_drift.any()),
     )
-    words = []
-    for color, (name, values, scale, moved) in zip(COLORS, table, strict=False):
+    found = {}
+    for name, values, scale, moved in table:
         change = (values - values[0]) / scale * bool(moved)
-        drift = change[np.arange(len(change)), abs(change).argmax(axis=1)]
+        if change.size:
+            found[name] = change[np.arange(len(change)), abs(change).argmax(axis=1)]
+    return found
+
+
+@styled
+def conservation(ds: Dataset, ax: Ax = None) -> Axes:
+    """Relative drifts since the start; charges and momentum are counted in exact quanta."""
+    ax, words = ax or new_axes(), []
+    for color, (name, drift) in zip(COLORS, drifts(ds).items(), strict=False):
         largest = abs(drift).max()
         if largest > ROUNDING:
             _history(ds, ax, drift, color=color, label=f"{name}: {largest:.1e}")

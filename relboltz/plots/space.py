@@ -69,7 +69,7 @@ def field(ds: Dataset, quantity: str, species: Names, axes: Sequence[str]) -> Da
     a vector without one, that along the axis of a profile, or in a plane its length.
 
     The attributes ``words``, ``title`` and ``kind`` say what it is, of which species, and whether
-    it is a density, a signed number, a ratio.
+    it is a density, a signed number, a ratio; ``component`` and ``where`` of what, and where cut.
     """
     name, component = _asked(ds, quantity)
     if not np.isfinite(ds[name]).any():
@@ -94,11 +94,13 @@ def field(ds: Dataset, quantity: str, species: Names, axes: Sequence[str]) -> Da
     elif "axis" in values.dims and len(axes) == 1:
         along = _component(ds[name], axes[0])
         values, words, signed = values.sel(axis=along), f"{words} along {along}", True
+        component = along
     elif "axis" in values.dims:
         values = (values**2).sum("axis", skipna=False) ** 0.5
     kind = "ratio" if name == "pressure_ratio" else _kind(values, signed)
+    about = {"title": title, "kind": kind, "component": component, "where": where.lstrip(", ")}
     words = labelled(ds[name], words + where)
-    return values.transpose("time", *axes).assign_attrs(words=words, title=title, kind=kind)
+    return values.transpose("time", *axes).assign_attrs(about, words=words)
 
 
 def _asked(ds: Dataset, quantity: str) -> tuple[str, str]:
