@@ -58,11 +58,13 @@ def _look(i: int) -> tuple[int, int]:
 
 
 def times(results: Mapping[str, Dataset]) -> np.ndarray:
-    """Of the slider: those of the first, as long as all have records [fm]."""
-    last = min(float(ds.time.values[-1]) for ds in results.values())
+    """Of the slider: those of the first at which all have records, if there are any [fm]."""
+    begin = max(float(ds.time.values[0]) for ds in results.values())
+    end = min(float(ds.time.values[-1]) for ds in results.values())
     first = next(iter(results.values()))
-    inside = first.isel(time=first.time.values <= last * (1 + 1e-9))
-    return inside.time.values[frames(inside)]
+    time, near = first.time.values, 1e-9 * abs(end)
+    inside = first.isel(time=(time >= begin - near) & (time <= end + near))
+    return inside.time.values[frames(inside)] if inside.time.size else inside.time.values
 
 
 def spectra(results: Mapping[str, Dataset], slider: str) -> Iterator[Chart]:
@@ -70,7 +72,7 @@ def spectra(results: Mapping[str, Dataset], slider: str) -> Iterator[Chart]:
     boxes = {name: box(ds) for name, ds in results.items()}
     wanted = times(results)
     for group in several.shared_groups(boxes):
-        curves, tops = [], []
+        curves, tops, ends = [], [], []
         for i, (run, ds) in enumerate(boxes.items()):
             inside = ds.p.values <= style.faces(ds)[1]
             f = mean(ds.spectrum.sel(time=wanted, method="nearest"), group)[:, inside]
@@ -78,9 +80,10 @@ def spectra(results: Mapping[str, Dataset], slider: str) -> Iterator[Chart]:
             shown = np.where(f > 0, f, np.nan)
             p = ds.p.values[inside]
             curves.append(Curve(run, shown, p, color, dash, "points"))
-            tops.append((2 * np.nanmax(shown, initial=0.0), np.nanmin(shown[-1])))
-        high = max(top for top, _ in tops) or 1.0
-        low = max(0.5 * min(least for _, least in tops), 1e-7 * high)
+            ends.append(f[-1][f[-1] > 0])
+            tops.append(f.max())
+        high = 2 * max(tops) or 1.0
+        low = max(0.5 * np.concatenate(ends).min(initial=high), 1e-7 * high)
         title = label(group) + ", mean of them" * (len(group) > 1)
         p = boxes[curves[0].words].p.values
         yield Chart(title, "momentum |p| [GeV]", "occupation f", p, curves, True, (low, high),

@@ -42,10 +42,11 @@ def terms(rows: Iterable[tuple[str, str]], kind: str = "") -> str:
 
 
 def section(key: str, title: str, body: str, level: int) -> str:
-    """A part of the page with its heading."""
+    """A part of the page with its heading; those of the first level are landmarks."""
+    named = f' aria-labelledby="{key}-title"' if level == 2 else ""
     return (
-        f'<section id="{key}" aria-labelledby="{key}-title"><h{level} id="{key}-title">'
-        f"{text(title)}</h{level}>{body}</section>"
+        f'<section id="{key}"{named}><h{level} id="{key}-title">{text(title)}</h{level}>'
+        f"{body}</section>"
     )
 
 
@@ -264,15 +265,17 @@ def comparison(results: Mapping[str, Dataset], figures: Figures, level: int) -> 
             parts.append(table(columns, cells, f"Relative differences, {cut(title)}"))
         else:
             parts.append(f"<p><strong>{text(cut(title))}:</strong> {text(said)}</p>")
-    times = comparing.times(results)
-    slider = figures.add_slider("compared-time", times)
     drawn = [figures.add(chart, level) for chart in comparing.charts(results)]
-    shells = [figures.add(chart, level) for chart in comparing.spectra(results, "compared-time")]
-    return (
+    found = (
         f'<div class="tables">{"".join(parts)}</div>'
         f"<h{level - 1}>Against time</h{level - 1}>{grid(drawn)}"
-        f"<h{level - 1}>Spectra</h{level - 1}>{slider}{grid(shells)}"
     )
+    times = comparing.times(results)
+    if not times.size:
+        return found
+    slider = figures.add_slider("compared-time", times)
+    shells = [figures.add(chart, level) for chart in comparing.spectra(results, "compared-time")]
+    return f"{found}<h{level - 1}>Spectra</h{level - 1}>{slider}{grid(shells)}"
 
 
 Part = tuple[str, str, str]
