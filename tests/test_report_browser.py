@@ -55,7 +55,7 @@ def spot(x, y, z, px, py, pz):
 
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory):
-    """Pages about homogeneous matter, about space, and about two runs."""
+    """Pages about homogeneous matter, about space, about two runs, and a mean of replicas."""
     folder = tmp_path_factory.mktemp("pages")
     start = {"g": rb.initial.gaussian(0.5, [0.9, 0.9, 0.4])}
     box, model = rb.PhaseSpace(7, 2.5), rb.qcd(0.3, 1)
@@ -63,7 +63,9 @@ def pages(tmp_path_factory):
     other = rb.solve(model, box, start, end=0.4, seed=2, **USUAL)
     grid = rb.PhaseSpace(6, 2.0, [4, 3, 1], [2.0, 1.5, 0.7], "open")
     plane = rb.solve(rb.gluons(0.3), grid, {"g": spot}, end=0.3, **USUAL)
+    mean = rb.solve(model, box, start, end=0.2, replicas=2, **USUAL)
     results = {"box": {"one": one}, "space": {"plane": plane}, "both": {"one": one, "two": other}}
+    results["mean"] = {"mean": mean}
     return {name: written(some, folder / f"{name}.html") for name, some in results.items()}
 
 
@@ -179,7 +181,7 @@ def test_the_configuration_is_copied(browser, pages):
 # --- it needs nothing ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["box", "space", "both"])
+@pytest.mark.parametrize("name", ["box", "space", "both", "mean"])
 def test_nothing_is_fetched_and_nothing_complains(browser, pages, name):
     opened(browser, pages[name])
     script = "for (const i of document.querySelectorAll('input[type=range]')) { i.value = 1; \

@@ -166,7 +166,7 @@ def test_the_set_up_is_told_in_words(mixture, plane):
     assert told["momentum box"] == "7 × 7 × 7 nodes to (2.5, 2.5, 2.5) GeV, spacing 0.714 GeV"
     assert told["space"] == "homogeneous" and told["time"].startswith("0 to 0.4 fm, automatic")
     assert told["start of g"] == "gaussian, sampling = cell, height = 0.5, widths = (0.9, 0.9, 0.4)"
-    assert told["sampling"].startswith("1 samples per node")
+    assert told["sampling"].startswith("1 sample per node")
     told = dict(words.setup(plane))
     assert told["space"].startswith("x: 4 cells of 1 fm, open; y: 3 cells of 1 fm, open; z: homog")
     assert told["start of g"] == "function spot, sampling = cell"
@@ -176,6 +176,7 @@ def test_the_set_up_is_told_in_words(mixture, plane):
     table = {"shape": "step", "height": 0.5, "edge": 1.5}
     assert words.start(table) == "step, height = 0.5, edge = 1.5"
     assert words.start("no object at all") == "no object at all"
+    assert words.start("Thermal(temperature=0.16999999999999998)") == "thermal, temperature = 0.17"
 
 
 def test_a_configuration_that_runs_is_told_from_a_description(mixture):
@@ -210,7 +211,7 @@ def test_several_runs_share_axes_and_a_table_of_differences(mixture, other):
     assert first["curves"][1]["y"] == near(other.temperature)
     assert first["curves"][1]["x"] == near(other.time)
     largest = mixture.rb.compare(other).iloc[0]
-    assert spelling.number(f"{100 * largest.largest:+.2g} %") in page.text
+    assert spelling.percent(largest.largest) in page.text
     assert largest.name in page.text and "two against one" in page.text
     assert page.data["sliders"]["compared-time"] == near(mixture.time.values[:4])
     names = [a["id"] for _, a in page.tags if "id" in a]
@@ -373,6 +374,10 @@ def test_numbers_and_units_are_spelt_as_in_print():
     assert spelling.number("1.0e+12 %") == "1.0 × 10¹² %"
     assert spelling.number("0.3714 ± 2e-05") == "0.3714 ± 2 × 10⁻⁵"
     assert spelling.number("0 (exact)") == "0 (exact)" and spelling.number("a-1") == "a-1"
+    assert [spelling.percent(x) for x in (-1.59, 0.00373, 4e-7)] == [
+        "−159 %", "+0.37 %", "+4 × 10⁻⁵ %"
+    ]  # fmt: skip
+    assert spelling.listed(["a"]) == "a" and spelling.listed(["a", "b", "c"]) == "a, b and c"
     assert spelling.with_unit("rate", "GeV fm^-4") == "rate [GeV fm⁻⁴]"
     assert spelling.with_unit("ratio", "1") == "ratio"
     times = [spelling.duration(s) for s in (7.24, 200, 7500)]

@@ -114,7 +114,7 @@ def differences(results: Mapping[str, Dataset]) -> Iterator[tuple[str, Rows, str
             yield title, [], f"Not compared: {error}."
             continue
         rows = [
-            [str(quantity), f"{100 * largest:+.2g} %", f"{at:.3g}", f"{100 * last:+.2g} %"]
+            [str(quantity), spelling.percent(largest), f"{at:.3g}", spelling.percent(last)]
             for quantity, largest, at, last, _ in table.itertuples()
         ]
         yield title, rows, "" if rows else "No difference but rounding."

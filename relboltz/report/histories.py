@@ -11,7 +11,7 @@ from ..plots.pages import telling
 from ..plots.style import groups, mean, spelt
 from ..records.result import box
 from .charts import GREY, INK, Chart, Curve, frames, style_of, thinned
-from .spelling import numbers, with_unit
+from .spelling import number, numbers, with_unit
 
 TIME = "time [fm]"
 MOST_RATES = 8
@@ -235,7 +235,9 @@ def spectra(ds: Dataset, slider: str) -> Iterator[Chart]:
         if np.isfinite(final).any():
             curves.append(Curve("equilibrium", final, p, kind="predicted"))
         t, mu = (float(one[f"equilibrium_{n}"]) for n in ("temperature", "chemical_potential"))
-        note = f"Equilibrium: T = {t:.3f} GeV, μ = {mu + 0.0:.3f} GeV." if t + mu == t + mu else ""
+        note = ""
+        if np.isfinite(t + mu):
+            note = number(f"Equilibrium: T = {t:.3f} GeV, μ = {mu + 0.0:.3f} GeV.")
         straight = {
             "eta": int(one.statistics), "squares": numbers(mean(some.mass_squared, group)),
             "last": numbers(one.equilibrium_mass_squared.values),

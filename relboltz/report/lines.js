@@ -125,7 +125,7 @@ class Lines {
   drawBand(curve, x, y, group, log, color) {
     const e = this.now(curve.error), up = [], down = [];
     y.forEach((v, i) => {
-      if (!known(v) || !known(e[i])) return;
+      if (!known(v) || !known(e[i]) || (log && v <= 0)) return;
       const low = log ? Math.max(v - e[i], this.sy.low * 1e-3) : v - e[i];
       const at = this.sx.place(x[i]).toFixed(1);
       up.push(`${at},${this.sy.place(v + e[i]).toFixed(1)}`);

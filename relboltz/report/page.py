@@ -14,7 +14,7 @@ from ..errors import InputError
 from ..records.result import undamaged
 from . import palette, sections
 from .charts import Figures
-from .spelling import cut, embedded, text
+from .spelling import cut, embedded, listed, text
 
 HERE = Path(__file__).parent
 SCRIPTS = ("draw.js", "lines.js", "maps.js", "page.js")
@@ -85,7 +85,7 @@ def _assembled(
 ) -> str:
     """All of it in one text."""
     first = next(iter(results.values()))
-    names = " and ".join(cut(name) for name in results)
+    names = listed([cut(name) for name in results])
     title = cut(first.attrs.get("title", "")) or names
     about = f"{names}: {verdict.ending(first)}"
     if len(results) > 1:

@@ -10,7 +10,7 @@ from ..plots.space import directions
 from ..records.result import is_in_space
 from . import comparing, histories, space, words
 from .charts import Figures, frames
-from .spelling import cut, number, text, unit
+from .spelling import cut, listed, number, text, unit
 
 PARTS = {
     "conserved": "What is conserved, and how far it moved",
@@ -94,8 +94,7 @@ def _sentence(ds: Dataset, rows: Sequence[verdict.Row]) -> str:
     names = [r.words.removeprefix("change of ") for r in exact]
     said = []
     if names:
-        listed = ", ".join(names[:-1]) + f" and {names[-1]}" if names[1:] else names[0]
-        said.append(f"{listed} {'are' if names[1:] else 'is'} conserved exactly")
+        said.append(f"{listed(names)} {'are' if names[1:] else 'is'} conserved exactly")
     for row in kept:
         if row not in exact:
             said.append(f"{row.words.removeprefix('change of ')} changed by {number(row.value)}")
@@ -113,7 +112,8 @@ def _sentence(ds: Dataset, rows: Sequence[verdict.Row]) -> str:
     sentences.append(f"the run gave {verdict.count(warned, 'warning') if warned else 'no warning'}")
     if ds.attrs.get("status", "done") != "done":
         sentences.append(f"it has not reached its end: {cut(ds.attrs['status'])}")
-    return " ".join(f"{s[0].upper()}{s[1:]}." for s in sentences if s)
+    told = " ".join(f"{s[0].upper()}{s[1:]}." for s in sentences if s)
+    return re.sub(r"(?<=\d) (?=%|×|fm)|(?<=×) ", "\u00a0", told)  # no line ends there
 
 
 def _lines(ds: Dataset) -> list[str]:
@@ -175,14 +175,14 @@ def _warnings(ds: Dataset) -> str:
 def setup(ds: Dataset) -> str:
     """What was solved, in words."""
     reactions = words.processes(ds)
-    listed = "".join(f"<li>{text(reaction)}</li>" for reaction in reactions)
+    items = "".join(f"<li>{text(reaction)}</li>" for reaction in reactions)
     many = verdict.count(len(reactions), "process")
     said = f"{many}, {'each ' * (len(reactions) > 1)}with its reverse"
     return (
         f'<div class="sides"><div>{terms(words.setup(ds))}</div>'
         f"<div>{table(*words.species(ds), 'Species, from start to end')}"
         f'<details class="list"><summary>{said}</summary>'
-        f'<ul class="reactions">{listed}</ul></details></div></div>'
+        f'<ul class="reactions">{items}</ul></details></div></div>'
     )
 
 
@@ -257,17 +257,16 @@ def comparison(results: Mapping[str, Dataset], figures: Figures, level: int) -> 
     names = [cut(name) for name in results]
     beside = [[_row_words(first), *map(number, rest)]
               for first, *rest in comparing.side_by_side(results)]  # fmt: skip
-    parts = [table(["quantity", *names], beside, "How the runs ended, side by side")]
+    ends, parts = table(["quantity", *names], beside, "How the runs ended, side by side"), []
     for title, rows, said in comparing.differences(results):
         if rows:
             columns = ["quantity", "largest difference", "at [fm]", "at the end"]
-            cells = [[first, *map(number, rest)] for first, *rest in rows]
-            parts.append(table(columns, cells, f"Relative differences, {cut(title)}"))
+            parts.append(table(columns, rows, f"Relative differences, {cut(title)}"))
         else:
             parts.append(f"<p><strong>{text(cut(title))}:</strong> {text(said)}</p>")
     drawn = [figures.add(chart, level) for chart in comparing.charts(results)]
     found = (
-        f'<div class="tables">{"".join(parts)}</div>'
+        f'<div class="tables"><div>{ends}</div><div>{"".join(parts)}</div></div>'
         f"<h{level - 1}>Against time</h{level - 1}>{grid(drawn)}"
     )
     times = comparing.times(results)

@@ -4,6 +4,7 @@ import html
 import json
 import math
 import re
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -49,6 +50,16 @@ def number(words: str) -> str:
 
     plain = re.sub(r"(\d(?:\.\d+)?)e([+-]\d+)", power, words)
     return re.sub(r"(?<![\w.])-(?=\d)", "−", plain)
+
+
+def percent(part: float) -> str:
+    """A relative difference with its sign: +0.37 %, −160 %."""
+    return number(f"{100 * part:+.2g} %" if abs(part) < 0.995 else f"{100 * part:+.0f} %")
+
+
+def listed(names: Sequence[str]) -> str:
+    """a, b and c."""
+    return f"{', '.join(names[:-1])} and {names[-1]}" if names[1:] else names[0]
 
 
 def duration(seconds: float) -> str:

@@ -74,8 +74,11 @@ def setup(ds: Dataset) -> Terms:
     spacing = " × ".join(dict.fromkeys(f"{h:.3g}" for h in grid.spacing))
     yield "momentum box", f"{tables.nodes(grid).replace(' x ', ' × ')}, spacing {spacing} GeV"
     yield "space", tables.space(grid) if grid.sites > 1 else "homogeneous"
-    for species, value in known.get("initial", {}).items():
-        yield f"start of {spelt(str(species))}", start(value)
+    starts: dict[str, list[str]] = {}
+    for name, value in known.get("initial", {}).items():
+        starts.setdefault(start(value), []).append(spelt(str(name)))
+    for told, names in starts.items():
+        yield f"start of {', '.join(names)}", told
     yield from _numerics(ds, known)
 
 
@@ -90,7 +93,7 @@ def _numerics(ds: Dataset, known: Mapping[str, Any]) -> Terms:
         yield (
             "sampling",
             (
-                f"{drawn.get('samples', '?')} samples per node, process and step; pairs by "
+                f"{count(drawn.get('samples', 0), 'sample')} per node, process and step; pairs by "
                 f"{drawn.get('pairs', '?')}; sampling {drawn.get('sampling', '?')}, "
                 f"{drawn.get('projection', '?')} projection"
                 + ("" if drawn.get("symmetrical", True) else ", not symmetrical")
@@ -105,7 +108,10 @@ def _numerics(ds: Dataset, known: Mapping[str, Any]) -> Terms:
         words += f", automatic steps with tolerance {wants.get('tolerance', 1e-3):g}"
     else:
         words += f", steps of {step:g} fm"
-    yield "time", words + (f": {count(int(taken), 'step')}" if taken is not None else "")
+    if taken is not None:
+        words += f": {count(int(taken), 'step')}"
+        words += f" in all {ds.attrs['replicas']} replicas" if "replicas" in ds.attrs else ""
+    yield "time", words
     kept = count(ds.sizes["snapshot"], "snapshot") if ds.sizes["snapshot"] else "no snapshots"
     yield "records", f"{ds.time.size}, and {kept} of f"
     yield "backend", str(ds.attrs.get("device", ds.attrs.get("backend", "unknown")))
@@ -124,6 +130,7 @@ def start(value: Any) -> str:
         kept = re.search(r"sampling='(\w+)'", found[2])
         return f"function {cut(named[1])}" + (f", sampling = {kept[1]}" if kept else "")
     words = re.sub(r"(\w+)=", r"\1 = ", found[2]).replace("'", "")
+    words = re.sub(r"\d+\.\d*(?:e[+-]?\d+)?", lambda value: f"{float(value[0]):g}", words)
     return cut(f"{found[1].lower()}, {words}" if words else found[1].lower())
 
 
