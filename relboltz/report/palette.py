@@ -10,8 +10,8 @@ from ..plots.style import COLORS
 
 LIGHT, DARK = "#ffffff", "#1a1e25"
 """What curves are drawn on; page.css has the same."""
-CONTRAST = 3.0
-"""The least that a curve needs to be told from its background (WCAG 1.4.11)."""
+CONTRAST = {LIGHT: 3.0, DARK: 4.5}
+"""3 is the least that a curve needs (WCAG 1.4.11); thin lines on dark paper look dim with it."""
 STEPS = 32
 """Colours that a scale is made of; a page puts others between them."""
 
@@ -34,7 +34,7 @@ def readable(color: str, background: str) -> str:
     for part in (0.02 * k for k in range(51)):
         red, green, blue = ((1 - part) * c + part * end for c in to_rgb(color))
         mixed = to_hex((red, green, blue))
-        if contrast(mixed, background) >= CONTRAST:
+        if contrast(mixed, background) >= CONTRAST[background]:
             break
     return mixed
 

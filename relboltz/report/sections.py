@@ -80,7 +80,8 @@ def _part(rows: Sequence[verdict.Row], part: str) -> str:
     columns = ["quantity", "value", *["predicted"] * compared]
     cells = [[_row_words(r.words), number(r.value) or "–",
               *[number(r.predicted) or "–"] * compared] for r in some]  # fmt: skip
-    return table(columns, cells, PARTS[part]) if cells else ""
+    caption = PARTS[part] if compared or part != "state" else "The final state"
+    return table(columns, cells, caption) if cells else ""
 
 
 def _found(rows: Sequence[verdict.Row], key: str) -> verdict.Row | None:
