@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
 
-.PHONY: demo test lint format bench clean
+.PHONY: demo test test-docs lint format bench clean
 
 demo: $(VENV)/.ready
 	@mkdir -p demo
@@ -12,6 +12,9 @@ demo: $(VENV)/.ready
 
 test: $(VENV)/.ready lint
 	$(BIN)/python -m pytest
+
+test-docs: $(VENV)/.ready
+	$(BIN)/python -m pytest -m docs
 
 lint: $(VENV)/.ready
 	$(BIN)/ruff check .

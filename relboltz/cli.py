@@ -15,6 +15,7 @@ from .commands.coefficients import coefficients
 from .commands.converge import converge
 from .commands.export import export
 from .commands.known import known
+from .commands.report import report
 from .commands.reproduce import reproduce
 from .commands.scan import scan
 from .commands.validate import validate
@@ -277,3 +278,4 @@ app.command()(check)
 app.command()(scan)
 app.command()(watch)
 app.command("list")(known)
+app.command()(report)

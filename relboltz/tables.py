@@ -2,7 +2,6 @@
 
 import contextlib
 import importlib.metadata
-import math
 import platform
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -12,22 +11,17 @@ import xarray as xr
 from rich.markup import escape
 from rich.table import Table
 
-from . import __version__
+from . import __version__, verdict
 from .grid import PhaseSpace
 from .words import unmarked
-
-Row = tuple[str, str, str]
-"""Words, value, and the value that is predicted."""
 
 
 def announcement(run: Any) -> Iterator[str]:
     """What is about to be solved, and where it should end."""
     model, grid, predicted = run.model, run.grid, run.known.predicted
-    cells = " x ".join(str(n) for n in grid.momentum_cells)
-    widths = ", ".join(f"{w:g}" for w in grid.momentum_max)
     yield (
-        f"{model.name}: {len(model.species)} species, {_count(len(model.processes), 'process')}, "
-        f"{cells} nodes to ({widths}) GeV"
+        f"{model.name}: {len(model.species)} species, "
+        f"{verdict.count(len(model.processes), 'process')}, {nodes(grid)}"
     )
     if grid.sites > 1:
         yield f"space: {space(grid)}"
@@ -38,6 +32,13 @@ def announcement(run: Any) -> Iterator[str]:
         yield f"predicted final state: T = {predicted.temperature:.4f} GeV, mu = {mu} GeV"
 
 
+def nodes(grid: PhaseSpace) -> str:
+    """Nodes along each axis and the half widths of their box."""
+    cells = " x ".join(str(n) for n in grid.momentum_cells)
+    widths = ", ".join(f"{w:g}" for w in grid.momentum_max)
+    return f"{cells} nodes to ({widths}) GeV"
+
+
 def space(grid: PhaseSpace) -> str:
     """Cells, their widths and boundaries by axis."""
     axes = zip("xyz", grid.space_cells, grid.space_spacing, grid.boundary, strict=True)
@@ -45,12 +46,6 @@ def space(grid: PhaseSpace) -> str:
         f"{axis}: {n} cells of {width:g} fm, {boundary}" if n > 1 else f"{axis}: homogeneous"
         for axis, n, width, boundary in axes
     )
-
-
-def _count(number: int, word: str) -> str:
-    """1 process, 34 processes, 2 threads."""
-    plural = word + ("es" if word.endswith("s") else "s")
-    return f"{number} {word if number == 1 else plural}"
 
 
 def estimate(case: Any, found: Any) -> Table:
@@ -70,7 +65,7 @@ def estimate(case: Any, found: Any) -> Table:
         ("memory", _size(found.memory)),
         *([("memory of the GPU", _size(found.device_memory))] if found.device_memory else []),
         ("output", f"{_size(found.file_size)} ({found.records} records, "
-                   f"{_count(found.snapshots, 'snapshot')} of f)"),
+                   f"{verdict.count(found.snapshots, 'snapshot')} of f)"),
         ("checkpoints beside it", _size(found.checkpoint_size)),
     ]  # fmt: skip
     if known.predicted.found:
@@ -161,116 +156,9 @@ def _with_errors(values: xr.DataArray, errors: xr.DataArray) -> list[str]:
 
 def summary(ds: xr.Dataset) -> Table:
     """The short table at the end of a run: drifts, and the final state against the predicted."""
-    words = f"t = {float(ds.time[-1]):g} fm"
-    if "steps" in ds.attrs:  # not while it runs
-        words += f", {_count(ds.attrs['steps'], 'step')}, {ds.attrs['wall_seconds']:.1f} s"
-    if "replicas" in ds.attrs:
-        words += f", {ds.attrs['replicas']} replicas"
-    table = Table("", title=unmarked(words))
-    rows = list(_in_space(ds) if "x" in ds.number.dims else _homogeneous(ds))
-    losses = {"collisions without a place in the box": ds.null_weight[-1]}
-    if "box_loss" in ds:  # not in older files
-        losses["equilibrium collisions beyond the box"] = ds.box_loss
-        losses["relaxation beyond the box"] = ds.box_loss_relaxation
-    rows += [(words, _percent(part, ".1f"), "") for words, part in losses.items()]
-    return _filled(table, ("value", "predicted"), rows)
-
-
-def _homogeneous(ds: xr.Dataset) -> Iterator[Row]:
-    """Rows of a homogeneous result."""
-    yield from _conserved(ds, with_momentum=True)
-    yield _distance(ds)
-    yield _final(r"entropy \[fm^-3]", ds, "entropy")
-    yield _final("temperature [GeV]", ds, "temperature")
-    for alike in _alike(ds):
-        name = unmarked(" ".join(str(n) for n in ds.species.values[alike]))
-        yield _final(f"mu of {name} [GeV]", ds, "chemical_potential", alike[0])
-        yield _final(f"m^2 of {name} [GeV^2]", ds, "mass_squared", alike[0])
-    if np.abs(ds.momentum_drift[0]).max() or float(np.abs(ds.velocity[0]).max()) > 1e-9:
-        for i, axis in enumerate(ds.axis.values):
-            yield _final(f"velocity {unmarked(axis)}", ds, "velocity", i)
-    condensate = float(ds.condensate_fraction)
-    if condensate > 0:
-        yield "condensate, part of all particles", "", f"{condensate:.3f}"
-    without = ds.attrs["temperature_at_zero_chemical_potential"]
-    yield "T of the same energy at mu = 0 [GeV]", "", _number(without)
-
-
-def _conserved(ds: xr.Dataset, with_momentum: bool) -> Iterator[Row]:
-    """Changes of charges, momentum and total energy."""
-    total = float(ds.number[0].sum())
-    for i, name in enumerate(ds.charge.values):
-        change = float(ds.charge_density[-1, i] - ds.charge_density[0, i]) / total
-        yield f"change of {unmarked(name)}", _exact(ds.charge_drift[-1, i], change), "0"
-    if with_momentum:
-        change = float(np.abs(ds.momentum[-1] - ds.momentum[0]).max() / ds.energy_kinetic[0])
-        yield "change of momentum", _exact(np.abs(ds.momentum_drift[-1]).max(), change), "0"
-    energy = ds.energy_total.values
-    yield "change of total energy, relative", f"{energy[-1] / energy[0] - 1:.1e}", "0"
-
-
-def _distance(ds: xr.Dataset) -> Row:
-    """How far equilibrium is."""
-    return "particles not yet in equilibrium", _percent(ds.equilibrium_distance[-1], ".2g"), "0"
-
-
-def _in_space(ds: xr.Dataset) -> Iterator[Row]:
-    """Rows of a result in space: averages over the box, what left, how even the density is."""
-    from .records.result import box
-
-    kinds = zip(ds.attrs["boundary"], "xyz", strict=True)
-    walls = {str(kind) for kind, axis in kinds if ds.sizes[axis] > 1}
-    mean, closed = box(ds, left=True), "open" not in walls
-    steady = np.ptp(ds.mass_squared.values, axis=(0, 2, 3, 4)).max() == 0
-    yield from _conserved(mean, with_momentum=walls <= {"periodic"} and bool(steady))
-    density = ds.number.sum("species")
-    for i, when in (0, "start"), (-1, "end"):
-        spread = float(density[i].std() / density[i].mean())
-        name = f"spread of the density over the box, relative, {when}"
-        yield name, f"{spread:.2g}", "0" if i and closed else ""
-    total = mean.number[0].sum()
-    left, refused = (ds[name][-1].sum() / total for name in ("left_number", "refused_number"))
-    if not closed:
-        yield "particles that left the box", _percent(left, ".2g"), ""
-    if refused > 0:
-        yield "particles refused at the edge of p", _percent(refused, ".2g"), ""
-    if closed:
-        yield _distance(ds)
-    yield _final(r"mean entropy \[fm^-3]", mean, "entropy")
-    yield _final("mean temperature [GeV]", mean, "temperature")
-
-
-def _final(words: str, ds: xr.Dataset, key: str, *at: int) -> Row:
-    """A quantity at the end, with its standard error if it is a mean, and as predicted."""
-    value = _number(ds[key][-1, *at])
-    if f"{key}_error" in ds and value != "none":
-        value += f" ± {float(ds[f'{key}_error'][-1, *at]):.1g}"
-    return words, value, _number(ds[f"equilibrium_{key}"][at])
-
-
-def _exact(quanta: Any, change: float) -> str:
-    """Exactly 0 in integers, or the relative change."""
-    return "0 (exact)" if float(quanta) == 0 else f"{change:.1e}"
-
-
-def _percent(part: Any, digits: str) -> str:
-    return "unknown" if math.isnan(part) else f"{100 * float(part):{digits}} %"
-
-
-def _number(value: Any) -> str:
-    return "none" if math.isnan(value) else f"{round(float(value), 4) + 0.0:.4f}"
-
-
-def _alike(ds: xr.Dataset) -> list[list[int]]:
-    """Species that end with the same mu and mass, to three digits, share a row."""
-    groups: dict[tuple[str, ...], list[int]] = {}
-    for i in range(ds.sizes["species"]):
-        values = (
-            ds.chemical_potential[-1, i], ds.mass_squared[-1, i],
-            ds.equilibrium_chemical_potential[i], ds.statistics[i],
-        )  # fmt: skip
-        groups.setdefault(tuple(f"{float(v):.3f}" for v in values), []).append(i)
-    return list(groups.values())
+    table = Table("", title=unmarked(verdict.ending(ds)))
+    lines = (tuple(map(unmarked, (r.words, r.value, r.predicted))) for r in verdict.rows(ds))
+    return _filled(table, ("value", "predicted"), lines)
 
 
 # --- a machine ----------------------------------------------------------------------------------

@@ -67,6 +67,12 @@ class Result:
         """Write it for other programs: "vtk" (ParaView) or "csv"; the files written."""
         return export(self._ds, folder, format)
 
+    def report(self, path: str | Path) -> Path:
+        """Write a page about it that opens in a browser, without a network; its name."""
+        from ..report import written
+
+        return written({Path(path).stem: self._ds}, path)
+
     # -- what it is ------------------------------------------------------------------------------
 
     @property

@@ -19,6 +19,10 @@ SCALES = {
     "number_current": "number", "source": "energy_kinetic", "velocity": "", "landau_velocity": "",
 }  # fmt: skip
 """What quantities are measured with that may vanish; '' is 1 in their own unit."""
+ROUNDING = 1e-12
+"""Relative differences below are those of sums of doubles."""
+MOST = 15
+"""Quantities that a table of differences shows."""
 
 
 def compare(ds: xr.Dataset, other: xr.Dataset) -> pd.DataFrame:
@@ -70,6 +74,11 @@ def _yardstick(name: str) -> str:
     """What differences of a quantity are relative to, in words."""
     scale = SCALES.get(name.removeprefix("total_"))
     return "its largest value" if scale is None else scale or "1"
+
+
+def telling(differences: pd.DataFrame) -> pd.DataFrame:
+    """The largest of them; those that are rounding are left out."""
+    return differences[abs(differences.largest) > ROUNDING].head(MOST)
 
 
 def _at(wanted: Array, time: Array, values: Array) -> Array:

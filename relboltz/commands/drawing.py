@@ -7,17 +7,12 @@ import pandas as pd
 from rich.table import Table
 
 from .. import plots
-from ..analysis.comparison import compare
+from ..analysis.comparison import compare, telling
 from ..errors import InputError
 from ..records import output
 from ..records.result import undamaged
 from ..terminal import console, delivered, tell
 from ..words import unmarked
-
-ROUNDING = 1e-12
-"""Relative differences below are those of sums of doubles."""
-MOST = 15
-"""Quantities that a table of differences shows."""
 
 
 def film(file: Path, path: Path, quantity: str, species: str | None, fps: float) -> None:
@@ -41,7 +36,7 @@ def drawn(file: Path, out: Path | None) -> None:
 
 def compared(files: Sequence[Path], out: Path | None) -> None:
     """Several results in the same axes; how far the others are from the first."""
-    results = {name: output.load(file) for name, file in zip(_names(files), files, strict=True)}
+    results = {name: output.load(file) for name, file in zip(short(files), files, strict=True)}
     folder = _made(out if out is not None else Path("comparison"))
     with undamaged(", ".join(map(str, files))):
         figure = plots.comparison(results)
@@ -53,7 +48,7 @@ def compared(files: Sequence[Path], out: Path | None) -> None:
     delivered()
 
 
-def _names(files: Sequence[Path]) -> list[str]:
+def short(files: Sequence[Path]) -> list[str]:
     """Short names that tell files apart."""
     stems = [file.stem for file in files]
     names = stems if len(set(stems)) == len(stems) else [str(file) for file in files]
@@ -74,8 +69,8 @@ def _table(title: str, differences: pd.DataFrame) -> Table:
     for column in ("quantity", "largest", r"at \[fm]", "at the end", "relative to"):
         words = column in ("quantity", "relative to")
         table.add_column(column, justify="left" if words else "right")
-    moved = differences[abs(differences.largest) > ROUNDING]
-    for name, largest, at, last, scale in moved.head(MOST).itertuples():
+    moved = telling(differences)
+    for name, largest, at, last, scale in moved.itertuples():
         table.add_row(unmarked(name), f"{largest:+.2e}", f"{at:.3g}", f"{last:+.2e}", scale)
     if moved.empty:
         table.add_row("no difference but rounding", "", "", "", "")

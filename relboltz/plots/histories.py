@@ -1,6 +1,7 @@
 """Pictures against time; in space, of averages over the box that include what left."""
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -206,30 +207,40 @@ def isotropisation(ds: Dataset, ax: Ax = None) -> Axes:
     return _finish(ds, ax, r"$|P_z / P_\perp - 1|$")
 
 
-@styled
-def rates(ds: Dataset, ax: Ax = None, most: int = 8) -> Axes:
-    """Collision rates, added up over quarks that are alike (q): the ``most`` frequent ones."""
-    ax, kinds = ax or new_axes(), dict[str, Array]()
-    letters = {name: style.letter(name) for name in ds.species.values.tolist()}
+def collisions(
+    ds: Dataset, letter: Callable[[str], str] = style.letter
+) -> tuple[dict[str, Array], list[list[str]]]:
+    """Rates against time by their words, the largest first; groups of quarks, which q stands for.
+
+    Rates are added up over quarks that are alike.
+    """
+    kinds = dict[str, Array]()
+    letters = {name: letter(name) for name in ds.species.values.tolist()}
     several = [group for group in groups(ds) if len(group) > 1]
     quarks = [g for g in several if {style.particle(n) for n in g} <= style.QUARKS]
     for q in "q", "qbar":
         same = [g for g in quarks if (g[0] == style.particle(g[0])) == (q == "q")]
-        letters |= dict.fromkeys(same[0], style.letter(q)) if len(same) == 1 else {}
+        letters |= dict.fromkeys(same[0], letter(q)) if len(same) == 1 else {}
     for i, process in enumerate(ds.process.values.tolist()):
         a, b = (side.split() for side in process.split(" -> "))
         ways = [(a, b, ds.rate)] + [(b, a, ds.rate_reverse)] * (sorted(a) != sorted(b))
         for *sides, rate in ways:
             kind = " → ".join(" ".join(letters[n] for n in side) for side in sides)
             kinds[kind] = kinds.get(kind, 0.0) + rate.values[:, i]
-    peaks = {kind: np.nanmax(rate, initial=0) for kind, rate in kinds.items()}
-    top = max(peaks.values(), default=0)
-    least = top
-    for k, kind in enumerate(sorted(kinds, key=lambda kind: -peaks[kind])[:most]):
-        late = kinds[kind][len(ds.time) // 4 :]
+    order = sorted(kinds, key=lambda kind: -np.nanmax(kinds[kind], initial=0))
+    return {kind: kinds[kind] for kind in order}, quarks
+
+
+@styled
+def rates(ds: Dataset, ax: Ax = None, most: int = 8) -> Axes:
+    """Collision rates, added up over quarks that are alike (q): the ``most`` frequent ones."""
+    ax, (kinds, quarks) = ax or new_axes(), collisions(ds)
+    top = least = max((np.nanmax(rate, initial=0) for rate in kinds.values()), default=0)
+    for color, (kind, rate) in zip(COLORS * most, list(kinds.items())[:most], strict=False):
+        late = rate[len(ds.time) // 4 :]
         least = min(least, np.nanmin(late[late > 0], initial=top))
-        shown = np.where(kinds[kind] > 1e-9 * top, kinds[kind], np.nan)
-        _history(ds, ax, shown, label=kind, color=COLORS[k % len(COLORS)])
+        shown = np.where(rate > 1e-9 * top, rate, np.nan)
+        _history(ds, ax, shown, label=kind, color=color)
     ax.set(yscale="log", ylim=(max(0.3 * least, 1e-5 * top) or 1e-5, 3 * (top or 1)))
     style.plain_ticks(ax)
     _finish(ds, ax, labelled(ds.rate, "collision rate"), "no collisions")
@@ -238,19 +249,28 @@ def rates(ds: Dataset, ax: Ax = None, most: int = 8) -> Axes:
     return ax
 
 
-@styled
-def conservation(ds: Dataset, ax: Ax = None) -> Axes:
-    """Relative drifts since the start; charges and momentum are counted in exact quanta."""
-    ds, ax = box(ds, left=True), ax or new_axes()
+def drifts(ds: Dataset) -> dict[str, Array]:
+    """Relative drifts since the start of energy, charges, momentum: the largest of each kind."""
+    ds = box(ds, left=True)
     energy, number = ds.energy_total.values, ds.number.values[0].sum()
     table = (
         ("energy", energy[:, None], energy[0], True),
         ("charges", ds.charge_density.values, number, ds.charge_drift.any()),
         ("momentum", ds.momentum.values, energy[0], ds.momentum_drift.any()),
     )
-    for color, (name, values, scale, moved) in zip(COLORS, table, strict=False):
+    found = {}
+    for name, values, scale, moved in table:
         change = (values - values[0]) / scale * bool(moved)
-        drift = change[np.arange(len(change)), abs(change).argmax(axis=1)]
+        if change.size:
+            found[name] = change[np.arange(len(change)), abs(change).argmax(axis=1)]
+    return found
+
+
+@styled
+def conservation(ds: Dataset, ax: Ax = None) -> Axes:
+    """Relative drifts since the start; charges and momentum are counted in exact quanta."""
+    ax = ax or new_axes()
+    for color, (name, drift) in zip(COLORS, drifts(ds).items(), strict=False):
         largest = abs(drift).max()
         if largest > ROUNDING:
             _history(ds, ax, drift, color=color, label=f"{name}: {largest:.1e}")

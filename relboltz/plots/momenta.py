@@ -55,6 +55,18 @@ def _draw(ds: Dataset, ax: Axes, group: list[str], times: Any, straight: bool) -
         ax.legend(title=title, ncols=4, columnspacing=1.0, **style.ABOVE)
 
 
+def limits(ds: Dataset, group: list[str], times: Any = None) -> tuple[float, float]:
+    """Of f, for a picture that holds these times, the last one and the prediction."""
+    f, final = mean(ds.spectrum, group), np.nan_to_num(prediction(ds, group[0], ds.p))
+    top = max(f.max(), min(10 * f.max(), final.max())) or 1.0
+    end = f[-1][ds.p.values <= style.faces(ds)[1]]
+    low = max(0.5 * end[end > 0].min(initial=top), 1e-7 * top)
+    peaks = np.array(
+        [mean(ds.spectrum.sel(time=t), group).max() for t in style.recorded(ds, times)]
+    )
+    return min(low, max(0.03 * peaks[peaks > 0].min(initial=top), 1e-7 * top)), 2 * top
+
+
 @styled
 def spectra(ds: Dataset, species: Names = None, times: Any = None, ax: Ax = None) -> Axes:
     """f against |p| of a species, or mean of several, at several times; points are shells.
@@ -65,14 +77,7 @@ def spectra(ds: Dataset, species: Names = None, times: Any = None, ax: Ax = None
     ds, ax, group = box(ds), ax or new_axes(), members(ds, species)
     _draw(ds, ax, group, times, straight=False)
     first, last = style.faces(ds)
-    f, final = mean(ds.spectrum, group), np.nan_to_num(prediction(ds, group[0], ds.p))
-    top = max(f.max(), min(10 * f.max(), final.max())) or 1.0
-    end = f[-1][ds.p.values <= last]
-    low = max(0.5 * end[end > 0].min(initial=top), 1e-7 * top)
-    drawn = [mean(ds.spectrum.sel(time=t), group) for t in style.recorded(ds, times)]
-    peaks = np.array([f.max() for f in drawn])
-    low = min(low, max(0.03 * peaks[peaks > 0].min(initial=top), 1e-7 * top))  # all are seen
-    ax.set(yscale="log", ylim=(low, 2 * top), xlim=(0, last))
+    ax.set(yscale="log", ylim=limits(ds, group, times), xlim=(0, last))
     if first < last:
         ax.axvline(first, color="0.5", linestyle=":", linewidth=1.0, zorder=0)
     ax.set(xlabel=labelled(ds.p, "momentum $|p|$"), ylabel="occupation $f$")

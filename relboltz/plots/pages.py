@@ -159,6 +159,11 @@ def _masses(ds: Dataset, most: int = 4) -> Choice:
     return [("mass_squared", group) for group in list(found.values())[:most]]
 
 
+def in_space(ds: Dataset) -> Choice:
+    """All quantities of space cells that are worth a picture, each with its species."""
+    return _densities(ds) + _fields(ds) + _masses(ds)
+
+
 def _profiles(choice: Choice, axes: Sequence[str]) -> list[Panel]:
     return [partial(profile, quantity=n, species=g, axis=a) for n, g in choice for a in axes]
 
@@ -168,7 +173,7 @@ def _maps(choice: Choice, times: Array) -> Panels:
     return [Maps(name, group, times, i == 0) for i, (name, group) in enumerate(choice)]
 
 
-def _histories(ds: Dataset) -> list[Panel]:
+def telling(ds: Dataset) -> list[Panel]:
     """Pictures against time in which something happens, the more telling ones first."""
     h, far = histories, ds.equilibrium_distance
     kinetic = ds.energy_kinetic.values
@@ -195,7 +200,7 @@ def _matter_overview(ds: Dataset) -> Panels:
     panels: list[Panel] = [partial(spectra, species=group) for group in shown]
     if len(found) == 1:
         panels.append(thermalisation)
-    panels += _histories(ds)
+    panels += telling(ds)
     rest = len(panels) % 3
     return _rows(panels if len(panels) < 7 or rest != 1 else panels[:-1], 3)
 
@@ -239,7 +244,7 @@ def _of_matter(ds: Dataset) -> dict[str, Panels]:
     for i in range(0, len(found), 3):
         name = f"spectra_{1 + i // 3}" if i else "spectra"
         pages[name] = [[partial(draw, species=g) for draw in both] for g in found[i : i + 3]]
-    h, worth = histories, _histories(ds)
+    h, worth = histories, telling(ds)
     pairs: list[list[Any]] = [
         [h.numbers, h.energies], [h.temperature, h.chemical_potentials], [h.entropy, h.distance],
         [h.masses, h.rates], [h.anisotropy, h.isotropisation], [h.conservation],

@@ -30,15 +30,7 @@ def comparison(results: Mapping[str, Dataset]) -> Figure:
     which nothing happens are left out.
     """
     boxes = {name: box(ds) for name, ds in results.items()}
-    first = next(iter(boxes.values()))
-    shared = [
-        n for n in first.species.values if all(n in ds.species.values for ds in boxes.values())
-    ]
-    if not shared:
-        raise InputError(f"{', '.join(results)}: no species in common, nothing to compare")
-    found = [[n for n in group if n in shared] for group in groups(first)]
-    found = [group for group in found if group][: len(LINES)]
-    names = [n for n in SHOWN if any(n in ds and moves(ds[n]) for ds in boxes.values())]
+    found, names = shared_groups(boxes), moving(boxes)
     count = len(found[:2]) + len(names)
     rows = -(-count // WIDTH)
     figure = Figure((4.7 * WIDTH, 0.6 + 3.5 * rows), layout="constrained")
@@ -55,6 +47,23 @@ def comparison(results: Mapping[str, Dataset]) -> Figure:
         ncols=min(len(boxes), 4), fontsize=11,
     )  # fmt: skip
     return figure
+
+
+def shared_groups(boxes: Mapping[str, Dataset]) -> list[list[str]]:
+    """Groups of species of the first result, as far as all have them."""
+    first = next(iter(boxes.values()))
+    shared = [
+        n for n in first.species.values if all(n in ds.species.values for ds in boxes.values())
+    ]
+    if not shared:
+        raise InputError(f"{', '.join(boxes)}: no species in common, nothing to compare")
+    found = [[n for n in group if n in shared] for group in groups(first)]
+    return [group for group in found if group][: len(LINES)]
+
+
+def moving(boxes: Mapping[str, Dataset]) -> list[str]:
+    """Quantities in which something happens in one of them."""
+    return [n for n in SHOWN if any(n in ds and moves(ds[n]) for ds in boxes.values())]
 
 
 def _color(i: int) -> str:

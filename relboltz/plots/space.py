@@ -11,7 +11,7 @@ from typing import Any
 import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.colors import CenteredNorm, LogNorm, Normalize, TwoSlopeNorm
+from matplotlib.colors import LogNorm, Normalize
 from xarray import DataArray, Dataset
 
 from ..errors import InputError
@@ -71,7 +71,7 @@ def field(ds: Dataset, quantity: str, species: Names, axes: Sequence[str]) -> Da
     a vector without one, that along the axis of a profile, or in a plane its length.
 
     The attributes ``words``, ``title`` and ``kind`` say what it is, of which species, and whether
-    it is a density, a signed number, a ratio.
+    it is a density, a signed number, a ratio; ``component`` and ``where`` of what, and where cut.
     """
     name, component = _asked(ds, quantity)
     if not np.isfinite(ds[name]).any():
@@ -95,12 +95,13 @@ def field(ds: Dataset, quantity: str, species: Names, axes: Sequence[str]) -> Da
     elif "axis" in values.dims and len(axes) == 1:
         along = _component(ds[name], axes[0])
         values, words, signed = values.sel(axis=along), f"{words} along {along}", True
+        component = along
     elif "axis" in values.dims:
         values, words = (values**2).sum("axis", skipna=False) ** 0.5, f"|{words}|"
-    kind = KINDS.get(name) or _kind(values, signed)
-    kind = "signed" if signed else kind
+    kind = "signed" if signed else KINDS.get(name) or _kind(values, signed)
+    about = {"title": title, "kind": kind, "component": component, "where": where.lstrip(", ")}
     words = labelled(ds[name], words + where)
-    return values.transpose("time", *axes).assign_attrs(words=words, title=title, kind=kind)
+    return values.transpose("time", *axes).assign_attrs(about, words=words)
 
 
 def _asked(ds: Dataset, quantity: str) -> tuple[str, str]:
@@ -187,7 +188,7 @@ def edges(coordinate: DataArray) -> tuple[float, float]:
     return float(x[0] - half), float(x[-1] + half)
 
 
-def _limits(values: DataArray, margin: float = 0.05) -> tuple[float, float]:
+def limits(values: DataArray, margin: float = 0.05) -> tuple[float, float]:
     """Limits that hold all times; rounding errors do not fill the picture."""
     known = values.values[np.isfinite(values.values)]
     low, high = (float(known.min()), float(known.max())) if known.size else (0.0, 1.0)
@@ -205,7 +206,7 @@ def _place(coordinate: DataArray) -> str:
 def _frame(ax: Axes, values: DataArray) -> None:
     """Labels and limits of a profile (time, axis) of all these times."""
     x = values[values.dims[1]]
-    ax.set(xlabel=_place(x), ylabel=values.attrs["words"], xlim=edges(x), ylim=_limits(values))
+    ax.set(xlabel=_place(x), ylabel=values.attrs["words"], xlim=edges(x), ylim=limits(values))
 
 
 def _say_when(ax: Axes, values: DataArray, time: float, note: bool = False) -> None:
@@ -321,19 +322,29 @@ def draw_map(
     return mesh
 
 
-def _colors(values: DataArray) -> tuple[Normalize, Any]:
-    """A scale of colours for all times, and the colours; white is 1 of ratios, 0 of signed ones."""
-    low, high = _limits(values, 0.0)
+def scale(values: DataArray) -> tuple[float, float]:
+    """Where a scale of colours for all times begins and ends; of ratios around 1, else around 0."""
+    low, high = limits(values, 0.0)
     kind = values.attrs["kind"]
     if kind == "diluted":
-        least = float(np.nanmin(values.where(values > 0)))
-        return LogNorm(max(least, high / 10**DECADES), high, clip=True), mpl.colormaps["viridis"]
+        return max(float(np.nanmin(values.where(values > 0))), high / 10**DECADES), high
     if kind == "ratio":
         reach = max(abs(high - 1), abs(low - 1), 1e-3)
-        return TwoSlopeNorm(1.0, 1 - reach, 1 + reach), mpl.colormaps["RdBu_r"]
+        return 1 - reach, 1 + reach
     if kind == "signed":
-        return CenteredNorm(0.0, max(abs(low), abs(high))), mpl.colormaps["RdBu_r"]
-    return Normalize(low, high), mpl.colormaps["viridis"]
+        reach = max(abs(low), abs(high))
+        return -reach, reach
+    return low, high
+
+
+def _colors(values: DataArray) -> tuple[Normalize, Any]:
+    """A scale of colours for all times, and the colours; white is 1 of ratios, 0 of signed ones."""
+    low, high = scale(values)
+    kind = values.attrs["kind"]
+    colors = mpl.colormaps["RdBu_r" if kind in ("ratio", "signed") else "viridis"]
+    if kind == "diluted":
+        return LogNorm(low, high, clip=True), colors
+    return Normalize(low, high), colors
 
 
 def flow_in(ds: Dataset, axes: Sequence[str]) -> DataArray:

@@ -1,7 +1,8 @@
 """How all pictures look: colours, words, axes, and which species share a line."""
 
 import re
-from collections.abc import Iterator, Sequence
+import unicodedata
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import matplotlib as mpl
@@ -113,23 +114,46 @@ def look(ds: Dataset, name: str) -> dict[str, Any]:
 # --- words --------------------------------------------------------------------------------------
 
 
-def letter(name: str) -> str:
-    """Greek where a name is, charges raised, a bar over what is ...bar; no other mathematics."""
+def _spelling(name: str) -> tuple[str, str, bool] | None:
+    """Name without its bar and charge, the charge, whether there is a bar; None if it is a text."""
     plain, bar = particle(name), particle(name) != name
     word = re.fullmatch(r"([A-Za-z]+)([+\-0]*)", plain)
-    base, charge = word.groups() if word else (plain, "")
+    if word:
+        return word[1], word[2], bar
+    return (plain, "", True) if bar and plain.isascii() and plain.isalnum() else None
+
+
+def letter(name: str) -> str:
+    """Greek where a name is, charges raised, a bar over what is ...bar; no other mathematics."""
+    parts = _spelling(name)
+    if parts is None:
+        return name.replace("$", r"\$")
+    base, charge, bar = parts
     greek = base in GREEK
-    if greek or (word and (charge or bar)):
-        text = f"\\{base}" if greek else rf"\mathrm{{{base}}}"
-        text = rf"\bar{{{text}}}" if bar else text
-        return f"${text}^{{{charge}}}$" if charge else f"${text}$"
-    if bar and plain.isascii() and plain.isalnum():
-        return rf"$\bar{{\mathrm{{{plain}}}}}$"
-    return name.replace("$", r"\$")
+    if not (greek or charge or bar):
+        return name
+    text = f"\\{base}" if greek else rf"\mathrm{{{base}}}"
+    text = rf"\bar{{{text}}}" if bar else text
+    return f"${text}^{{{charge}}}$" if charge else f"${text}$"
 
 
-def label(group: Sequence[str]) -> str:
-    """A short name: 'u, d, s and antiquarks'."""
+def spelt(name: str) -> str:
+    """The same in letters alone, where no mathematics is drawn."""
+    parts = _spelling(name)
+    if parts is None:
+        return name
+    base, charge, bar = parts
+    if base in GREEK:
+        size, word = "CAPITAL" if base[0].isupper() else "SMALL", base.upper()
+        base = unicodedata.lookup(f"GREEK {size} LETTER {word.replace('LAMBDA', 'LAMDA')}")
+    if bar:
+        over = "\u0304" if len(base) == 1 else "\u0305"  # a longer bar over several letters
+        base = unicodedata.normalize("NFC", "".join(c + over for c in base))
+    return base + charge.translate(str.maketrans("+-0", "⁺⁻⁰"))
+
+
+def label(group: Sequence[str], letter: Callable[[str], str] = letter) -> str:
+    """A short name: 'u, d, s and antiquarks'; ``letter`` spells each of them."""
     plain = [n for n in group if n == particle(n)]
     both = len(plain) > 1 and sorted(group) == sorted([*plain, *(n + "bar" for n in plain)])
     words = [letter(n) for n in (plain if both else group)]
