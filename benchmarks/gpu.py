@@ -235,7 +235,10 @@ def compile_() -> None:
         "print(time.perf_counter() - t)"
     )
     with tempfile.TemporaryDirectory() as folder:
-        environment = {**os.environ, "XDG_CACHE_HOME": folder, "CUDA_CACHE_DISABLE": "1"}
+        environment = {
+            **os.environ, "XDG_CACHE_HOME": folder, "CUDA_CACHE_DISABLE": "1",
+            "PYTHONPYCACHEPREFIX": folder, "PYTHONDONTWRITEBYTECODE": "",
+        }  # fmt: skip
         for label in ("cold", "cached", "cached, again"):
             done = subprocess.run(
                 [sys.executable, "-W", "ignore", "-c", code], env=environment, text=True,

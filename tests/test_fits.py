@@ -44,6 +44,35 @@ def test_every_site_gets_back_what_was_put_there(where):
     assert record["velocity"].reshape(3, 4).T == pytest.approx(V, abs=1e-8)
 
 
+def test_matter_at_rest_follows_from_a_similar_state_without_a_matrix():
+    """Bose, Fermi and absent species; the same state as Newton's method with a full matrix."""
+    from relboltz.backends.cpu import fitting, landau
+
+    one = GRID.at_a_site
+    f = np.stack([equilibrium.thermal(one, QCD, t, mu, np.zeros(3), QCD.constant_mass_squared)
+                  for t, mu in zip(T, MU, strict=True)])  # fmt: skip
+    f[1, 2] = 0.0
+    backend, state = begun(GRID, QCD, f, samples=1)
+    observer = observer_of(backend)
+    cold, far = observer.record(state), state.fit[[1, 0, 3, 2]]
+    near = observer._fits._near(state.fit, *_asked(cold, state))
+    np.testing.assert_allclose(near, state.fit, rtol=1e-10, atol=1e-12)
+    far[:, 4:] = np.where(
+        np.isfinite(state.fit[:, 4:]), np.nan_to_num(far[:, 4:], neginf=-3), -np.inf
+    )
+    found = observer._fits._near(far, *_asked(cold, state))
+    np.testing.assert_allclose(found, state.fit, rtol=1e-10, atol=1e-12)
+    assert landau.local_states.signatures == [landau.KINDS]  # as other processes compile it
+    assert fitting.fit_at_rest.signatures == [fitting.KINDS]
+
+
+def _asked(record, state):
+    """-E, P and N_a of the sites, per node; squared masses."""
+    rows = [-record["energy_kinetic"][None], np.zeros((3, 4, 1, 1)), record["number"]]
+    target = np.concatenate(rows).reshape(-1, 4).T / GRID.measure
+    return np.ascontiguousarray(target), state.squares
+
+
 def test_a_start_from_the_last_record_changes_nothing():
     """Nor does one from a very different state; absent species and empty sites have no answer."""
     f = thermal_sites()

@@ -7,10 +7,12 @@ all sites at once; sums over the nodes are for the backend that holds the state.
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
 from ..arrays import Array, Flags, Integers
+from ..backends.cpu.fitting import fit_at_rest
 from ..backends.cpu.moments import fit_sums
 from ..grid import PhaseSpace
 from ..model import Model
@@ -33,10 +35,11 @@ SHORTEST = 2.0**-40
 class Fits:
     """Thermal states that match the sites of a run."""
 
-    def __init__(self, grid: PhaseSpace, model: Model, sums: Sums, at_rest: Sums):
-        """sums : over all nodes; at_rest : where nothing flows, one node for each |p|"""
+    def __init__(self, grid: PhaseSpace, model: Model, sums: Sums | None = None):
+        """sums : over all nodes, if not those of this process"""
         self._grid, self._model = grid, model
-        self._all, self._at_rest = sums, at_rest
+        self._all = sums_over(grid, model) if sums is None else sums
+        self._at_rest = sums_over(grid, model, at_rest=True)
 
     def match(
         self,
@@ -62,14 +65,27 @@ class Fits:
         cold = ~np.isfinite(theta).all(axis=1)
         theta[:, 4:][~there] = -np.inf
         filled = there.any(axis=1) & (energy > 0)
-        self._start_cold(theta, target, squares, np.flatnonzero(cold & filled), there)
-        found = self._newton(theta, target, used, squares, filled)
+        found = self._near(theta, target, squares) if not flows else np.full_like(theta, np.nan)
+        left = filled & np.isnan(found[:, 0])
+        if left.any():
+            self._start_cold(theta, target, squares, np.flatnonzero(cold & left), there)
+            again = self._newton(theta, target, used, squares, left)
+            found[left] = again[left]
         missed = filled & np.isnan(found[:, 0]) & ~cold  # the last record was no help
         if missed.any():
             self._start_cold(theta, target, squares, np.flatnonzero(missed), there)
             again = self._newton(theta, target, used, squares, missed)
             found[missed] = again[missed]
         return *self._parameters(found, there), found
+
+    def _near(self, theta: Array, target: Array, squares: Array) -> Array:
+        """Theta of sites where nothing flows, from that of a similar state; NaN where it fails."""
+        found, sums = np.empty_like(theta), self._at_rest
+        fit_at_rest(
+            theta, target, squares, (sums.momenta, sums.weights),
+            (sums.statistics, self._model.degeneracy), found,
+        )  # fmt: skip
+        return found
 
     def _parameters(self, theta: Array, there: Flags) -> tuple[Array, Array, Array]:
         """T, mu and velocity from theta = (gamma/T, gamma v/T, mu/T)."""
@@ -171,14 +187,25 @@ def _newton_step(gradient: Array, hessian: Array, goal: Array, used: Flags) -> t
     return step, decrement
 
 
-def sums_over(grid: PhaseSpace, model: Model, at_rest: bool = False) -> Sums:
-    """The sums; where nothing flows one node stands for all of the same |p|."""
-    momenta, density = nodes_by_energy(grid) if at_rest else nodes(grid)
-    weights, statistics = density / grid.measure, model.statistics.astype(float)
+@dataclass(frozen=True)
+class NodeSums:
+    """Sums over nodes, each of which counts as often as its weight says."""
 
-    def sums(theta: Array, squares: Array, which: Integers) -> Array:
-        found = np.zeros((len(which), len(statistics), FIT_SUMS))
-        fit_sums(theta, squares, which, momenta, weights, statistics, 0, len(which), found)
+    momenta: Array
+    weights: Array
+    statistics: Array
+
+    def __call__(self, theta: Array, squares: Array, which: Integers) -> Array:
+        """FIT_SUMS numbers of every one of the sites and species."""
+        found = np.zeros((len(which), len(self.statistics), FIT_SUMS))
+        fit_sums(
+            theta, squares, which, self.momenta, self.weights, self.statistics, 0, len(which), found
+        )
         return found
 
-    return sums
+
+def sums_over(grid: PhaseSpace, model: Model, at_rest: bool = False) -> NodeSums:
+    """The sums; where nothing flows one node stands for all of the same |p|."""
+    momenta, density = nodes_by_energy(grid) if at_rest else nodes(grid)
+    points = np.ascontiguousarray(momenta)
+    return NodeSums(points, density / grid.measure, model.statistics.astype(float))

@@ -60,14 +60,14 @@ def frames(tensor: Array) -> Frames:
     """
     values, vectors = np.linalg.eigh(tensor)
     root = vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :]
-    inner = np.einsum("nia,ij,njb->nab", root, METRIC, root)
+    inner = root.swapaxes(1, 2) @ (METRIC @ root)
     e, x = (part[..., -1] for part in np.linalg.eigh(inner))
     most = e.max(initial=0.0)
     there = e > EMPTY * most
     with np.errstate(invalid="ignore", divide="ignore"):
-        u = np.einsum("nia,na->ni", root, x) / np.sqrt(e)[:, None]
+        u = (root @ x[:, :, None])[:, :, 0] / np.sqrt(e)[:, None]
         u = np.where(there[:, None], u * np.sign(u[:, :1]), np.nan)
-    trace = np.einsum("nij,ij->n", tensor, METRIC)
+    trace = tensor[:, 0, 0] - tensor[:, 1, 1] - tensor[:, 2, 2] - tensor[:, 3, 3]
     e = np.where(there, e, np.nan)
     return Frames(e, u, (e - trace) / 3)
 
@@ -129,7 +129,7 @@ class LandauFits:
         with np.errstate(invalid="ignore"):
             there = densities > RARE * total[:, None]
             filled = (energy > 0) & (total > 0)
-        for pattern in np.unique(there[filled], axis=0):
+        for pattern in _patterns(there[filled]):
             which = np.flatnonzero(filled & (there == pattern).all(axis=1))
             self._solve(which, pattern, energy, densities, squares, guess, found)
         return found
@@ -155,15 +155,17 @@ class LandauFits:
         thermal = bool(coupling.any())
         m2 = squares[which][:, present]
         description = (
-            charges, model.degeneracy[present], model.statistics[present].astype(float), coupling,
+            np.ascontiguousarray(charges), model.degeneracy[present],
+            model.statistics[present].astype(float), coupling,
             model.constant_mass_squared[present],
         )  # fmt: skip
         answer = np.full((len(which), 2 + len(charges) + thermal * len(present)), np.nan)
         left = np.arange(len(which))
-        for start in (
-            _near(guess[0][which], guess[1][which][:, present], numbers, charges),
-            _cold(scales, charges),
-        ):
+        for near in (True, False):
+            if near:
+                start = _near(guess[0][which], guess[1][which][:, present], numbers, charges)
+            else:
+                start = _cold(scales, charges)
             first = np.column_stack([start, m2] if thermal else [start])[left]
             room = np.full((len(left), answer.shape[1]), np.nan)
             local_states(
@@ -179,6 +181,12 @@ class LandauFits:
         found.temperature[which] = temperature
         found.chemical_potential[np.ix_(which, present)] = alpha * temperature[:, None]
         found.pressure[which] = answer[:, -1] / HBARC**3
+
+
+def _patterns(there: Flags) -> Flags:
+    """Every row once."""
+    same = len(there) > 0 and (there == there[:1]).all()
+    return there[:1] if same else np.unique(there, axis=0)
 
 
 def _near(temperature: Array, mu: Array, numbers: Array, charges: Array) -> Array:

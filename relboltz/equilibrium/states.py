@@ -15,7 +15,7 @@ from ..masses import kinetic_energy
 from ..model import Model
 from ..units import HBARC
 from .conserved import MODE_WEIGHT, Conserved, fixed_point, self_consistent
-from .fits import FLAT, Fits, sums_over
+from .fits import FLAT, Fits
 from .gas import Gas, Indices, Refined, fluid_energy, gas_on, nodes, occupation, refine, resolved
 
 LEAST_CONDENSATE = 1e-4
@@ -123,7 +123,7 @@ def local(
     momentum = grid.momenta @ (model.degeneracy @ f) * grid.measure
     energy = np.array([kinetic_energy(grid, model, f, mass_squared)])
     m2 = np.asarray(mass_squared, float)[None]
-    fits = Fits(grid, model, sums_over(grid, model), sums_over(grid, model, at_rest=True))
+    fits = Fits(grid, model)
     theta = None if start is None else start.theta[None]
     found = fits.match(numbers[None], momentum[None], energy, m2, theta)
     temperature, mu, velocity, _ = (row[0] for row in found)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..arrays import Array, Integers
-from ..equilibrium.fits import Fits, sums_over
+from ..equilibrium.fits import Fits
 from ..equilibrium.landau import LandauFits, frames, shear_stress
 from ..events.collisions import Flows
 from ..grid import PhaseSpace
@@ -130,8 +130,7 @@ class Observer:
         """final : f (species, nodes) where the run should end; shown : what a record must hold"""
         self.backend, self.grid, self.model = backend, backend.grid, backend.model
         self.shells, self.shown, self.marginals = Shells.of(self.grid), shown, tuple(marginals)
-        at_rest = sums_over(self.grid, self.model, at_rest=True)
-        self._final, self._fits = final, Fits(self.grid, self.model, backend.fits, at_rest)
+        self._final, self._fits = final, Fits(self.grid, self.model, backend.fits)
         self._landau = LandauFits(self.model)
 
     def look(self, state: State) -> Seen:

@@ -10,6 +10,7 @@ integrals over unlimited momentum space, what is sought solves
 """
 
 import numpy as np
+from numba import types
 
 from ...compiling import kernel
 from .masses import gap
@@ -192,3 +193,10 @@ def local_states(targets, guesses, scales, model, points, found):
         for i in range(n):
             found[site, i] = now[i] if good else np.nan
         found[site, n] = pressure if good else np.nan
+
+
+VECTOR, MATRIX = (types.Array(types.float64, n, "C") for n in (1, 2))
+KINDS = (MATRIX, MATRIX, VECTOR, types.Tuple((MATRIX, VECTOR, VECTOR, MATRIX, VECTOR)),
+         types.UniTuple(VECTOR, 4), MATRIX)  # fmt: skip
+JOB = (__name__, "local_states", KINDS)
+"""Module, name and types of arguments: what another process must know to compile it."""

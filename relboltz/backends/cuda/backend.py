@@ -25,6 +25,7 @@ from ...stepping.state import State
 from ...stepping.step import Course, Leg, advance
 from ...transport.ledger import Passage
 from ...transport.pencils import Pencils
+from ..cpu import fitting, landau
 from ..elements import Elements
 from ..team.division import Division
 from ..team.exchange import Exchange
@@ -112,7 +113,7 @@ class CudaBackend:
         else:
             self.ahead = Ahead(self)
         if not driver.SIMULATED:
-            build_ahead(self.ahead.launches, driver.device)
+            build_ahead(self.ahead.launches, driver.device, [fitting.JOB, landau.JOB])
 
     @property
     def words(self) -> str:

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from types import SimpleNamespace
 from typing import Any
@@ -85,10 +85,12 @@ class Kernel:
         return folder is not None and any(folder.glob(name))
 
 
-def build_ahead(work: Callable[[], None], device: Callable[[], dict[str, Any]]) -> None:
+def build_ahead(
+    work: Callable[[], None], device: Callable[[], dict[str, Any]], others: Sequence[Job] = ()
+) -> None:
     """Have the kernels that ``work`` launches compiled by other processes; they are not launched.
 
-    device : tells of the GPU that they are for
+    device : tells of the GPU that they are for; others : kernels of the host, needed later
     """
     noted: list[tuple[Kernel, tuple[Any, ...]]] = []
     Kernel.noting.list = noted
@@ -107,6 +109,8 @@ def build_ahead(work: Callable[[], None], device: Callable[[], dict[str, Any]]) 
         builder = _started([kernel.job(wanted[kernel]) for kernel in own], capability)
         for kernel in own:
             kernel.builder = builder
+    if others:
+        _started(list(others), capability)
 
 
 def _cores() -> int:
