@@ -32,7 +32,7 @@ class Mutation:
     problems: tuple[str, ...]
 
 
-TABLE, RATES = ("cross-sections",), ("rates",)
+TABLE, RATES, MIXTURES = ("cross-sections",), ("rates",), ("mixtures",)
 MUTATIONS = (
     # --- the seven rows of the table
     Mutation(
@@ -261,6 +261,91 @@ MUTATIONS = (
         "return pull(m2 - next_m2,",
         "return pull(next_m2 - m2,",
         ("liouville",),
+    ),
+    # --- transport coefficients
+    Mutation(
+        "cross section of equal particles: their factor 2",
+        "process.py",
+        "(2 if c == d else 1)",
+        "1",
+        ("coefficients",),
+    ),
+    Mutation(
+        "fluctuations without 1 + eta f",
+        "linear/state.py",
+        "* self.points.weight * self.f * full)",
+        "* self.points.weight * self.f)",
+        ("coefficients",),
+    ),
+    Mutation(
+        "one component of a current for three",
+        "linear/state.py",
+        '"vector": 3.0, "scalar": 1.0}',
+        '"vector": 1.0, "scalar": 1.0}',
+        ("coefficients",),
+    ),
+    Mutation(
+        "bulk source: sign of d m^2/dT",
+        "linear/basis.py",
+        "-1.0: -by_t / 2}",
+        "-1.0: by_t / 2}",
+        ("coefficients",),
+    ),
+    Mutation(
+        "bulk source: sign of d m^2/d(mu/T)",
+        "linear/basis.py",
+        "-1.0: -slope / (2 * t**2)}",
+        "-1.0: slope / (2 * t**2)}",
+        MIXTURES,
+    ),
+    Mutation(
+        "slopes of m^2 by the species alone, not by the others",
+        "linear/state.py",
+        "coupling @ sources.T).T",
+        "np.diag(np.diag(coupling)) @ sources.T).T",
+        MIXTURES,
+    ),
+    Mutation(
+        "squared charge without its 4 pi",
+        "linear/report.py",
+        "E2 = 4 * np.pi / 137.036",
+        "E2 = 1 / 137.036",
+        MIXTURES,
+    ),
+    Mutation(
+        "tagged particles distributed as f (1 + eta f)",
+        "linear/coefficients.py",
+        'whole = basis.Basis(state, "vector", powers, (species,), state.density)',
+        'whole = basis.Basis(state, "vector", powers, (species,), state.fluctuation)',
+        MIXTURES,
+    ),
+    Mutation(
+        "tagged particles counted as f (1 + eta f)",
+        "linear/report.py",
+        "n = state.numbers[species]",
+        "n = state.fluctuation.sum(axis=1)[species]",
+        MIXTURES,
+    ),
+    Mutation(
+        "a tag that is lost where two of its species meet",
+        "linear/brackets.py",
+        "elif j == i + 2:",
+        "elif j == i + 4:",
+        ("coefficients",),
+    ),
+    Mutation(
+        "shear on nodes: weights of axes and planes exchanged",
+        "linear/report.py",
+        "(0.4 * a + 0.6 * b, 0.4 * da + 0.6 * db)",
+        "(0.6 * a + 0.4 * b, 0.6 * da + 0.4 * db)",
+        MIXTURES,
+    ),
+    Mutation(
+        "shear on nodes: numbers of axes and planes exchanged",
+        "linear/state.py",
+        '"axes": 4.0, "planes": 6.0,',
+        '"axes": 6.0, "planes": 4.0,',
+        MIXTURES,
     ),
 )
 

@@ -43,6 +43,13 @@ OPTIONS = {
 }  # fmt: skip
 
 
+def converged(folder):
+    """Error bars of a tiny run: nine runs, one after the other."""
+    given = rb.gluons(0.3), rb.PhaseSpace(5, 2.0), SYSTEMS["box"][2]
+    options = OPTIONS | {"end": 0.02, "seeds": 3}
+    return rb.converge(*given, **options, folder=folder)
+
+
 def main(folder):
     """All processes come by here, and all get the results."""
     warnings.simplefilter("ignore")
@@ -51,6 +58,8 @@ def main(folder):
         same_bits(found, rb.load(f"{folder}/{name}.nc"))
         assert "(MPI)" in found.attrs["device"]
         print(name, "same bits", flush=True)
+    same_bits(converged(f"{folder}/many.converge"), rb.load(f"{folder}/one.converge/converge.nc"))
+    print("converge same bits", flush=True)
     try:
         rb.solve(model(negative), *SYSTEMS["open"][1:], **OPTIONS)
     except rb.InputError as error:

@@ -9,13 +9,12 @@ import numpy as np
 from ..grid import PhaseSpace
 from ..initial import thermal
 from ..linear import transport_coefficients
-from ..linear.report import E2
 from ..model import Model, Process, Species
 from ..qcd import qcd
 from ..simulation import solve
 from ..units import HBARC
 from .rows import Effort, Row, absolute, relative
-from .viscosity import FULL, QUICK, TABLE
+from .viscosity import FULL, QUICK, SIGMA, TABLE, T, hard_spheres
 
 SIGMAS = {
     "pi pi -> pi pi": 2.0, "pi K -> pi K": 1.0, "K K -> K K": 1.5, "pi pi -> K K": 0.7,
@@ -29,6 +28,8 @@ HADRONS = {
 a basis of its own, with errors of 0.05 to 0.1 %."""
 HEAVIER = {"bulk viscosity": 1.0826e-3, "shear viscosity": 1.7673}
 """Two species with constant and thermal masses at mu != 0, likewise: 0.06 and 0.14 %."""
+CHARGE2 = 4 * np.pi / 137.036
+"""e^2, with hbar = c = 1 and no 4 pi in Maxwell's equations."""
 
 
 def hadrons() -> Model:
@@ -86,16 +87,19 @@ def _conductivity(aim: float, options: dict[str, Any]) -> Iterator[Row]:
     names = ("a a -> a a", "a b -> a b", "b b -> b b")
     model = Model(kinds, [Process(reaction, sigma=sigma) for reaction in names])
     ds = transport_coefficients(model, t, **options)
-    expected = TABLE[0.0]["D"] * E2 / (t * sigma) * HBARC
+    expected = TABLE[0.0]["D"] * CHARGE2 / (t * sigma) * HBARC
     words = "charges of either sign: conductivity [fm^-1]"
     yield relative(words, float(ds.conductivity), expected, aim, "aimed at")
 
 
 def _on_nodes(options: dict[str, Any]) -> Iterator[Row]:
     """Coefficients that nodes have: five components of shear, 2 along axes and 3 between them."""
-    model = Model([Species("a", 1, 0)], [Process("a a -> a a", sigma=1.0)])
-    few = options | {"events": options["events"] // 10}
-    ds = transport_coefficients(model, 0.3, grid=PhaseSpace(10, 1.8), **few)
+    few = options | {"events": options["events"] // 5}
+    ds = transport_coefficients(hard_spheres(0.0), T, grid=PhaseSpace(20, 12 * T), **few)
+    for part, words in (("axes", "along axes"), ("planes", "between axes")):
+        found = float(ds[f"shear_viscosity_{part}"]) * SIGMA / T
+        reason = "0.02 (h/T)^2 of the nodes, and 4 standard errors"
+        yield relative(f"on nodes, {words}: eta sigma/T", found, TABLE[0.0]["eta"], 0.05, reason)
     parts = float(2 * ds.shear_viscosity_axes + 3 * ds.shear_viscosity_planes)
     words = "on nodes: 5 eta against 2 along axes and 3 between them"
     yield relative(words, 5 * float(ds.shear_viscosity), parts, 1e-9, "the same sums")
