@@ -95,7 +95,7 @@ class Case:
         told = {
             "version": __version__, "model": described(self.model),
             "elements": fingerprints(self.model),
-            "grid": {name: getattr(self.grid, name) for name in Grid.model_fields},
+            "grid": Grid.told(self.grid),
             "collisions": settings["collisions"], "time": settings["time"], "output": kept,
             "run": resolve(self.settings.run),
         }  # fmt: skip

@@ -1,7 +1,7 @@
 """PhaseSpace: the nodes on which distribution functions live."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, Literal, get_args
 
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from . import html
 from .arrays import Array, Integers
 from .errors import InputError
+from .expansion import Expansion, Scales, expansion_of
 from .units import HBARC, LARGEST, SMALLEST
 from .words import shown
 
@@ -114,6 +115,9 @@ class PhaseSpace:
     boundary : "periodic", "reflecting" or "open", or one for each axis
     momentum_boundary : "closed", or "periodic" as in the paper: a particle that a force pushes
         beyond p_max comes back at -p_max
+    expansion : "none", "bjorken", "hubble" or a function, see ``relboltz.expansion``: the box is
+        that of comoving momenta k, of physical ones at the start of a run
+    hubble_rate, hubble_power : of "hubble"
     """
 
     momentum_cells: tuple[int, int, int]
@@ -122,6 +126,7 @@ class PhaseSpace:
     space_max: Triple = (3.0, 3.0, 3.0)
     boundary: tuple[str, str, str] = ("periodic", "periodic", "periodic")
     momentum_boundary: MomentumBoundary = "closed"
+    expansion: Expansion | None = field(default=None, repr=False)
 
     def __init__(
         self,
@@ -131,6 +136,9 @@ class PhaseSpace:
         space_max: float | Sequence[float] = space_max,
         boundary: str | Sequence[str] = boundary,
         momentum_boundary: str = momentum_boundary,
+        expansion: Any = "none",
+        hubble_rate: float | None = None,
+        hubble_power: float | None = None,
     ):
         if momentum_boundary not in get_args(MomentumBoundary):
             advice = f"use {choices(MomentumBoundary)}"
@@ -142,13 +150,29 @@ class PhaseSpace:
             "space_max": half_widths(space_max, "space_max", "fm"),
             "boundary": _boundaries(boundary),
             "momentum_boundary": momentum_boundary,
+            "expansion": expansion_of(expansion, hubble_rate, hubble_power),
         }
         for name, value in values.items():
             object.__setattr__(self, name, value)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """What makes it again; what was found out on the way is not sent along."""
-        return PhaseSpace, tuple(getattr(self, field.name) for field in fields(self))
+        return PhaseSpace, tuple(getattr(self, one.name) for one in fields(self))
+
+    @property
+    def hubble_rate(self) -> float | None:
+        """Of a Hubble flow [1/fm]."""
+        return None if self.expansion is None else self.expansion.rate
+
+    @property
+    def hubble_power(self) -> float | None:
+        """Of a Hubble flow."""
+        return None if self.expansion is None else self.expansion.power
+
+    def scaled(self, factors: Scales) -> "PhaseSpace":
+        """The same nodes with their momenta multiplied by a factor for each axis."""
+        x, y, z = (w * s for w, s in zip(self.momentum_max, factors, strict=True))
+        return replace(self, momentum_max=(x, y, z))
 
     @property
     def size(self) -> int:
@@ -198,7 +222,9 @@ class PhaseSpace:
     @property
     def at_a_site(self) -> "PhaseSpace":
         """The momentum grid alone."""
-        return PhaseSpace(self.momentum_cells, self.momentum_max) if self.sites > 1 else self
+        if self.sites == 1:
+            return self
+        return PhaseSpace(self.momentum_cells, self.momentum_max, expansion=self.expansion)
 
     @property
     def spacing(self) -> Triple:

@@ -328,7 +328,7 @@ class Run:
         facts = {
             "known": known, "about": self.about.packed(), "place": self.journal.place(),
             "settings": {name: settings[name] for name in Settings.model_fields},
-            "grid": plain({name: getattr(self.grid, name) for name in Grid.model_fields}),
+            "grid": Grid.told(self.grid),
             "described": described(self.model), "time": self.state.time, "end": self.stops.end,
             "wall_seconds": time.perf_counter() - self._began, "versions": versions(),
         }  # fmt: skip

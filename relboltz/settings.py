@@ -108,6 +108,9 @@ class Grid(Table):
         PhaseSpace.space_max, f"use one number of fm above 0 or three, {WITHIN}"
     )
     boundary: grid.Boundary | Boundaries = key(PhaseSpace.boundary[0], grid.BOUNDARY_ADVICE)
+    expansion: str = key("none", "use 'none', 'bjorken', 'hubble' or 'file.py:function'")
+    hubble_rate: float | None = key(None, "use a number of 1/fm", ge=-LARGEST, le=LARGEST)
+    hubble_power: float | None = key(None, "use a number", ge=-LARGEST, le=LARGEST)
 
     def phase_space(self, **chosen: Any) -> PhaseSpace:
         """The grid, with what was chosen in place of its own keys."""
@@ -116,9 +119,17 @@ class Grid(Table):
     @classmethod
     def describe(cls, grid: PhaseSpace) -> dict[str, Any]:
         """A grid as the keys of [grid]; without those of space where it has one cell."""
-        momentum = ("momentum_cells", "momentum_max")
-        names = momentum if grid.sites == 1 else cls.model_fields
-        return plain({name: getattr(grid, name) for name in names})
+        of_space = ("space_cells", "space_max", "boundary", "momentum_boundary")
+        none = of_space if grid.sites == 1 else ()
+        told = {name: value for name, value in cls.told(grid).items() if name not in none}
+        return told if grid.expansion else {k: v for k, v in told.items() if k != "expansion"}
+
+    @classmethod
+    def told(cls, grid: PhaseSpace) -> dict[str, Any]:
+        """All of a grid as the keys of [grid]."""
+        keys = {name: getattr(grid, name) for name in cls.model_fields}
+        keys["expansion"] = "none" if grid.expansion is None else str(grid.expansion)
+        return plain(keys)
 
 
 class Sampling(Table):
@@ -147,6 +158,7 @@ class Time(Table):
     """[time]: times in fm."""
 
     end: float = key(advice=f"use a number of fm above 0, {WITHIN}", ge=SMALLEST, le=LARGEST)
+    start: float = key(0.0, "use a number of fm, 0 or more", ge=0, le=LARGEST)
     step: Literal["auto"] | Annotated[float, Field(gt=0)] = key(
         "auto", "use 'auto' or a number of fm above 0"
     )
@@ -154,6 +166,12 @@ class Time(Table):
         1e-3, f"use a number between 0 and 1, at least {LEAST_TOLERANCE:g}",
         ge=LEAST_TOLERANCE, lt=1,
     )  # fmt: skip
+
+
+    @property
+    def span(self) -> float:
+        """How long a run lasts [fm]."""
+        return self.end - self.start
 
 
 class Run(Table):
@@ -198,7 +216,7 @@ class Settings(Table):
     def _default_snapshots(self) -> Self:
         """The start and the end; in space f is large, and kept on request only."""
         if self.output.snapshots is None:
-            times = () if self._in_space() else (0.0, self.time.end)
+            times = () if self._in_space() else (self.time.start, self.time.end)
             output = self.output.model_copy(update={"snapshots": times})
             output.model_fields_set.discard("snapshots")
             object.__setattr__(self, "output", output)
@@ -267,25 +285,29 @@ class Settings(Table):
                 "use 'uniform' or leave it out"
             )
         end = f"time.end = {time.end!r}"
-        if time.step != "auto" and time.step > time.end:
+        if time.end <= time.start:
+            yield f"time.start = {time.start!r}: is not before {end}; use an earlier start"
+            return
+        if time.step != "auto" and time.step > time.span:
             yield f"time.step = {time.step!r}: longer than the run; use at most {end}"
-        if time.step != "auto" and time.end > MOST_STEPS * time.step:
+        if time.step != "auto" and time.span > MOST_STEPS * time.step:
             yield (
                 f"time.step = {time.step!r}: {end} would take end / step = "
-                f"{time.end / time.step:.1e} steps, and {MOST_STEPS:.0e} are the most; use at "
-                f"least {time.end / MOST_STEPS:.1e} fm, or 'auto'"
+                f"{time.span / time.step:.1e} steps, and {MOST_STEPS:.0e} are the most; use at "
+                f"least {time.span / MOST_STEPS:.1e} fm, or 'auto'"
             )
-        late = [t for t in output.snapshots if t > time.end * (1 + 1e-9)]
+        late = [t for t in output.snapshots if not time.start <= t <= time.end * (1 + 1e-9)]
         if late:
+            where = f"after {end}" if late[0] > time.end else f"before time.start = {time.start!r}"
             yield (
-                f"output.snapshots = {list(output.snapshots)}: {late[0]!r} is after {end}; use "
+                f"output.snapshots = {list(output.snapshots)}: {late[0]!r} is {where}; use "
                 "times within the run"
             )
-        records = time.end / output.every
+        records = time.span / output.every
         if records > MOST_RECORDS:
             yield (
                 f"output.every = {output.every!r}: would give {records:.1e} records; use at least "
-                f"{time.end / MOST_RECORDS:.1e} fm"
+                f"{time.span / MOST_RECORDS:.1e} fm"
             )
         for key, value in (("address", run.address), ("gpus_per_worker", run.gpus_per_worker)):
             if value and not run.workers:
@@ -346,9 +368,9 @@ def _advice(field: FieldInfo | None) -> str | None:
 
 
 def plain(value: Any) -> Any:
-    """Tuples as lists, all the way down."""
+    """Tuples as lists, all the way down, without what is None."""
     if isinstance(value, Mapping):
-        return {str(key): plain(item) for key, item in value.items()}
+        return {str(key): plain(item) for key, item in value.items() if item is not None}
     return [plain(item) for item in value] if isinstance(value, list | tuple) else value
 
 
@@ -357,6 +379,23 @@ def refuse(problems: Iterable[str]) -> None:
     lines = dict.fromkeys(problems)
     if lines:
         raise InputError("\n".join(lines))
+
+
+def of_expansion(grid: PhaseSpace, time: Time) -> Iterator[str]:
+    """What does not go together with an expansion of the grid."""
+    law = grid.expansion
+    if law is None:
+        return
+    key = f"grid.expansion = {str(law)!r}"
+    if law.needs_start() and not time.start > 0:
+        yield f"{key}: needs a time of start above 0; set time.start, in fm"
+        return
+    for axis, grows in zip("xyz", law.grows(time.start, time.end), strict=True):
+        if grows and grid.space_cells["xyz".index(axis)] > 1:
+            yield (
+                f"{key}: expands along {axis}, so matter must be homogeneous there; use "
+                f"grid.space_cells = 1 along {axis}"
+            )
 
 
 def short_axes(cells: Sequence[int], projection: str) -> Iterator[str]:

@@ -48,6 +48,8 @@ class Backend(Estimator, Protocol):
     sampling: Sampling
     numbers: Integers
     """Of the sites it holds, among all sites of the run."""
+    held: slice
+    """Of the sites that it is told of, those whose numbers it has."""
     interrupt: object
     """Once it is true, work in hand is dropped and Halted raised."""
 
@@ -79,6 +81,9 @@ class Backend(Estimator, Protocol):
     def restore(self) -> None:
         """Back to what was remembered."""
 
+    def stretch(self, grid: PhaseSpace) -> None:
+        """The nodes are now those of this grid: as many, with other momenta."""
+
     # -- what happens to it
 
     def advance(self, state: State, course: Course, stop: float) -> Iterator[Leg]:
@@ -104,6 +109,9 @@ class Backend(Estimator, Protocol):
 
     def masses(self, start: Array) -> Array:
         """The squares of the state, solved from those of a similar one."""
+
+    def stresses(self, squares: Array) -> Array:
+        """Pressures of all sites, and how full their box is: see ``stepping.expanding``."""
 
     def moments(self, squares: Array, final: Array) -> Moments:
         """Sums over the nodes of every site; final: f (species, nodes) to measure how far it is."""

@@ -30,20 +30,24 @@ def exact_sum(values: Integers) -> int:
     return (high << 32) + low
 
 
-def fraction_bits(f: Array, model: Model) -> int:
-    """How many binary digits N_a f gets behind the point: 44, fewer if a site's total is huge."""
+def fraction_bits(f: Array, model: Model, reserve: int = 0) -> int:
+    """How many binary digits N_a f gets behind the point: 44, fewer if a site's total is huge.
+
+    reserve : digits that numbers may gain later
+    """
     total = float(np.max((f.sum(axis=-1) * model.degeneracy).sum(axis=-1)))
     if not total < 2.0**FEWEST_BITS:
         raise InputError(
             f"initial: N f summed over all nodes is {total:.3g}, too much for 64-bit numbers; "
             "lower the initial state"
         )
-    return min(MOST_BITS, TOTAL_BITS - max(0, math.ceil(math.log2(max(total, 1e-300)))))
+    room = TOTAL_BITS - reserve - max(0, math.ceil(math.log2(max(total, 1e-300))))
+    return min(MOST_BITS, room)
 
 
-def quantised(f: Array, model: Model) -> tuple[Integers, int]:
+def quantised(f: Array, model: Model, reserve: int = 0) -> tuple[Integers, int]:
     """N_a f of (sites, species, nodes) in quanta of 2^-bits, and bits."""
-    bits = fraction_bits(f, model)
+    bits = fraction_bits(f, model, reserve)
     scale = model.degeneracy[:, None] * 2.0**bits
     number = np.empty(f.shape, np.int64)
     for site, here in enumerate(f):  # site by site: a state in space may be large

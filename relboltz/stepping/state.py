@@ -20,7 +20,17 @@ History = list[tuple[Array, float]]
 """Rates of change in the last two steps, newest first, and the lengths of these steps [fm]."""
 
 
-PLAIN = ("bits", "species", "wanted", "time", "step", "recorded", "kept")
+PLAIN = (
+    "bits", "species", "wanted", "time", "step", "recorded", "kept", "doublings", "doubled", "work",
+    "strain",
+)  # fmt: skip
+
+
+FOLLOWED = (
+    "bits", "squares", "wanted", "ledger", "time", "step", "past", "by_part", "doublings",
+    "doubled", "work", "strain",
+)  # fmt: skip
+"""What steps change."""
 
 
 @dataclass
@@ -37,6 +47,9 @@ class State:
     recorded, kept : times of the last record and of the last f that was kept [fm]
     pending : records that wait for what the next steps tell of them
     said : warnings so far
+    doublings : how often spacings doubled in an expansion, by axis; doubled : when, and which axis
+    work : done by the pressure since then, per volume of the start [GeV fm^-3]
+    strain : ln a_i and V (P_i + B) before the last step and after it, see ``expanding``
     """
 
     bits: int
@@ -57,6 +70,10 @@ class State:
     kept: float = -1.0
     pending: list[dict[str, Any]] = field(default_factory=list)
     said: list[str] = field(default_factory=list)
+    doublings: list[int] = field(default_factory=lambda: [0, 0, 0])
+    doubled: list[list[float]] = field(default_factory=list)
+    work: float = 0.0
+    strain: list[list[float]] = field(default_factory=list)
 
     @property
     def unit(self) -> float:
@@ -101,11 +118,13 @@ class State:
 
     def without_records(self) -> State:
         """What steps need and change."""
-        return replace(self, fit=None, origin=None, first={}, last={}, pending=[], said=[])
+        return replace(self, fit=None, first={}, last={}, pending=[], said=[])
 
     def follow(self, other: State) -> None:
         """Take over what steps changed; what records showed is known here alone."""
-        for name in ("squares", "wanted", "ledger", "time", "step", "past", "by_part"):
+        if other.origin is not None:  # in the quanta of now
+            self.origin = other.origin
+        for name in FOLLOWED:
             setattr(self, name, getattr(other, name))
         seen = self.watch
         self.watch = replace(other.watch, fastest=seen.fastest, negative=seen.negative)
@@ -151,5 +170,5 @@ class State:
             squares=arrays["squares"], ledger=ledger, past=histories[0], by_part=histories[1:],
             watch=Watch(**plain["watch"]), fit=arrays.get("fit"), said=plain["said"],
             origin=plain["origin"] and tuple(plain["origin"]), first=first, last=last,
-            pending=pending, **{name: plain[name] for name in PLAIN},
+            pending=pending, **{name: plain[name] for name in PLAIN if name in plain},
         )  # fmt: skip

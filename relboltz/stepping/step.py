@@ -25,6 +25,7 @@ from ..model import Model
 from ..transport.forces import Force, courant_limit, total
 from ..transport.ledger import Ledger, Passage
 from .control import FIRST_STEP, adapted, largest_change, step_length
+from .expanding import DRIVEN, Flow, begin_flow, carry_on, reserve
 from .parts import Part, mean_squares, parts
 from .quanta import quantised
 from .report import StepReport
@@ -38,7 +39,8 @@ if TYPE_CHECKING:
 class Course:
     """How a run is stepped: what stays the same from its start to its end.
 
-    step : a length [fm] or "auto"; near : times closer than this [fm] are the same
+    step : a length [fm] or "auto"; near : times closer than this [fm] are the same; grid : the
+    nodes, at the start where they move; flow : how matter expands
     """
 
     step: float | str
@@ -46,6 +48,11 @@ class Course:
     near: float
     grid: PhaseSpace
     forces: Sequence[Force] = ()
+    flow: Flow | None = None
+
+    def grid_at(self, time: float, doublings: list[int]) -> PhaseSpace:
+        """The nodes of a moment."""
+        return self.grid if self.flow is None else self.flow.grid(self.grid, time, doublings)
 
     @cached_property
     def parts(self) -> list[Part]:
@@ -69,9 +76,10 @@ class Course:
         """Whether the step may stand, and the length wanted next."""
         if not self.automatic:
             return True, wanted
+        most = largest_change(self.tolerance, report.noise_ratio)
         return adapted(
             report.length, report.error, report.change_ratio(self.tolerance),
-            largest_change(self.tolerance, report.noise_ratio), wanted, self.tolerance,
+            most if self.flow is None else DRIVEN * most, wanted, self.tolerance,
         )  # fmt: skip
 
     def met(self, time: float, stop: float) -> float:
@@ -92,25 +100,35 @@ class Leg:
     null_weight: float
 
 
-def begin(backend: Backend, f: Array) -> State:
-    """Hand f (sites, species, nodes) to a backend; masses are solved self-consistently."""
+def begin(backend: Backend, f: Array, flow: Flow | None = None, end: float = 0.0) -> State:
+    """Hand f (sites, species, nodes) to a backend; masses are solved self-consistently.
+
+    end : of the run [fm], until which spacings of an expanding grid may double
+    """
     grid, model = backend.grid, backend.model
-    number, bits = quantised(f, model)
+    number, bits = quantised(f, model, 0 if flow is None else reserve(flow, grid, end))
     backend.put(number, bits)
     bare = np.append(model.constant_mass_squared, np.zeros(len(model.screenings)))
     squares = backend.masses(np.tile(bare, (grid.sites, 1)))
-    return State(bits, squares, len(model.species), FIRST_STEP, Ledger(grid, model))
+    state = State(bits, squares, len(model.species), FIRST_STEP, Ledger(grid, model))
+    if flow is not None:
+        state.time = flow.start
+        begin_flow(backend, state, flow)
+    return state
 
 
 def advance(backend: Backend, state: State, course: Course, stop: float) -> Iterator[Leg]:
     """Step until the stop [fm], telling after every step."""
-    grid, model, forces = backend.grid, backend.model, course.forces
+    model, forces, flow = backend.model, course.forces, course.flow
     while state.time < stop:
+        grid = backend.grid
         pushes = {
             axis: total(forces, axis, state.time, state.squares, grid, model)
             for axis in {force.axis for force in forces}
         }
         longest = courant_limit(grid, state.mass_squared, pushes)
+        if flow is not None and course.automatic:
+            longest = min(longest, flow.longest(state.time, course.tolerance))
         length = course.length(state, stop - state.time, longest)
         attempt = _Attempt(backend, state, course, length, state.wanted)
         report = attempt.report()
@@ -120,6 +138,8 @@ def advance(backend: Backend, state: State, course: Course, stop: float) -> Iter
             time = course.met(state.time + length, stop)
             state.step_taken(attempt.squares, attempt.rates, length, time)
             state.ledger.enter(attempt.passages)
+            if flow is not None:
+                carry_on(backend, state, flow, course.grid)
             yield Leg(length, report.flows, report.null_weight)
 
 
@@ -140,6 +160,7 @@ class _Attempt:
         """What the collisions showed; None if the step has to be done again, shorter."""
         backend, past = self.backend, self.state.by_part
         backend.save()
+        self._stretch(0.5)
         try:
             if backend.model.thermal and not past:
                 self._turns([[] for _ in self.course.parts])
@@ -147,18 +168,32 @@ class _Attempt:
                 backend.restore()
             report = self._turns(past or [[] for _ in self.course.parts], judged=True)
             if report is not None:
+                if self._stretch(1.0):
+                    self.squares = backend.masses(self.squares)
                 check_finite(backend.model, self.state.time, self.squares)
         except BaseException:
             backend.restore()  # the last state that stands is what is kept
+            self._stretch(0.0)
             raise
         if report is None:
             backend.restore()
+            self._stretch(0.0)
         return report
+
+    def _stretch(self, part: float) -> bool:
+        """The nodes so far into the step; whether they move at all."""
+        if self.course.flow is None:
+            return False
+        time = self.state.time + part * self.length
+        self.backend.stretch(self.course.grid_at(time, self.state.doublings))
+        return True
 
     def _turns(self, past: Sequence[History], judged: bool = False) -> StepReport | None:
         """All parts of the step, one after the other."""
         backend, state, moving = self.backend, self.state, self.backend.model.thermal
         self.squares, self.rates, self.passages = state.squares, [], []
+        if moving and self.course.flow is not None:  # masses on the nodes of the middle
+            self.squares = backend.masses(state.squares)
         report: StepReport | None = None
         for part, before in zip(self.course.parts, past, strict=True):
             now, lasts = self.squares, part.share * self.length

@@ -51,6 +51,29 @@ class Ledger:
             self.energy[passage.axis] += passage.energy
             self.refused[passage.axis] += passage.refused
 
+    def widen(self, grid: PhaseSpace, axis: int, extra: int) -> None:
+        """Nodes twice as far apart along an axis, and quanta smaller: number and momentum stay.
+
+        extra : binary digits of quanta beyond the one for the spacing
+        """
+        self.energy *= 2.0**extra
+        self.refused *= 2.0**extra
+        m, per_side = grid.momentum_cells[axis], 2**extra
+        twice = 2 * np.arange(m) + m - 1  # four times the places among the new nodes
+        low_node, rest = twice // 4, twice % 4
+        for words in self.left.values():
+            shape = (2, words.shape[2], *grid.momentum_cells)
+            whole = (words[0].astype(object) << 32) + words[1]
+            old = np.moveaxis(whole.reshape(shape), axis + 2, -1) * per_side
+            new = np.zeros(old.shape, object)
+            for i in range(m):
+                right = old[..., i] * int(rest[i]) // 4
+                new[..., low_node[i]] += old[..., i] - right
+                if rest[i]:
+                    new[..., low_node[i] + 1] += right
+            flat = np.moveaxis(new, -1, axis + 2).reshape(words.shape[1:])
+            words[0], words[1] = flat >> 32, flat & LOW_WORD
+
     def packed(self) -> dict[str, Any]:
         """Everything as arrays, to be saved."""
         left = {f"left {axis}": words.copy() for axis, words in self.left.items()}

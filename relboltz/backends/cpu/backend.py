@@ -18,6 +18,7 @@ from ...masses import MassModel, unsolved
 from ...model import Model
 from ...moments import FIT_SUMS, Moments, Shells
 from ...settings import Sampling
+from ...stepping.expanding import stresses
 from ...stepping.quanta import capacities
 from ...stepping.report import StepReport
 from ...stepping.state import State
@@ -46,6 +47,7 @@ class CpuBackend(Threads):
     """
 
     name = "cpu"
+    held = slice(None)
 
     def __init__(
         self,
@@ -112,6 +114,16 @@ class CpuBackend(Threads):
     def restore(self) -> None:
         """Back to what was remembered."""
         self.number[:] = self._saved
+
+    def stretch(self, grid: PhaseSpace) -> None:
+        """The nodes are now those of this grid."""
+        if grid.momentum_max == self.grid.momentum_max:
+            return
+        self.grid = grid
+        for collider in self.colliders:
+            collider.stretch(grid.at_a_site)
+        self._gap = MassModel.of(grid, self.model)
+        self._pencils.clear()
 
     # -- what happens to it ----------------------------------------------------------------------
 
@@ -229,6 +241,11 @@ class CpuBackend(Threads):
 
         self.each(work, self.grid.sites)
         return found
+
+    def stresses(self, squares: Array) -> Array:
+        """Pressures of all sites, and how full their box is."""
+        nothing = np.zeros(self.shape[1:])
+        return stresses(self.grid, self.model, self.moments(squares, nothing), squares)
 
     def fits(self, theta: Array, squares: Array, which: Integers) -> Array:
         """Sums over the nodes for ``Fits``, at some sites."""

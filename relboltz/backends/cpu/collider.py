@@ -60,7 +60,7 @@ class Collider:
         self.cells = len(model.species) * grid.size
         self.channels = channels(model, sampling.symmetrical)
         self.elements = elements
-        self._geometry = tuple(map(float, grid.momentum_cells)), tuple(map(float, grid.spacing))
+        self.stretch(grid)
         self._tables = [self._new_table() for _ in model.species]
         self._exchange = exchange
         plan = self._plan()
@@ -78,6 +78,11 @@ class Collider:
         self._counts = np.zeros(own, np.int64)
         self._draw: Draw | None = None
         self._signed = np.zeros((2, len(model.processes)))
+
+    def stretch(self, grid: PhaseSpace) -> None:
+        """The nodes are now those of this grid."""
+        self.grid = grid
+        self._geometry = tuple(map(float, grid.momentum_cells)), tuple(map(float, grid.spacing))
 
     @property
     def memory(self) -> int:

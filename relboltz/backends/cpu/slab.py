@@ -7,11 +7,13 @@ the edge would have to be as many as a sweep reaches: ten, and any number where 
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from ...arrays import Array, Integers
 from ...events.estimates import Estimates
+from ...grid import PhaseSpace
 from ...model import Model
 from ...moments import Moments
 from ...settings import Sampling
@@ -47,6 +49,11 @@ class CpuSlab:
         self.elements = self.own.elements
         self._nodes: dict[int, list[Integers]] = {}
         self._turned = np.empty(0, np.int64)
+
+    @property
+    def held(self) -> slice:
+        """The sites whose numbers it has."""
+        return self.sites
 
     @property
     def interrupt(self) -> object:
@@ -85,6 +92,11 @@ class CpuSlab:
         """Back to what was remembered."""
         self.own.restore()
 
+    def stretch(self, grid: PhaseSpace) -> None:
+        """The nodes are now those of this grid, of all sites."""
+        self.grid = grid
+        self.own.stretch(replace(self.own.grid, momentum_max=grid.momentum_max))
+
     def moments(self, squares: Array, final: Array) -> Moments:
         """Sums over the nodes of its own sites; squares : of all."""
         return self.own.moments(squares[self.sites], final)
@@ -114,6 +126,11 @@ class CpuSlab:
     def masses(self, start: Array) -> Array:
         """The squares of all sites."""
         mine = self.own.masses(start[self.sites])
+        return concatenated(self.exchange, mine, self.division.counts)
+
+    def stresses(self, squares: Array) -> Array:
+        """Pressures of all sites; everybody is told of all."""
+        mine = self.own.stresses(squares[self.sites])
         return concatenated(self.exchange, mine, self.division.counts)
 
     def collide(self, step: int, length: float, squares: Array) -> StepReport:

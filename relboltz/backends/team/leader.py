@@ -68,10 +68,12 @@ class Team:
         """name : of the backend of the workers"""
         self.crew, self.name = crew, name
         self.grid, self.model, self.sampling = grid, model, sampling
+        self._base, self.held = grid, slice(None)
         self.division = Division.of(grid, crew.size) if grid.sites > 1 else None
         self.elements = Elements(model)
         self.numbers = np.arange(grid.sites)
         self._number: Integers | None = None
+        self._bits = 0
         self._whole, self._losses, self._pace = False, 0, 0.0
         self._known: tuple[int, Array] | None = None
         self._remembered = time.monotonic()
@@ -152,10 +154,10 @@ class Team:
 
     def _form(self) -> None:
         """New workers; they are given the last state that is known, and do all steps since then."""
-        self.crew.form(self.grid, self.sampling)
+        self.crew.form(self._base, self.sampling)
         if self._number is None:
             return
-        self._hand_out(self._number)
+        self._hand_out(*self._held)
         state = self._packed
         for order in self._since:
             told: list[Told] = self.crew.ask("advance", state, order)
@@ -172,15 +174,24 @@ class Team:
         """Take over a state (sites, species, nodes) in quanta of 2^-bits."""
         shape = (self.grid.sites, len(self.model.species), self.grid.size)
         given, self._bits = np.array(number, np.int64).reshape(shape), bits
-        self._formed(lambda: self._hand_out(given))
+        self._formed(lambda: self._hand_out(given, bits, self.grid))
         self._remember(given)
         self._known = None
 
-    def _hand_out(self, number: Integers) -> None:
+    def stretch(self, grid: PhaseSpace) -> None:
+        """The nodes are now those of this grid."""
+        self.grid = grid
+        self._ask("stretch", grid)
+        if self._number is not None and not self._since:
+            self._held = (*self._held[:2], grid)
+
+    def _hand_out(self, number: Integers, bits: int, grid: PhaseSpace) -> None:
         parts = [number] * self.crew.size
         if self.division is not None:
             parts = [number[self.division.sites(k)] for k in range(self.crew.size)]
-        self.crew.ask("put", self._bits, each=[(part,) for part in parts])
+        self.crew.ask("put", bits, each=[(part,) for part in parts])
+        if grid != self._base:
+            self.crew.ask("stretch", grid)
 
     def get(self) -> Integers:
         """The state (sites, species, nodes) in quanta."""
@@ -193,6 +204,7 @@ class Team:
     def _remember(self, number: Integers) -> None:
         """From here on steps are done again if a worker is lost."""
         self._number, self._remembered = number, time.monotonic()
+        self._held = number, self._bits, self.grid
         self._forget()
 
     def _forget(self) -> None:
@@ -227,7 +239,7 @@ class Team:
         """A few steps."""
         many = 1 if state.step < 2 or not self._pace else max(1, int(CALL_SECONDS / self._pace))
         order = Order(
-            course.step, course.tolerance, course.near, tuple(course.forces), stop, many,
+            course.step, course.tolerance, course.near, tuple(course.forces), course.flow, stop, many,
             state.watch.limited_max,
         )  # fmt: skip
         packed = state.without_records().packed()
@@ -250,6 +262,7 @@ class Team:
             self._since.append(order._replace(steps=told[0].done))
         state.follow(State.unpacked(told[0].state or {}, Ledger(self.grid, self.model)))
         self._known = state.step, state.squares
+        self._bits, self.grid = state.bits, course.grid_at(state.time, state.doublings)
         return told[0], worst([one.trouble for one in told])
 
     def set_out(self, state: State, course: Course, stop: float) -> None:
@@ -281,6 +294,10 @@ class Team:
     def masses(self, start: Array) -> Array:
         """The squares of the state, solved from those of a similar one."""
         return self._ask("masses", start)[0]
+
+    def stresses(self, squares: Array) -> Array:
+        """Pressures of all sites, and how full their box is."""
+        return self._ask("stresses", squares)[0]
 
     def moments(self, squares: Array, final: Array) -> Moments:
         """Sums over the nodes of every site."""

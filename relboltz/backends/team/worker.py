@@ -13,6 +13,7 @@ from ...events.collisions import Flows
 from ...grid import PhaseSpace
 from ...model import Model
 from ...settings import Run, Sampling
+from ...stepping.expanding import Flow
 from ...stepping.state import State
 from ...stepping.step import Course, Leg
 from ...transport.forces import Force
@@ -29,6 +30,7 @@ class Order(NamedTuple):
     tolerance: float
     near: float
     forces: tuple[Force, ...]
+    flow: Flow | None
     stop: float
     steps: int
     limited: float
@@ -104,6 +106,14 @@ class Worker:
         self.member.put(number, bits)
         self._state = None
 
+    def stretch(self, grid: PhaseSpace) -> None:
+        """The nodes are now those of this grid."""
+        self.member.stretch(grid)
+
+    def stresses(self, squares: Array) -> Array | None:
+        """Pressures of all sites; the first worker tells them."""
+        return self._first(self.member.stresses(squares))
+
     def get(self) -> Integers:
         """That part."""
         return self.member.get()
@@ -164,7 +174,9 @@ class Worker:
         assert self._state is not None
         now, before, legs = self._state, self._state.step, list[Leg]()
         now.watch.limited_max = order.limited
-        course = Course(order.step, order.tolerance, order.near, self.grid, order.forces)
+        course = Course(
+            order.step, order.tolerance, order.near, self.grid, order.forces, order.flow
+        )
         trouble: Exception | None = None
         try:
             for leg in self.member.advance(now, course, order.stop):

@@ -1,0 +1,179 @@
+"""Matter that expands: the nodes of a moment, the work that pressure does, nodes that double.
+
+Between collisions f of comoving nodes does not change. A step takes spacings, energies and masses
+at its middle; what a moment has is measured on the nodes of that moment.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..arrays import Array
+from ..errors import AccuracyWarning, say
+from ..expansion import Expansion, Scales
+from ..grid import PhaseSpace
+from ..masses import field_energy
+from ..model import Model
+from ..moments import Moments
+from .control import USUAL
+from .state import State
+from .widening import more_bits, widened
+
+if TYPE_CHECKING:
+    from ..backends.contract import Backend
+
+STRETCH = 0.05
+"""Largest change of ln a in a step with the usual tolerance."""
+DRIVEN = 1 / 3
+"""Of the change of C that a step may make where nothing expands. An anisotropy that expansion
+drives and collisions with z = dt/relaxation time undo is z^2/(4 - 2z) too large: 0.3 % for z = 0.1.
+"""
+TIGHT = 0.02
+"""Part of the second moment of a momentum in the outer quarter of the box beyond which the spacing
+along its axis doubles: a thermal state has it where the box ends at 12 T."""
+OUTER = 0.75
+COLUMNS = 9
+"""Of ``stresses``: total pressure along the axes, then second moments of the outer momenta and of
+all, in quanta times half a spacing squared."""
+
+
+@dataclass(frozen=True)
+class Flow:
+    """How a run expands.
+
+    start : its first time [fm]; doublings : times [fm] at which spacings double, or "auto"
+    """
+
+    law: Expansion
+    start: float
+    doublings: tuple[float, ...] | str = "auto"
+
+    def scales(self, time: float) -> Scales:
+        """a_i at a time."""
+        return self.law.scales(time, self.start)
+
+    def grid(self, base: PhaseSpace, time: float, doublings: list[int]) -> PhaseSpace:
+        """The nodes of a moment, whose spacings doubled so often."""
+        x, y, z = (2.0**d / a for d, a in zip(doublings, self.scales(time), strict=True))
+        return base.scaled((x, y, z))
+
+    def longest(self, time: float, tolerance: float) -> float:
+        """Longest step [fm] from a time."""
+        fastest = max(abs(h) for h in self.law.rates(max(time, 1e-12)))
+        bound = STRETCH * math.sqrt(tolerance / USUAL)
+        return bound / fastest if fastest > 0 else math.inf
+
+    def most_doublings(self, end: float) -> int:
+        """How often a spacing can double until the end: with what its axis gained on the others."""
+        times = np.linspace(self.start, end, 33)[1:]
+        found = [self.scales(float(t)) for t in times]
+        gained = max(max(a) / min(a) for a in found)
+        return max(0, math.ceil(math.log2(gained)))
+
+
+def reserve(flow: Flow, grid: PhaseSpace, end: float) -> int:
+    """Binary digits that numbers may gain until the end."""
+    return flow.most_doublings(end) * max(more_bits(n) for n in grid.momentum_cells)
+
+
+def stresses(grid: PhaseSpace, model: Model, moments: Moments, squares: Array) -> Array:
+    """What is asked of a state after every step: (sites, COLUMNS)."""
+    weight = model.degeneracy * grid.measure
+    kinds = len(model.species)
+    found = np.empty((len(moments.totals), COLUMNS))
+    y = model.degeneracy * moments.sums[:, :, 1] * (grid.cell_volume / (2 * np.pi) ** 3)
+    field = -field_energy(model, squares[:, :kinds], y)
+    for i in range(3):
+        found[:, i] = moments.sums[:, :, 2 + i] @ weight + field
+        n = grid.momentum_cells[i]
+        k2 = (2.0 * np.arange(n) - (n - 1)) ** 2
+        outer = np.sqrt(k2) > OUTER * n
+        planes = moments.planes[i].astype(float)
+        found[:, 3 + i], found[:, 6 + i] = planes[:, outer] @ k2[outer], planes @ k2
+    return found
+
+
+def begin_flow(backend: Backend, state: State, flow: Flow) -> None:
+    """The state of the start does work from here on."""
+    mean = backend.stresses(state.squares).mean(axis=0)
+    state.strain = [_row(flow, state.time, mean)]
+
+
+def _row(flow: Flow, time: float, mean: Array) -> list[float]:
+    """ln a_i and V (P_i + B), with the volume V in units of that of the start."""
+    a = flow.scales(time)
+    volume = a[0] * a[1] * a[2]
+    return [*(math.log(s) for s in a), *(float(volume * p) for p in mean[:3])]
+
+
+def carry_on(backend: Backend, state: State, flow: Flow, base: PhaseSpace) -> None:
+    """After a step: the work that was done, and spacings that double."""
+    mean = backend.stresses(state.squares).mean(axis=0)
+    rows = [*state.strain, _row(flow, state.time, mean)]
+    state.work += sum(_integral([(r[i], r[3 + i]) for r in rows]) for i in range(3))
+    if len(rows) == 3 and state.step == 2:  # the first step knew two points alone
+        early = [[(r[i], r[3 + i]) for r in rows] for i in range(3)]
+        state.work += sum(_integral(e[::-1]) * -1.0 - _integral(e[:2]) for e in early)
+    state.strain = rows[-2:]
+    axis = _tight(state, flow, mean)
+    if axis is not None:
+        double(backend, state, flow, base, axis)
+
+
+def _integral(points: list[tuple[float, float]]) -> float:
+    """Over the last interval, of the parabola through three points; the chord of two."""
+    (x1, y1), (x2, y2) = points[-2:]
+    h = x2 - x1
+    area = 0.5 * h * (y1 + y2)
+    if len(points) == 3 and points[0][0] != x1 and h:
+        x0, y0 = points[0]
+        bend = ((y2 - y1) / h - (y1 - y0) / (x1 - x0)) / (x2 - x0)
+        area -= bend * h**3 / 6
+    return area
+
+
+def _tight(state: State, flow: Flow, mean: Array) -> int | None:
+    """The axis along which momenta have become too few, if there is one."""
+    gained = [a / 2.0**d for a, d in zip(flow.scales(state.time), state.doublings, strict=True)]
+    if not isinstance(flow.doublings, str):
+        due = sum(t <= state.time * (1 + 1e-12) for t in flow.doublings)
+        return int(np.argmax(gained)) if due > sum(state.doublings) else None
+    if max(gained) / min(gained) < 1.5:  # momenta of all axes shrank alike: it is the box itself
+        return None
+    axis = int(np.argmax(gained))
+    return axis if mean[3 + axis] > TIGHT * mean[6 + axis] else None
+
+
+def double(backend: Backend, state: State, flow: Flow, base: PhaseSpace, axis: int) -> None:
+    """Twice the spacing along an axis."""
+    grid = backend.grid
+    number, bits, failed = widened(
+        backend.get(), state.bits, grid, backend.model, state.squares[backend.held], axis
+    )
+    extra = more_bits(grid.momentum_cells[axis])
+    state.ledger.widen(grid, axis, extra)
+    if state.origin is not None:
+        charges, momenta = state.origin
+        shifts = [extra - (i == axis) for i in range(3)]
+        moved = [p << s if s >= 0 else p >> -s for p, s in zip(momenta, shifts, strict=True)]
+        state.origin = [q << extra for q in charges], moved
+    state.bits = bits
+    state.doublings = [d + (i == axis) for i, d in enumerate(state.doublings)]
+    state.doubled = [*state.doubled, [state.time, float(axis)]]
+    backend.put(number, bits)
+    backend.stretch(flow.grid(base, state.time, state.doublings))
+    state.squares = backend.masses(state.squares)
+    state.by_part = []
+    if failed:
+        columns = number.size / grid.momentum_cells[axis]
+        if failed > 1e-3 * columns:
+            say(
+                f"at t = {state.time:.4g} fm, when the spacing along {'xyz'[axis]} doubled, "
+                f"{failed:.0f} of {columns:.0f} columns of nodes could not keep their energy; use "
+                "more nodes along it",
+                AccuracyWarning,
+            )
