@@ -12,8 +12,8 @@ from pydantic import ConfigDict, Field, PrivateAttr
 
 from .errors import InputError
 from .initial import SHAPES, FromFunction, Shape, load_function
-from .initial.functions import users_code
 from .initial.start import named
+from .loading import users_code
 from .model import Model
 from .qcd import gluons, qcd, quarks
 from .settings import Grid, Settings, Table, Time, key, no_marginals, refuse, short_axes

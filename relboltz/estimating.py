@@ -75,7 +75,8 @@ def estimate(case: Case, budget: float = BUDGET) -> Estimate:
         raise InputError(
             f"run.workers = {settings.run.workers}: one process can be estimated; set it to 0"
         )
-    stops = Stops(settings.time.end, settings.output.every, settings.output.snapshots or ())
+    time, kept = settings.time, settings.output
+    stops = Stops(time.end, kept.every, kept.snapshots or (), time.start)
     if isinstance(settings.time.step, str):
         steps, finished = _steps(case, budget)
     else:

@@ -143,7 +143,7 @@ FUNCTIONS: list[Function] = [
 
 @dataclass(frozen=True)
 class Shells:
-    """Nodes sorted into shells of |p|, one spacing wide."""
+    """Nodes sorted into shells of |p|, one spacing wide; in Bjorken flow into rings of p_T."""
 
     index: Integers
     count: Array
@@ -153,8 +153,10 @@ class Shells:
     @classmethod
     def of(cls, grid: PhaseSpace) -> "Shells":
         """The shells of a grid; empty ones are left out."""
-        p = np.sqrt(grid.momentum_squared)
-        _, index = np.unique(np.floor(p / min(grid.spacing) + 1e-9), return_inverse=True)
+        p, spacing = np.sqrt(grid.momentum_squared), min(grid.spacing)
+        if grid.expansion is not None and grid.expansion.law == "bjorken":
+            p, spacing = np.hypot(*grid.momenta[:2]), min(grid.spacing[:2])
+        _, index = np.unique(np.floor(p / spacing + 1e-9), return_inverse=True)
         count = np.bincount(index).astype(float)
         return cls(index, count, np.bincount(index, weights=p) / count)
 

@@ -25,7 +25,8 @@ from .records.journal import Journal
 from .records.observables import Observer, Seen
 from .records.output import Frame, versions
 from .records.quantities import quantities
-from .settings import Grid, Settings, plain, refuse, short_axes
+from .settings import Grid, Settings, of_expansion, refuse, short_axes
+from .stepping.expanding import Flow
 from .stepping.quanta import occupation
 from .stepping.state import State
 from .stepping.step import Course, Leg, begin
@@ -66,6 +67,7 @@ class Run:
     ):
         """start : f (sites, species, nodes), or the checkpoint to go on from"""
         refuse(short_axes(grid.momentum_cells, settings.collisions.projection))
+        refuse(of_expansion(grid, settings.time))
         self.model, self.grid, self.settings = model, grid, settings
         self.about = about or About()
         self.backend = choose(grid, model, settings.collisions, settings.run, self.about.recipe)
@@ -79,20 +81,25 @@ class Run:
         """All that is fixed before the first step."""
         model, grid, settings = self.model, self.grid, self.settings
         wants, kept = settings.time, settings.output
-        self.stops = Stops(wants.end, kept.every, kept.snapshots)
-        self.course = Course(wants.step, wants.tolerance, self.stops.near, grid)
+        self.stops = Stops(wants.end, kept.every, kept.snapshots, wants.start)
+        law = grid.expansion
+        flow = None if law is None else Flow(law, wants.start, wants.doublings)
+        self.course = Course(wants.step, wants.tolerance, self.stops.near, grid, flow=flow)
         self._wall = 0.0
         self._last: tuple[dict[str, Any], dict[str, Any]] | None = None
         if isinstance(start, Saved):
             self._take_up(start)
         else:
             f = start.reshape(-1, len(model.species), grid.size)
-            self.state = begin(self.backend, f)
+            self.state = begin(self.backend, f, flow, wants.end)
+            self.state.time = wants.start
             self.known = found_out(self.backend, self.state, settings.time, f)
             self.known.attributes |= {"run": uuid.uuid4().hex, **self._attributes()}
         shown = quantities(grid, kept.marginals)
         known = self.known
-        self.observer = Observer(self.backend, known.predicted.f, shown, kept.marginals)
+        self.observer = Observer(
+            self.backend, known.predicted.f, shown, kept.marginals, self.course
+        )
         p = self.observer.shells.p
         self.journal = Journal(file, Frame(grid, model, p, known.predicted, known.lost, shown))
         if isinstance(start, Saved):
@@ -107,6 +114,9 @@ class Run:
         facts, arrays = saved.facts, saved.arrays
         self.state = State.unpacked(arrays, Ledger(self.grid, self.model))
         self.backend.put(arrays["number"], self.state.bits)
+        if self.course.flow is not None:
+            now = self.course.grid_at(self.state.time, self.state.doublings)
+            self.backend.stretch(now)
         self.known = Known.unpacked(facts["known"], arrays)
         self.known.attributes |= self._attributes()
         self._wall = facts["wall_seconds"]
@@ -253,7 +263,9 @@ class Run:
     def _snapshot(self, number: Integers | None = None) -> None:
         """f of the state."""
         number = self.backend.get() if number is None else number
-        self.journal.snapshot(self.state.time, occupation(number, self.state.bits, self.model))
+        scale = np.divide(self.backend.grid.momentum_max, self.grid.momentum_max)
+        f = occupation(number, self.state.bits, self.model)
+        self.journal.snapshot(self.state.time, f, scale)
         self.state.kept = self.state.time
 
     def _complete(self, flows: Flows | None, null_weight: float) -> None:
@@ -373,7 +385,7 @@ class Run:
         self._say(accuracy.of_steps(watch.summary(), self.settings.time.step, in_space))
         self._say(accuracy.of_flow(self.model, np.array([watch.fastest])))
         self._say(poles.of_negative(self.model, np.array(watch.negative), self.known.negative))
-        density = self.state.unit * self.grid.measure / self.grid.sites
+        density = self.state.unit * self.backend.grid.measure / self.grid.sites
         charges = accuracy.charge_drifts(self.model, first, last, density)
         energy = energy_of(last) / energy_of(first) - 1
         nearest = self.settings.collisions.projection == "nearest"
@@ -386,5 +398,9 @@ class Run:
 
 
 def energy_of(record: Mapping[str, Any]) -> float:
-    """Total energy density of a record, what left the box included [GeV fm^-3]."""
-    return float(np.mean(record["energy_total"]) + np.sum(record.get("left_energy", 0.0)))
+    """Total energy density of a record, what left the box included [GeV fm^-3].
+
+    In an expansion per volume of the start, and with the work that was done.
+    """
+    density = float(np.mean(record["energy_total"]) + np.sum(record.get("left_energy", 0.0)))
+    return density * float(np.prod(record.get("scale", 1.0))) + record.get("energy_work", 0.0)

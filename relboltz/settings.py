@@ -166,7 +166,9 @@ class Time(Table):
         1e-3, f"use a number between 0 and 1, at least {LEAST_TOLERANCE:g}",
         ge=LEAST_TOLERANCE, lt=1,
     )  # fmt: skip
-
+    doublings: Literal["auto"] | Times = key(
+        "auto", "use 'auto', or a list of times in fm at which momentum spacings double"
+    )
 
     @property
     def span(self) -> float:

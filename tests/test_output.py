@@ -119,7 +119,8 @@ def test_configuration_seed_and_versions_are_inside(loaded):
     inside = tomllib.loads(attrs["configuration"])
     assert inside["model"] == DATA["model"]
     assert inside["collisions"]["seed"] == attrs["seed"] == 5
-    assert inside["time"] == {"end": 0.04, "step": "auto", "tolerance": 1e-3}
+    time = {"end": 0.04, "step": "auto", "tolerance": 1e-3, "start": 0.0, "doublings": "auto"}
+    assert inside["time"] == time
     assert attrs["relboltz_version"] == rb.__version__
     assert attrs["numpy_version"] == np.__version__
     assert attrs["python_version"] and attrs["numba_version"]

@@ -14,7 +14,8 @@ def test_options_find_their_tables():
     settings = Settings.from_options(**options)
     found = settings.to_dict()
     assert found["collisions"]["samples"] == 4 and found["collisions"]["seed"] == 3
-    assert found["time"] == {"end": 2.0, "step": 0.1, "tolerance": 1e-3}
+    time = {"end": 2.0, "step": 0.1, "tolerance": 1e-3, "start": 0.0, "doublings": "auto"}
+    assert found["time"] == time
     assert found["run"]["backend"] == "cpu" and found["output"]["every"] == 0.5
     assert settings.output.snapshots == (0.0, 2.0)  # the start and the end
 

@@ -39,7 +39,7 @@ def of_steps(time: Time, longest: float, backend: Backend, state: State) -> Iter
         bound = between
         why = f"with its collisions and time.tolerance = {time.tolerance:g} a step is at most "
         why += f"about {between:.2g} fm"
-    steps = time.end / bound
+    steps = time.span / bound
     if steps > MOST_STEPS:
         raise InputError(
             f"time.end = {time.end!r}: would take {steps:.1e} steps, as {why}, and "
@@ -52,7 +52,7 @@ def of_steps(time: Time, longest: float, backend: Backend, state: State) -> Iter
 def _between_collisions(time: Time, backend: Backend, state: State) -> float:
     """The longest that collisions allow an automatic step to be [fm]; inf in short runs."""
     times = FREE_TIMES * min(1.0, largest_change(time.tolerance, 0.0) / CHANGE)
-    if time.end * FASTEST <= MANY_STEPS * times:
+    if time.span * FASTEST <= MANY_STEPS * times:
         return math.inf
     grid = backend.grid
     report = backend.collide(state.step, 0.0, state.squares)

@@ -62,8 +62,10 @@ def predict_from(grid: PhaseSpace, model: Model, f: Array) -> Equilibrium:
 
 
 def leaks(grid: PhaseSpace) -> bool:
-    """Whether particles can leave the box."""
-    return any(grid.boundary[axis] == "open" for axis in grid.moving_axes)
+    """Whether no final state is expected: particles can leave the box, or it expands."""
+    return grid.expansion is not None or any(
+        grid.boundary[axis] == "open" for axis in grid.moving_axes
+    )
 
 
 def typical_masses(model: Model, moments: Moments, squares: Array) -> Squares:

@@ -37,7 +37,7 @@ class Fits:
 
     def __init__(self, grid: PhaseSpace, model: Model, sums: Sums | None = None):
         """sums : over all nodes, if not those of this process"""
-        self._grid, self._model = grid, model
+        self.grid, self._model = grid, model
         self._all = sums_over(grid, model) if sums is None else sums
         self._at_rest = sums_over(grid, model, at_rest=True)
 
@@ -55,11 +55,11 @@ class Fits:
         numbers (sites, species) [fm^-3], momentum (sites, 3) and energy [GeV fm^-3]; squared
         masses (sites, species and screenings) [GeV^2].
         """
-        target = np.column_stack([-energy, momentum, numbers]) / self._grid.measure
+        target = np.column_stack([-energy, momentum, numbers]) / self.grid.measure
         there = numbers > 1e-12 * numbers.sum(axis=1, keepdims=True)
         flows = bool((abs(momentum) > NO_FLOW * abs(energy)[:, None]).any())
         self._sums = self._all if flows else self._at_rest
-        axes = np.array([flows and n > 1 for n in self._grid.momentum_cells])
+        axes = np.array([flows and n > 1 for n in self.grid.momentum_cells])
         used = np.column_stack([np.ones(len(target), bool), np.tile(axes, (len(target), 1)), there])
         theta = np.where(used, np.nan if start is None else start, 0.0)
         cold = ~np.isfinite(theta).all(axis=1)
@@ -92,7 +92,7 @@ class Fits:
         with np.errstate(invalid="ignore", divide="ignore"):
             beta, velocity = theta[:, 0], theta[:, 1:4] / theta[:, :1]
             speed2 = (velocity**2).sum(axis=1)
-            fluid = (beta * max(self._grid.momentum_max) > FLAT) & (speed2 < 1)
+            fluid = (beta * max(self.grid.momentum_max) > FLAT) & (speed2 < 1)
             temperature = np.where(fluid, 1 / (beta * np.sqrt(1 - speed2)), np.nan)
         mu = np.where(there & fluid[:, None], theta[:, 4:] * temperature[:, None], np.nan)
         return temperature, mu, np.where(fluid[:, None], velocity, np.nan)
@@ -111,7 +111,7 @@ class Fits:
         with np.errstate(divide="ignore", invalid="ignore"):
             alpha = np.log(number / weight) - DILUTE
         m2 = squares[which, : len(self._model.species)]
-        least = np.sqrt(m2 + self._grid.momentum_squared.min())
+        least = np.sqrt(m2 + self.grid.momentum_squared.min())
         highest = 0.9 * theta[which, :1] * least - 1e-3
         theta[which, 4:] = np.where(there[which], np.minimum(alpha, highest), -np.inf)
 

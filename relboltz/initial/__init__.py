@@ -1,7 +1,8 @@
 """Initial states: shapes of f, one for each species or group, and f on the nodes."""
 
+from ..loading import load_function
 from .files import FromFile, file_grid
-from .functions import FromFunction, NodeValues, load_function
+from .functions import FromFunction, NodeValues
 from .shapes import Gaussian, Gradient, Random, Shape, Step, Thermal
 from .start import SHAPES, Start, evaluate, extent, starting_states
 

@@ -60,7 +60,7 @@ class Journal:
         self.last: Mapping[str, Any] = {}
         self._folder: Path | None = None
         self._reserved = None if path is None else Reservation(path)
-        self._kept: tuple[list[Mapping[str, Any]], list[tuple[float, Array]]] = ([], [])
+        self._kept: tuple[list[Mapping[str, Any]], list[tuple[float, Array, Array]]] = ([], [])
         self._records, self._snapshots = Series("records"), Series("snapshots")
         self._pause, self._next = pause, time.monotonic() + pause
         self._merged = (0, 0, 0)
@@ -144,7 +144,7 @@ class Journal:
         """Rows of F.nc."""
         names = ("time", *self.frame.quantities)
         if series is self._snapshots:
-            names = ("snapshot", "f")
+            names = self.frame.of_snapshots
         rows = self._rows(file, names, count, int(series is self._snapshots))
         while rows and not wanted(rows[-1]):
             rows.pop()
@@ -168,13 +168,15 @@ class Journal:
             self._records.add(self._row(values))
             self._save()
 
-    def snapshot(self, time: float, f: Array) -> None:
-        """Append f (sites, species, nodes)."""
+    def snapshot(self, time: float, f: Array, scale: Array) -> None:
+        """Append f (sites, species, nodes); scale : of the momenta of nodes, by axis."""
         if self.path is None:
-            self._kept[1].append((time, f))
+            self._kept[1].append((time, f, scale))
         else:
             f = self.frame.arranged(f)
-            self._snapshots.add({"snapshot": Column.of(time), "f": Column.of(f, apart=1)})
+            row = {"snapshot": Column.of(time), "f": Column.of(f, apart=1)}
+            row |= {"momentum_scale": Column.of(scale)} if len(self.frame.of_snapshots) > 2 else {}
+            self._snapshots.add(row)
             self._save()
 
     def _row(self, values: Mapping[str, Any]) -> Row:

@@ -19,8 +19,10 @@ from ..grid import PhaseSpace
 from ..masses import field_energy
 from ..model import Model
 from ..moments import CURRENT, FLUX, MOMENTUM, Moments, Shells, momentum_words, whole
+from ..stepping.expanding import Flow
 from ..stepping.quanta import exact_sum
 from ..stepping.state import State
+from ..stepping.step import Course
 from ..units import HBARC
 from .quantities import WEIGHTED, Quantities, marginal_name
 
@@ -64,10 +66,10 @@ def tensors_by_species(grid: PhaseSpace, model: Model, moments: Moments) -> Arra
     return tensor
 
 
-def pressure_ratio(tensor: Array) -> Array:
-    """T^zz over the mean of T^xx and T^yy, of every site."""
-    transverse = 0.5 * (tensor[:, 1, 1] + tensor[:, 2, 2])
-    along = tensor[:, 3, 3]
+def pressure_ratio(tensor: Array, field: Array | float = 0.0) -> Array:
+    """T^zz over the mean of T^xx and T^yy, of every site; field : pressure added to each."""
+    transverse = 0.5 * (tensor[:, 1, 1] + tensor[:, 2, 2]) + field
+    along = tensor[:, 3, 3] + field
     return np.divide(along, transverse, out=np.full_like(along, np.nan), where=transverse > 0)
 
 
@@ -125,18 +127,28 @@ class Observer:
     """Turns what a backend sums up into records."""
 
     def __init__(
-        self, backend: "Backend", final: Array, shown: Quantities, marginals: Sequence[str] = ()
-    ):
-        """final : f (species, nodes) where the run should end; shown : what a record must hold"""
-        self.backend, self.grid, self.model = backend, backend.grid, backend.model
-        self.shells, self.shown, self.marginals = Shells.of(self.grid), shown, tuple(marginals)
+        self, backend: "Backend", final: Array, shown: Quantities, marginals: Sequence[str] = (),
+        course: Course | None = None,
+    ):  # fmt: skip
+        """final : f (species, nodes) where the run should end; shown : what a record must hold;
+        course : of matter that expands"""
+        self.backend, self.model = backend, backend.model
+        self._flow = None if course is None else course.flow
+        base = backend.grid if course is None else course.grid
+        self.shells, self.shown, self.marginals = Shells.of(base), shown, tuple(marginals)
+        self._asked = (*self.marginals, *(("px py",) if "dN_deta" in shown else ()))
         self._final, self._fits = final, Fits(self.grid, self.model, backend.fits)
         self._landau = LandauFits(self.model)
+
+    @property
+    def grid(self) -> PhaseSpace:
+        """The nodes of the moment."""
+        return self.backend.grid
 
     def look(self, state: State) -> Seen:
         """What has to be asked of the numbers; the rest of a record needs them no more."""
         moments = self.backend.moments(state.squares, self._final)
-        return Seen(moments, [self.backend.marginal(m.split()) for m in self.marginals])
+        return Seen(moments, [self.backend.marginal(m.split()) for m in self._asked])
 
     def record(self, state: State, seen: Seen | None = None) -> dict[str, Any]:
         """Everything that the state itself tells; rates follow from the next step (``rates``)."""
@@ -145,8 +157,12 @@ class Observer:
         record = {"time": state.time, "step_number": state.step, "coupling_integrals": y}
         record |= {name: self.grid.in_space(values) for name, values in local.items()}
         record |= self._global(state, moments)
-        for kept, words in zip(self.marginals, marginals, strict=True):
+        for kept, words in zip(self.marginals, marginals, strict=False):
             record[marginal_name(kept)] = self._marginal(words, state.unit)
+        if self._flow is not None:
+            record |= self._expanding(state, self._flow)
+        if "dN_deta" in self.shown:
+            record |= self._per_rapidity(state, moments, marginals[-1])
         if "total_number" in self.shown:
             record |= {f"total_{name}": mean for name, mean in _averages(local).items()}
         return record | (self._ledger(state) if "left_number" in self.shown else {})
@@ -159,6 +175,8 @@ class Observer:
         tensor = energy_momentum(grid, model, moments, state.unit)
         y = coupling_integrals(grid, model, moments)
         energy = tensor[:, 0, 0]
+        if self._fits.grid is not grid:
+            self._fits = Fits(grid, model, self.backend.fits)
         temperature, mu, velocity, state.fit = self._fits.match(
             numbers, tensor[:, 0, 1:], energy, state.squares, state.fit
         )
@@ -186,6 +204,9 @@ class Observer:
             "velocity": velocity,
             "pressure_ratio": pressure_ratio(tensor),
         }
+        if self._flow is not None:
+            local["field_pressure"] = -field
+            local["pressure_ratio"] = pressure_ratio(tensor, -field)
         guess = m2, temperature, mu
         return local | self._in_landau_frame(tensor, numbers, current, field, guess), y
 
@@ -209,6 +230,38 @@ class Observer:
             "pressure": pressure,
             "bulk_pressure": pressure - equilibrium.pressure,
             "shear_stress": shear_stress(tensor, found),
+        }
+
+    def _expanding(self, state: State, flow: Flow) -> dict[str, Any]:
+        """How far matter expanded, and the work it did."""
+        return {
+            "scale": np.array(flow.scales(state.time)),
+            "doublings": np.array(state.doublings, float),
+            "energy_work": state.work,
+        }
+
+    def _per_rapidity(
+        self, state: State, moments: Moments, words: tuple[Integers, Integers]
+    ) -> dict[str, Any]:
+        """What boost-invariant matter has per rapidity: per area, in space of all of the plane."""
+        grid, number = self.grid, words[0] * 2.0**32 + words[1]
+        for high, low in state.ledger.left.values():
+            left = (high * 2.0**32 + low).sum(axis=0)
+            number = number + grid.cube(left).sum(axis=-1)
+        area = 1.0
+        if grid.sites > 1:
+            dx, dy, _ = grid.space_spacing
+            area = dx * dy * grid.sites
+        density = state.unit * grid.measure * state.time * area / grid.sites
+        weight = moments.totals / np.maximum(moments.totals.sum(axis=0), 1)
+        m2 = (weight * state.mass_squared).sum(axis=0)
+        p2 = grid.axis(0)[:, None] ** 2 + grid.axis(1) ** 2
+        transverse = np.sqrt(p2 + m2[:, None, None])
+        hx, hy, _ = grid.spacing
+        return {
+            "dN_deta": number.sum(axis=(1, 2)) * density,
+            "dET_deta": (number * transverse).sum() * density,
+            "dN_d2pT": number * (density / (hx * hy)),
         }
 
     def _global(self, state: State, moments: Moments) -> dict[str, Any]:
@@ -300,5 +353,6 @@ def _averages(local: dict[str, Array]) -> dict[str, Any]:
         for (name, values), part in zip(local.items(), parts, strict=True)
     }
     if "energy_momentum" in local:
-        result["pressure_ratio"] = pressure_ratio(result["energy_momentum"][None])[0]
+        field = result.get("field_pressure", 0.0)
+        result["pressure_ratio"] = pressure_ratio(result["energy_momentum"][None], field)[0]
     return result

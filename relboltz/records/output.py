@@ -62,15 +62,21 @@ class Frame:
     lost: tuple[float, float]
     quantities: Quantities
 
+    @property
+    def of_snapshots(self) -> tuple[str, ...]:
+        """Variables that grow with snapshots."""
+        moving = self.grid.expansion is not None
+        return ("snapshot", "f", "momentum_scale") if moving else ("snapshot", "f")
+
     def dataset(
         self,
         records: Sequence[Mapping[str, Any]],
-        snapshots: Sequence[tuple[float, Array]],
+        snapshots: Sequence[tuple[float, Array, Array]],
         attributes: Mapping[str, Any],
     ) -> xr.Dataset:
-        """Records, snapshots (time, f by site) and the prediction, with units on everything."""
+        """Records, snapshots (time, f by site, scale of momenta) and the prediction, with units."""
         times = np.array([r["time"] for r in records], dtype=float)
-        taken = np.array([t for t, _ in snapshots], dtype=float)
+        taken = np.array([row[0] for row in snapshots], dtype=float)
         ds: dict[str, Any] = {"time": variable("time", times, "fm", "time")}
         ds |= self._coordinates()
         ds["snapshot"] = variable("snapshot", taken, "fm", "time of a snapshot")
@@ -88,9 +94,13 @@ class Frame:
         ds["shell_weight"] = variable("p", shells.count * self.grid.measure, "fm^-3", words)
         dims = ("species", *places, "px", "py", "pz")
         f = np.empty((len(snapshots), *(len(ds[dim][1]) for dim in dims)))
-        for row, (_, values) in zip(f, snapshots, strict=True):
+        for row, (_, values, _) in zip(f, snapshots, strict=True):
             row[:] = self.arranged(values)
         ds["f"] = variable(("snapshot", *dims), f, "1", "distribution function")
+        if "momentum_scale" in self.of_snapshots:
+            scales = np.array([row[2] for row in snapshots]).reshape(-1, 3)
+            words = "momenta of the nodes of f over px, py and pz, which are those of the start"
+            ds["momentum_scale"] = variable(("snapshot", "axis"), scales, "1", words)
         self._add_prediction(ds)
         told = {name: storable(value) for name, value in attributes.items()}
         return xr.Dataset(ds, attrs={**versions(), **told})

@@ -73,6 +73,7 @@ LOCAL = (
     "momentum_by_species", "entropy", "mass_squared", "screening_mass_squared", "temperature",
     "chemical_potential", "velocity", "landau_energy", "landau_velocity", "landau_temperature",
     "landau_chemical_potential", "pressure", "bulk_pressure", "shear_stress", "pressure_ratio",
+    "field_pressure",
 )  # fmt: skip
 """What has a value in every space cell; ``total_*`` is its average over the box."""
 WEIGHTED = {
@@ -99,13 +100,43 @@ LEDGER: Quantities = {
 """What passed the walls since the start; x- is the low side of the x axis."""
 
 
+EXPANDING: Quantities = {
+    "scale": (("axis",), "1", "scale factors a: momenta are comoving ones over them; 1 at first"),
+    "doublings": (("axis",), "1", "how often the spacing of comoving momenta doubled"),
+    "field_pressure": ((), "GeV fm^-3", "pressure of the mean field"),
+    "energy_work": ((), "GeV fm^-3",
+        "work of the total pressure since the start, by quadrature over steps, per volume of the "
+        "start: this plus energy_total, and what left, times the volume is conserved"),
+    "pressure_ratio": ((), "1",
+        "total pressure along z, field included, over the mean of those along x and y"),
+}  # fmt: skip
+"""What an expanding grid has besides, or with another meaning."""
+BJORKEN: Quantities = {
+    "dN_deta": (("species",), "fm^-2", "particles per rapidity and transverse area"),
+    "dET_deta": ((), "GeV fm^-2", "sum of sqrt(p_T^2 + m^2) per rapidity and transverse area"),
+    "dN_d2pT": (("species", "px", "py"), "GeV^-2 fm^-2",
+        "particles per rapidity, transverse momentum and area"),
+    "spectrum": (("species", "p"), "1", "f averaged over all p_z and over rings of p_T"),
+}  # fmt: skip
+"""With boost-invariant expansion along z; in space of all of the plane, what left included."""
+OF_THE_PLANE = {"fm^-2": "1", "GeV fm^-2": "GeV", "GeV^-2 fm^-2": "GeV^-2"}
+
+
 def quantities(grid: PhaseSpace, marginals: Sequence[str] = ()) -> Quantities:
     """What a file of this grid holds; directions with one cell alone are left out."""
+    found = dict(QUANTITIES)
+    if grid.expansion is not None:
+        found |= EXPANDING
+        if grid.expansion.law == "bjorken":
+            found |= BJORKEN
     if grid.sites == 1:
-        return QUANTITIES
+        return found
     result: Quantities = {}
-    for name, (dims, unit, words) in QUANTITIES.items():
-        if name in LOCAL:
+    for name, (dims, unit, words) in found.items():
+        if name in BJORKEN and name != "spectrum":
+            words = words.replace(" and transverse area", "").replace(" and area", "")
+            result[name] = (dims, OF_THE_PLANE[unit], f"{words}, what left included")
+        elif name in LOCAL:
             result[name] = ((*dims, "x", "y", "z"), unit, words)
             how = f", weighted with {WEIGHTED[name]}" if name in WEIGHTED else ""
             result[f"total_{name}"] = (dims, unit, f"{words}, average over the box{how}")

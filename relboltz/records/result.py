@@ -32,7 +32,7 @@ def is_in_space(ds: Dataset) -> bool:
 def box(ds: Dataset, left: bool = False) -> Dataset:
     """Averages over the box under their plain names; ``left``: E and P include what left."""
     if not is_in_space(ds):
-        return ds
+        return comoving(ds) if left else ds
     mean = ds.drop_dims(("x", "y", "z"))
     totals = [str(name) for name in mean if str(name).startswith("total_")]
     mean = mean.rename({name: name.removeprefix("total_") for name in totals})
@@ -44,4 +44,19 @@ def box(ds: Dataset, left: bool = False) -> Dataset:
         words += "; the total energy includes what left"
         for name, gone in ("energy_total", mean.left_energy), ("momentum", mean.left_momentum):
             mean[name] = (mean[name] + gone.sum("wall")).assign_attrs(mean[name].attrs)
-    return mean.assign_attrs(title=words)
+    mean = mean.assign_attrs(title=words)
+    return comoving(mean) if left else mean
+
+
+def comoving(ds: Dataset) -> Dataset:
+    """What expansion conserves: densities per volume of the start, energy with the work done."""
+    if "scale" not in ds:
+        return ds
+    volume = ds.scale.prod("axis")
+    found = {
+        "number": ds.number * volume,
+        "charge_density": ds.charge_density * volume,
+        "momentum": ds.momentum * volume * ds.scale,
+        "energy_total": ds.energy_total * volume + ds.energy_work,
+    }
+    return ds.assign({name: value.assign_attrs(ds[name].attrs) for name, value in found.items()})

@@ -28,10 +28,10 @@ class Stops:
     stands for it.
     """
 
-    def __init__(self, end: float, every: float, snapshots: tuple[float, ...]):
-        self.near = min(1e-9 * min(every, end), NEAREST)
-        count = math.floor(end / every + 1e-9)
-        records = [float(f"{i * every:.15g}") for i in range(count + 1)]
+    def __init__(self, end: float, every: float, snapshots: tuple[float, ...], start: float = 0.0):
+        self.near = min(1e-9 * min(every, end - start), NEAREST)
+        count = math.floor((end - start) / every + 1e-9)
+        records = [float(f"{start + i * every:.15g}") for i in range(count + 1)]
         self.end = records[-1] if abs(records[-1] - end) <= self.near else end
         self.records = np.array([t for t in records if t < self.end] + [self.end])
         last = self.end - self.near

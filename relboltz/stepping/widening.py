@@ -160,10 +160,10 @@ def _repaired(number, goal_number, goal_moment, capacity):
             top = top - 1 if moves > 0 else top + 1
         number[top] -= abs(moves)
         number[near] += abs(moves)
+    legal = True
     for j in range(m):
-        if number[j] < 0 or number[j] > capacity:
-            return False
-    return True
+        legal = legal and 0 <= number[j] <= capacity
+    return legal
 
 
 split = kernel(_split, inlined=True)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...arrays import Integers
+from ...grid import PhaseSpace
 from ...transport.pencils import Pencils
 from ..team.division import Division
 from ..team.exchange import Exchange, gathered
@@ -72,6 +73,19 @@ class Across:
         self._aside = machine.new(k.CONTROLS, np.int64)  # numbers are in its row 0
         self._given, self._taken = (driver.pinned(size, np.int64) for _ in range(2))
         self._axes: dict[int, Cut] = {}
+        self._grid = division.grid
+
+    def stretch(self, grid: PhaseSpace) -> None:
+        """The nodes are now those of this grid."""
+        self._grid = grid
+        for axis, cut in self._axes.items():
+            if cut.sweep is not None:
+                cut.sweep.stretch(self._pencils(axis))
+
+    def _pencils(self, axis: int) -> Pencils:
+        """Those of this worker."""
+        whole = Pencils.of(self._grid, self.backend.model, axis)
+        return whole.some(self.division.pencils(axis)[self.rank])
 
     @staticmethod
     def bytes(division: Division, rank: int, species: int) -> int:
@@ -97,8 +111,7 @@ class Across:
         )
         sweep, sums = None, [machine.new((n, 4), np.float64) for n in (1, machine.species)]
         if lengths[self.rank]:
-            whole = Pencils.of(self.division.grid, self.backend.model, axis)
-            own, scratch = whole.some(shares[self.rank]), self.backend.scratch
+            own, scratch = self._pencils(axis), self.backend.scratch
             sweep = Sweep(machine, own, lengths[self.rank], scratch)
             sums = [sweep.energies, sweep.refused]
         return Cut(nodes, machine.to(places, np.int64), sweep, *sums)

@@ -19,6 +19,7 @@ from ...masses import unsolved
 from ...model import Model
 from ...moments import FIT_SUMS, Moments
 from ...settings import Sampling
+from ...stepping.expanding import stresses
 from ...stepping.quanta import capacities, occupation
 from ...stepping.report import StepReport, no_limits, too_long
 from ...stepping.state import State
@@ -62,6 +63,7 @@ class CudaBackend:
     """
 
     name = "cuda"
+    held = slice(None)
 
     def __init__(
         self,
@@ -152,6 +154,20 @@ class CudaBackend:
         self.settle()
         return self.machine.fetch(self.machine.number[self.row]).reshape(self.shape)
 
+    def stretch(self, grid: PhaseSpace) -> None:
+        """The nodes are now those of this grid."""
+        if grid.momentum_max == self.grid.momentum_max:
+            return
+        self.settle()
+        self.machine.wait()
+        self.grid = grid
+        self.machine.stretch(grid.at_a_site)
+        self.machine.of_nodes(self._scalars)
+        self._meter.stretch(grid)
+        for axis, sweep in self._axes.items():
+            sweep.stretch(self.pencils(axis))
+        self.ahead.forget()
+
     def f_of(self, site: int, row: int) -> Array:
         """f (species, nodes) of a site, in a row of numbers."""
         cells = self.machine.number[
@@ -198,7 +214,7 @@ class CudaBackend:
     # -- what happens to it ----------------------------------------------------------------------
 
     def advance(self, state: State, course: Course, stop: float) -> Iterator[Leg]:
-        """Step until the stop [fm]: the GPU does so on its own, unless forces push from outside."""
+        """Step until the stop [fm]: the GPU does so on its own, unless the host leads."""
         if self.led(course):
             return advance(self, state, course, stop)
         return self.ahead.advance(state, course, stop)
@@ -214,7 +230,8 @@ class CudaBackend:
 
     def led(self, course: Course) -> bool:
         """Whether the host leads every step."""
-        return bool(course.forces) or not (self.machine.blocks or self.grid.moving_axes)
+        pushed = bool(course.forces) or course.flow is not None
+        return pushed or not (self.machine.blocks or self.grid.moving_axes)
 
     def pencils(self, axis: int) -> Pencils:
         """The pencils of an axis."""
@@ -341,6 +358,14 @@ class CudaBackend:
         if bad.any():
             raise unsolved(self.where(int(bad.argmax())))
         return squares
+
+    @cached_property
+    def _nothing(self) -> Array:
+        return np.zeros(self.shape[1:])
+
+    def stresses(self, squares: Array) -> Array:
+        """Pressures of all sites, and how full their box is."""
+        return stresses(self.grid, self.model, self.moments(squares, self._nothing), squares)
 
     def moments(self, squares: Array, final: Array) -> Moments:
         """Sums over the nodes of every site."""

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from ...arrays import Integers
 from ...events.collisions import SETS
+from ...grid import PhaseSpace
 from ...masses import MassModel
 from ..elements import Elements
 from ..team.exchange import Exchange, bounds, concatenated, total
@@ -99,6 +100,11 @@ class Machine(Problem):
         self.mass_model_of_groups = self.to(masses.of_groups, np.float64)
         self.group_numbers = self.to(np.arange(masses.group.max(initial=-1) + 1), np.int64)
         self.groups = self.to(masses.group, np.int64)
+
+    def stretch(self, grid: PhaseSpace) -> None:
+        """The nodes are now those of this grid."""
+        super().stretch(grid)
+        self.momentum.copy_to_device(np.concatenate([grid.axis(i) for i in range(3)]))
 
     def _allocate_cells(self) -> None:
         s, n = self.species, self.nodes

@@ -80,6 +80,11 @@ class Meter:
         self._works: dict[tuple[int, float, int], driver.Again] = {}
         self._given: Array | None = None
 
+    def stretch(self, grid: PhaseSpace) -> None:
+        """The nodes are now those of this grid."""
+        self._grid = grid
+        self._works.clear()
+
     def moments(self, row: int, unit: float, squares: Any, final: Array) -> Moments:
         """Of a row of numbers; squares : masses on the GPU; final : f it should end at, or NaN."""
         machine, grid = self._machine, self._grid

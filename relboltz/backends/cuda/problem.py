@@ -48,10 +48,30 @@ class Problem:
         rows = np.stack([model.degeneracy, model.statistics.astype(float)], axis=1)
         self.species_numbers = self.to(rows, np.float64)
         self.channel_integers = self.to(integers, np.int64)
+        self._floats = floats
         self.channel_floats = self.to(floats, np.float64)
         self.block_table = self.to(self.block_rows, np.int64)
         bits = max(0, (self.nodes - 1).bit_length())
         self.shift, self.buckets = 32 - bits, 1 << bits
+
+    def stretch(self, grid: PhaseSpace) -> None:
+        """The nodes are now those of this grid."""
+        self.grid = grid
+        for c, channel in enumerate(self.channels):
+            samples = self.sampling.samples_of(channel, grid.size)
+            self._floats[c, k.OWN - 1] = channel.weight(grid.cell_volume, SETS * samples)
+        self.p2.copy_to_device(grid.momentum_squared)
+        self.geometry.copy_to_device(np.array([*grid.momentum_cells, *grid.spacing], float))
+        self.channel_floats.copy_to_device(self._floats)
+
+    def of_nodes(self, scalars: Array) -> None:
+        """Fill what kernels must know of the nodes."""
+        grid = self.grid
+        scalars[k.P2_MIN] = grid.momentum_squared.min()
+        moving = grid.momentum_squared[grid.momentum_squared > 0]
+        scalars[k.P2_NEXT] = moving.min() if len(moving) else 1.0
+        scalars[k.AT_REST] = grid.rest_inverse_energy
+        scalars[k.CELL] = grid.cell_volume / (2 * np.pi) ** 3
 
     @cached_property
     def shares(self) -> tuple[Array, Array, Array]:
@@ -136,11 +156,7 @@ class Problem:
         control[k.SPECIES] = self.species
         scalars[k.UNIT] = unit
         scalars[k.NOISE] = np.nan
-        scalars[k.P2_MIN] = grid.momentum_squared.min()
-        moving = grid.momentum_squared[grid.momentum_squared > 0]
-        scalars[k.P2_NEXT] = moving.min() if len(moving) else 1.0
-        scalars[k.AT_REST] = grid.rest_inverse_energy
-        scalars[k.CELL] = grid.cell_volume / (2 * np.pi) ** 3
+        self.of_nodes(scalars)
         scalars[k.EKT] = self.elements.ekt
         return control, scalars
 

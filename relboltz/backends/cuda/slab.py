@@ -5,11 +5,13 @@ sites, whatever their number and however many workers share a GPU.
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from ...arrays import Array, Integers
 from ...events.estimates import Estimates
+from ...grid import PhaseSpace
 from ...model import Model
 from ...moments import Moments
 from ...settings import Sampling
@@ -50,6 +52,11 @@ class CudaSlab:
         self.elements = self.own.elements
 
     @property
+    def held(self) -> slice:
+        """The sites whose numbers it has."""
+        return self.sites
+
+    @property
     def interrupt(self) -> object:
         """Once it is true, work in hand is dropped and Halted raised."""
         return self.own.interrupt
@@ -85,6 +92,19 @@ class CudaSlab:
     def restore(self) -> None:
         """Back to what was remembered."""
         self.own.restore()
+
+    def stretch(self, grid: PhaseSpace) -> None:
+        """The nodes are now those of this grid, of all sites."""
+        self.grid = grid
+        self.own.stretch(replace(self.own.grid, momentum_max=grid.momentum_max))
+        ahead = self.own.ahead
+        assert isinstance(ahead, Together)
+        ahead.across.stretch(grid)
+
+    def stresses(self, squares: Array) -> Array:
+        """Pressures of all sites; everybody is told of all."""
+        mine = self.own.stresses(squares[self.sites])
+        return concatenated(self.exchange, mine, self.division.counts)
 
     def moments(self, squares: Array, final: Array) -> Moments:
         """Sums over the nodes of its own sites; squares : of all."""

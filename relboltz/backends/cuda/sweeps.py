@@ -141,6 +141,15 @@ class Sweep:
         self.refused = machine.new((blocks * species, 4), np.float64)
         self._tallies = machine.new(TALLIES * blocks * shared.threads, np.float64)
 
+    def stretch(self, pencils: Pencils) -> None:
+        """The same pencils with other momenta."""
+        self.pencils = pencils
+        widths = [*pencils.widths, fineness(pencils)]
+        for there, values in zip(
+            self._constants[1:], (widths, pencils.p, pencils.transverse_p2), strict=True
+        ):
+            there.copy_to_device(np.ascontiguousarray(values, np.float64))
+
     def launch(self, control: Any, number: Any, squares: Any, push: Any, capacity: Any) -> None:
         """Sweep them in two rows of numbers, for as long as the desk says."""
         machine, shared = self.machine, self._shared

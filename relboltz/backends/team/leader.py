@@ -74,6 +74,7 @@ class Team:
         self.numbers = np.arange(grid.sites)
         self._number: Integers | None = None
         self._bits = 0
+        self._held: tuple[Integers, int, PhaseSpace] = (np.empty(0, np.int64), 0, grid)
         self._whole, self._losses, self._pace = False, 0, 0.0
         self._known: tuple[int, Array] | None = None
         self._remembered = time.monotonic()
@@ -239,8 +240,8 @@ class Team:
         """A few steps."""
         many = 1 if state.step < 2 or not self._pace else max(1, int(CALL_SECONDS / self._pace))
         order = Order(
-            course.step, course.tolerance, course.near, tuple(course.forces), course.flow, stop, many,
-            state.watch.limited_max,
+            course.step, course.tolerance, course.near, tuple(course.forces), course.flow, stop,
+            many, state.watch.limited_max,
         )  # fmt: skip
         packed = state.without_records().packed()
         if self._packed is None:
