@@ -6,7 +6,6 @@ found again, a run that was killed goes on, and nothing of another set-up is eve
 
 import hashlib
 import json
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -158,9 +157,13 @@ def is_finished(path: Path) -> bool:
 
 def folder_of(file: Path, kind: str) -> Path:
     """The folder F.kind beside F.nc, made if it is not there."""
-    folder = file.with_name(f"{base(file)}.{kind}")
+    return made(file.with_name(f"{base(file)}.{kind}"))
+
+
+def made(folder: Path) -> Path:
+    """A folder that is there."""
     try:
-        os.makedirs(folder, exist_ok=True)
+        folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(f"the folder {folder} cannot be made: {error.strerror}") from None
     return folder

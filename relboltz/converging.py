@@ -13,7 +13,7 @@ import xarray as xr
 
 from . import config
 from .arrays import Array
-from .cases import Case, is_finished
+from .cases import Case, is_finished, made
 from .convergence import (
     LEVEL,
     Limit,
@@ -133,7 +133,7 @@ def converged(
 ) -> xr.Dataset:
     """The runs of a case, and what they say together; written to RESULT in the folder."""
     if folder is not None:
-        _made(folder)
+        made(folder)
     runs = Runs(folder, progress, tell)
     plan = plan_of(case, effort)
     first = runs.done(plan.seeds[0], "the set-up itself")
@@ -216,13 +216,6 @@ class Clock:
         if steps < 5:
             return math.inf
         return (self._marks[-1] - self._marks[0]) * steps / (steps - 1)
-
-
-def _made(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"the folder {folder} cannot be made: {error.strerror}") from None
 
 
 def _affordable(case: Case, effort: Effort, budget: float | None, runs: Runs) -> Plan:

@@ -10,7 +10,9 @@ import math
 import tomllib
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +20,7 @@ import numpy as np
 import tomli_w
 import xarray as xr
 
-from .cases import Case, derived_seed, folder_of
+from .cases import Case, derived_seed, folder_of, is_finished
 from .config import Config
 from .errors import AccuracyWarning, InputError, Interrupted, RunError
 from .progress import Report
@@ -66,15 +68,16 @@ def replicated(
         _keep_plan(folder, case, count)
     try:
         parts: list[xr.Dataset] = []
-        for k in range(count):
-            one = case.with_keys("collisions", seed=derived_seed(case.seed, k))
-            path = None if file is None else folder / f"replica-{k + 1}-{one.digest()}.nc"
-            if between is not None:
-                between(k + 1, count, one)
-            with _said_once(parts):
-                ds = _part(one, path, (k + 1, count), progress, None if parts else announce)
-            parts.append(ds)
-        ds = combined(parts)
+        with ExitStack() as files:
+            for k in range(count):
+                one = case.with_keys("collisions", seed=derived_seed(case.seed, k))
+                path = None if file is None else folder / f"replica-{k + 1}-{one.digest()}.nc"
+                if between is not None:
+                    between(k + 1, count, one)
+                with _said_once(parts):
+                    ds = _part(one, path, (k + 1, count), progress, None if parts else announce)
+                parts.append(ds if not parts else _in_file(ds, path, files))
+            ds = combined(parts)
         if file is not None:
             ds.attrs["configuration"] = _of_file(ds.attrs["configuration"], file)
             ds.attrs["plan"] = _digest((folder / PLAN).read_bytes())
@@ -92,6 +95,13 @@ def _said_once(parts: Sequence[xr.Dataset]) -> Iterator[None]:
         if parts:
             warnings.simplefilter("ignore", AccuracyWarning)
         yield
+
+
+def _in_file(ds: xr.Dataset, path: Path | None, files: ExitStack) -> xr.Dataset:
+    """The same, read from its file whenever it is looked at: many may not fit into memory."""
+    if path is None or not is_finished(path):
+        return ds
+    return files.enter_context(xr.open_dataset(path, engine="h5netcdf", cache=False))
 
 
 def _of_file(configuration: str, file: Path) -> str:
@@ -130,19 +140,16 @@ def combined(parts: Sequence[xr.Dataset]) -> xr.Dataset:
             raise RunError("replicas have records at different times; start them again")
     found: dict[str, Any] = {}
     for name, variable in first.data_vars.items():
-        values = np.stack([part[name].values for part in parts])
+        values, words = Values(parts, str(name)), variable.attrs.get("long_name", name)
         grows = any(dim in GROWING for dim in variable.dims)
-        if values.dtype.kind not in "fiu" or (not grows and _same(values).all()):
+        if variable.dtype.kind not in "fiu" or (not grows and np.all(_same(values))):
             found[str(name)] = variable
         elif name in DRIFTS:
-            largest = np.abs(values).argmax(axis=0)[None]
-            found[str(name)] = _like(
-                variable, np.take_along_axis(values, largest, 0)[0],
-                f"{variable.attrs.get('long_name', name)}; of all replicas the largest",
-            )  # fmt: skip
+            largest = reduce(lambda a, b: np.where(np.abs(b) > np.abs(a), b, a), values)
+            words = f"{words}; of all replicas the largest"
+            found[str(name)] = _like(variable, largest, words)
         else:
             mean, error = mean_and_error(values)
-            words = variable.attrs.get("long_name", name)
             found[str(name)] = _like(variable, mean, words)
             found[f"{name}_error"] = _like(
                 variable, error, f"standard error of the mean over replicas: {words}"
@@ -150,18 +157,37 @@ def combined(parts: Sequence[xr.Dataset]) -> xr.Dataset:
     return xr.Dataset(found, coords=first.coords, attrs=_attributes(parts))
 
 
+@dataclass(frozen=True)
+class Values:
+    """A quantity of all replicas, one after the other."""
+
+    parts: Sequence[xr.Dataset]
+    name: str
+
+    def __len__(self) -> int:
+        return len(self.parts)
+
+    def __iter__(self) -> Iterator[Any]:
+        return (part[self.name].values for part in self.parts)
+
+
 def mean_and_error(values: Any) -> tuple[Any, Any]:
-    """Mean over the first axis and its standard error; exactly the value and 0 if all are equal."""
+    """Mean of arrays and its standard error; exactly the value and 0 if all are equal.
+
+    values : is gone through more than once, so that one of them is held at a time
+    """
+    first, same = next(iter(values)), _same(values)
     with np.errstate(invalid="ignore", over="ignore"):
-        mean = values.mean(axis=0)
-        error = values.std(axis=0, ddof=1) / math.sqrt(len(values))
-    same = _same(values)
-    return np.where(same, values[0], mean), np.where(same, 0.0 * values[0], error)
+        mean = sum(values) / len(values)
+        squares = sum((value - mean) ** 2 for value in values)
+        error = np.sqrt(squares / (len(values) - 1)) / math.sqrt(len(values))
+    return np.where(same, first, mean), np.where(same, 0.0 * first, error)
 
 
 def _same(values: Any) -> Any:
     """Where all are the same number; NaN is none."""
-    return (values == values[0]).all(axis=0)
+    first = next(iter(values))
+    return reduce(np.logical_and, (value == first for value in values))
 
 
 def _like(variable: xr.DataArray, values: Any, words: str) -> tuple[Any, Any, dict[str, Any]]:

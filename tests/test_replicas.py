@@ -1,12 +1,15 @@
 """Replicas: what single runs with the same seeds give, their mean and its standard error."""
 
+import gc
 import json
 import signal
 import warnings
+import weakref
 
 import numpy as np
 import pytest
 import xarray as xr
+from continued import same_bits
 from typer.testing import CliRunner
 
 import relboltz as rb
@@ -72,6 +75,24 @@ def test_mean_and_error_are_those_of_single_runs(three, singles):
         assert np.array_equal(three[name].values[same], values[0][same])
         assert not three[f"{name}_error"].values[same].any()
     assert float(three.temperature_error[-1]) > 0
+
+
+def test_replicas_of_files_are_not_held_together(tmp_path, three, monkeypatch):
+    """The first, and the one that is at work; the mean has the same bits."""
+    done, refs, alive = cases.Case.done, [], []
+
+    def kept(self, *rest):
+        ds = done(self, *rest)
+        refs.append(weakref.ref(ds))
+        gc.collect()
+        alive.append(sum(ref() is not None for ref in refs))
+        return ds
+
+    monkeypatch.setattr(cases.Case, "done", kept)
+    found = rb.solve(MODEL, GRID, START, replicas=4, file=tmp_path / "a.nc", **OPTIONS)
+    assert alive[0] == 1 and max(alive[2:]) <= 3
+    monkeypatch.undo()
+    same_bits(found, rb.solve(MODEL, GRID, START, replicas=4, **OPTIONS))
 
 
 def test_everything_that_grows_has_an_error_with_a_unit(three, singles):

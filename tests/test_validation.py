@@ -25,7 +25,7 @@ FAST = (
 
 @pytest.mark.parametrize("name", FAST)
 def test_fast_problems_hold(name):
-    found = validation.PROBLEMS[name].solved(EFFORT)
+    found = list(validation.PROBLEMS[name].solved(EFFORT))
     assert found and all(row.passed for row in found), [r for r in found if not r.passed]
 
 
@@ -48,7 +48,7 @@ def test_a_problem_that_raises_fails_and_keeps_what_it_found():
         yield rows.nothing("first", 0.0, 0.0, "")
         raise ValueError("no such thing")
 
-    found = Problem("broken", "", broken).solved(EFFORT)
+    found = list(Problem("broken", "", broken).solved(EFFORT))
     assert [row.passed for row in found] == [True, False]
     assert found[1].quantity == "ValueError: no such thing"
 
@@ -170,6 +170,25 @@ def test_the_command_tells_and_writes_what_holds(tmp_path):
     assert "all hold" in result.output
     listed = CliRunner().invoke(cli.app, ["validate", "--list"]).output
     assert all(name in listed for name in validation.PROBLEMS)
+
+
+@pytest.mark.parametrize(
+    ("stop", "code"), [(KeyboardInterrupt(), 130), (rb.Interrupted("by SIGTERM", None, 15), 143)]
+)
+def test_an_interrupt_keeps_the_rows_found_until_then(tmp_path, monkeypatch, stop, code):
+    def interrupted(effort):
+        yield rows.absolute("one", 1.0, 1.0, 0.0, "")
+        raise stop
+
+    problem = Problem("crossing", "", interrupted)
+    monkeypatch.setitem(validation.PROBLEMS, "crossing", problem)
+    path = tmp_path / "table.json"
+    words = ["validate", "--quick", "crossing", "streaming", "--json", str(path)]
+    result = CliRunner().invoke(cli.app, words)
+    assert result.exit_code == code and "interrupted in crossing" in result.output
+    found = json.loads(path.read_text())
+    assert found["interrupted"] == code - 128 and not found["passed"]
+    assert [[row["quantity"] for row in part["rows"]] for part in found["problems"]] == [["one"]]
 
 
 def test_a_mistake_in_a_row_of_the_table_makes_the_command_fail(monkeypatch):

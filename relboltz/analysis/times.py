@@ -96,8 +96,9 @@ def relaxation_time(
 
     Returns
     -------
-    xarray.DataArray of tau; the attributes ``standard_error`` (of the line alone: other seeds and
-    spacings differ by more, see ``converge``), ``start``, ``end``
+    xarray.DataArray of tau; the attributes ``standard_error`` [fm] (of the line alone: how far the
+    records scatter about one exponential; what other seeds, spacings and steps give is not in it,
+    see ``converge``), ``start``, ``end``
     """
     at = component if species is None else component | {"species": species}
     values = _history(ds, quantity, at)

@@ -1,6 +1,7 @@
 """relboltz validate: problems whose answers are known, with errors, tolerances and verdicts."""
 
 import json
+import signal
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -28,7 +29,10 @@ def validate(
         Path | None, typer.Option(help="Folder for validation.md and its picture.")
     ] = None,
 ) -> None:
-    """Solve problems with known answers; the exit code is 1 if one of them fails."""
+    """Solve problems with known answers; the exit code is 1 if one of them fails.
+
+    Ctrl-C ends it; rows found so far are told and written.
+    """
     from ..records import output
     from ..validation import PROBLEMS, Effort
 
@@ -53,6 +57,8 @@ def validate(
     if json_ is not None:
         json_.write_text(json.dumps(found, indent=1) + "\n")
         tell(f"written: {json_}")
+    if "interrupted" in found:
+        raise typer.Exit(128 + found["interrupted"])
     if document is not None:
         tell(f"written: {documented(document, found, effort)}")
     delivered()
@@ -95,35 +101,53 @@ def device(backend: str) -> str:
 
 
 def solved(problems: list["Problem"], effort: "Effort") -> dict[str, Any]:
-    """All rows of the problems, told on the way; what a JSON file holds."""
-    import warnings
+    """All rows of the problems, told on the way; what a JSON file holds.
 
+    After a signal, what was found until then, and "interrupted", its number.
+    """
     from .. import __version__
 
     parts: list[dict[str, Any]] = []
+    stop: dict[str, int] = {}
     began = time.perf_counter()
     for number, problem in enumerate(problems, 1):
         errors.print(unmarked(f"{number}/{len(problems)} {problem.name}: {problem.title} ..."))
-        start = time.perf_counter()
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of set-ups that are rough on purpose
-            rows = problem.solved(effort)
+        start, rows = time.perf_counter(), list["Row"]()
+        try:
+            _gather(problem, effort, rows)
+        except KeyboardInterrupt as error:  # of a run, or of the time between two
+            stop = {"interrupted": int(getattr(error, "signal", signal.SIGINT))}
         seconds = time.perf_counter() - start
-        console.print(_table(problem, rows, seconds))
-        parts.append({
-            "name": problem.name, "title": problem.title, "seconds": round(seconds, 2),
-            "passed": all(row.passed for row in rows), "rows": [row.described() for row in rows],
-        })  # fmt: skip
+        if rows:
+            console.print(_table(problem, rows, seconds))
+            parts.append({
+                "name": problem.name, "title": problem.title, "seconds": round(seconds, 2),
+                "passed": all(row.passed for row in rows),
+                "rows": [row.described() for row in rows],
+            })  # fmt: skip
+        if stop:
+            break
     seconds = time.perf_counter() - began
     failed = [part["name"] for part in parts if not part["passed"]]
     rows_in_all = sum(len(part["rows"]) for part in parts)
     words = f"{rows_in_all} rows of {len(parts)} problems in {seconds:.0f} s"
+    words += f", interrupted in {problem.name}" if stop else ""
     tell(f"{words}: {'all hold' if not failed else 'FAILED: ' + ', '.join(failed)}")
     return {
         "version": __version__, "quick": effort.quick, "backend": effort.backend,
         "device": device(effort.backend),
-        "seconds": round(seconds, 2), "passed": not failed, "problems": parts,
+        "seconds": round(seconds, 2), "passed": not failed and not stop, "problems": parts, **stop,
     }  # fmt: skip
+
+
+def _gather(problem: "Problem", effort: "Effort", rows: list["Row"]) -> None:
+    """Rows as they come: those before an interrupt stay."""
+    import warnings
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of set-ups that are rough on purpose
+        for row in problem.solved(effort):
+            rows.append(row)
 
 
 def _table(problem: "Problem", rows: list["Row"], seconds: float) -> Table:

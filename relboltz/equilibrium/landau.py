@@ -18,6 +18,7 @@ from ..model import Model
 from ..units import HBARC
 from .conserved import reachable
 from .gas import Indices
+from .radii import gauss, radii
 
 METRIC = np.diag([1.0, -1.0, -1.0, -1.0])
 POINTS = 96
@@ -83,14 +84,9 @@ def shear_stress(tensor: Array, found: Frames) -> Array:
 def radial_points() -> tuple[Array, Array, Array, Array]:
     """Radii from 0 to infinity, densest at 0, and weights of d^3p/(2 pi)^3, in units of a scale;
     nodes and weights between 0 and 1."""
-    x, w = _gauss(POINTS)
-    radius, slope = x * x / (1 - x), x * (2 - x) / (1 - x) ** 2
-    return radius, radius**2 * slope * w / (2 * np.pi**2), *_gauss(POINTS // 3)
-
-
-def _gauss(count: int) -> tuple[Array, Array]:
-    x, w = np.polynomial.legendre.leggauss(count)
-    return 0.5 * (1 + x), 0.5 * w
+    x, w = gauss(POINTS)
+    radius, slope = radii(x)
+    return radius, radius**2 * slope * w / (2 * np.pi**2), *gauss(POINTS // 3)
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,6 @@
 """Equilibrium in unlimited momentum space, by radial integrals in the rest frame of the fluid."""
 
 from dataclasses import dataclass, replace
-from functools import cache
 
 import numpy as np
 
@@ -11,6 +10,7 @@ from ..model import Model
 from ..units import HBARC
 from .conserved import MODE_WEIGHT, NO_FLOW, Conserved, self_consistent
 from .gas import Gas, Indices
+from .radii import gauss, radii
 
 POINTS = 240
 """Gauss points of a radial integral: they resolve temperatures down to 1 % of the mean energy."""
@@ -44,7 +44,7 @@ def predict(model: Model, numbers: Array, momentum: Array, energy_total: float) 
     axis, flow = (momentum / flow, flow) if flow > NO_FLOW * energy_total else (momentum, 0.0)
     there = Conserved.of(model, numbers, np.zeros(3), energy_total)
     present, charges = there.present, there.charges
-    p, weight = _radii(energy_total / number)
+    p, weight = _weighted(energy_total / number)
     speed, y = 0.0, there.first_y(model)
     for _ in range(200):
         gamma = 1 / np.sqrt(1 - speed**2)
@@ -72,18 +72,10 @@ def predict(model: Model, numbers: Array, momentum: Array, energy_total: float) 
     return FreeState(float(1 / theta[0]), mu, speed * axis, m2, model.screening_squared(y))
 
 
-@cache
-def _gauss() -> tuple[Array, Array]:
-    """Points and weights between 0 and 1."""
-    x, w = np.polynomial.legendre.leggauss(POINTS)
-    return 0.5 * (1 + x), 0.5 * w
-
-
-def _radii(scale: float) -> tuple[Array, Array]:
+def _weighted(scale: float) -> tuple[Array, Array]:
     """Radii [GeV] from 0 to infinity, densest at 0, and their weights [fm^-3]."""
-    x, w = _gauss()
-    p = scale * x * x / (1 - x)
-    slope = scale * x * (2 - x) / (1 - x) ** 2
+    x, w = gauss(POINTS)
+    p, slope = radii(x, scale)
     return p, 4 * np.pi * p * p * slope * w / (2 * np.pi * HBARC) ** 3
 
 

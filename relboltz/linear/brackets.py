@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -27,6 +27,8 @@ DEPTH = 60.0
 """Energies up to this many T above m, or above mu."""
 SIGNS = (1.0, 1.0, -1.0, -1.0)
 """Of the legs k1, k2, k3, p in Delta phi."""
+ALL_SHARES = np.outer(SIGNS, SIGNS)
+"""How legs add up in Delta phi Delta psi."""
 Measure = Callable[[Elements, Request], Array]
 
 
@@ -74,7 +76,7 @@ class Events:
 
     def matrices(self, rank: str) -> Array:
         """(phi_i, C phi_j) of every batch (batch, i, j), functions of species 0, then of 1, ..."""
-        return self._assembled(rank, len(self.model.species), self._all)
+        return self._assembled(rank, None, range(len(self.members)))
 
     def tagged(self, rank: str, species: int) -> Array:
         """The same for particles of a species that carry a tag and are few, of that species alone.
@@ -83,40 +85,27 @@ class Events:
         none. Of two equal ones it is k3 for k1: either where all angles are drawn, and the one that
         is deflected less where |M|^2 is peaked and only the forward half is (``Task.span``).
         """
-
-        def shares(member: Member) -> tuple[list[int], Array]:
-            return [0] * 4, tag_shares(member.legs, species)
-
-        return self._assembled(rank, 1, shares)
-
-    def _all(self, member: Member) -> tuple[list[int], Array]:
-        return list(member.legs), np.outer(SIGNS, SIGNS)
+        return self._assembled(rank, species, range(len(self.members)))
 
     def by_task(self, rank: str, y: Array, tag: int | None = None) -> Array:
         """(phi, C phi) of one function, of every task and batch; of a tagged species alone."""
-        found = []
-        for k in range(len(self.members)):
-            alone = tuple(row if i == k else () for i, row in enumerate(self.members))
-            part = replace(self, members=alone)
-            matrices = part.matrices(rank) if tag is None else part.tagged(rank, tag)
-            found.append(np.einsum("i,bij,j->b", y, matrices, y))
-        return np.array(found)
+        each = [self._assembled(rank, tag, (k,)) for k in range(len(self.members))]
+        return np.array([np.einsum("i,bij,j->b", y, matrices, y) for matrices in each])
 
-    def _assembled(
-        self, rank: str, kinds: int, shares: Callable[[Member], tuple[list[int], Array]]
-    ) -> Array:
+    def _assembled(self, rank: str, tag: int | None, tasks: Iterable[int]) -> Array:
+        """Sums of some tasks."""
         r = self.trial.ranks.index(rank)
         many = int(self.trial.counts[r])
         legs = self._legs[:, :, r, :, :, :many, :many]
+        kinds = len(self.model.species) if tag is None else 1
         result = np.zeros((legs.shape[1], kinds, many, kinds, many))
-        for task, members in zip(legs, self.members, strict=True):
-            for member in members:
-                place, share = shares(member)
-                for a in range(4):
-                    for b in range(4):
-                        if share[a, b]:
-                            weight = member.factor * share[a, b]
-                            result[:, place[a], :, place[b]] += weight * task[:, a, b]
+        for k in tasks:
+            for member in self.members[k]:
+                place = member.legs if tag is None else (0, 0, 0, 0)
+                share = ALL_SHARES if tag is None else tag_shares(member.legs, tag)
+                for a, b in zip(*np.nonzero(share), strict=True):
+                    weight = member.factor * share[a, b]
+                    result[:, place[a], :, place[b]] += weight * legs[k][:, a, b]
         return result.reshape(len(result), kinds * many, kinds * many)
 
 

@@ -6,13 +6,14 @@ All in powers of GeV: sums over d^3p/(2 pi)^3.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property
 
 import numpy as np
 
 from ..arrays import Array
 from ..equilibrium.conserved import fixed_point
 from ..equilibrium.gas import occupation
+from ..equilibrium.radii import gauss, radii
 from ..equilibrium.states import thermal
 from ..errors import InputError
 from ..grid import PhaseSpace
@@ -46,10 +47,9 @@ class Points:
     @classmethod
     def free(cls, scale: float, parts: int = 1) -> Points:
         """Radii of unlimited momentum space, dense at 0; scale [GeV] of the momenta."""
-        x, w = _gauss()
+        x, w = gauss(GAUSS)
         x, w = ((x + np.arange(parts)[:, None]) / parts).ravel(), np.tile(w / parts, parts)
-        p = scale * x * x / (1 - x)
-        slope = scale * x * (2 - x) / (1 - x) ** 2
+        p, slope = radii(x, scale)
         p2 = p * p
         squares = {"shear": 2 / 3 * p2 * p2, "vector": p2, "scalar": np.ones_like(p)}
         return cls(p2, p2 * slope * w / (2 * np.pi**2), squares)
@@ -80,12 +80,6 @@ class Points:
         """E at the points; a massless particle at rest has the one that its cell has on average."""
         e = np.sqrt(self.p2 + m2)
         return e if self.grid is None else np.where(e > 0, e, 1 / self.grid.rest_inverse_energy)
-
-
-@cache
-def _gauss() -> tuple[Array, Array]:
-    x, w = np.polynomial.legendre.leggauss(GAUSS)
-    return 0.5 * (1 + x), 0.5 * w
 
 
 @dataclass(frozen=True)

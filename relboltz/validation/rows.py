@@ -105,12 +105,9 @@ class Problem:
     title: str
     rows: Callable[[Effort], Iterator[Row]]
 
-    def solved(self, effort: Effort) -> list[Row]:
-        """Its rows; one that fails if it cannot be solved, and what was found until then."""
-        found: list[Row] = []
+    def solved(self, effort: Effort) -> Iterator[Row]:
+        """Its rows, one after the other; the last one fails if it cannot be solved."""
         try:
-            for row in self.rows(effort):
-                found.append(row)
+            yield from self.rows(effort)
         except Exception as error:  # whatever is wrong, the others are solved
-            found.append(failed(error))
-        return found
+            yield failed(error)
