@@ -19,7 +19,7 @@ from .grid import PhaseSpace
 from .initial import FromFile, NodeValues, Shape, Start, evaluate, file_grid, starting_states
 from .initial.start import named
 from .launched import started
-from .model import Model
+from .model import Model, check_model
 from .processes import together
 from .progress import Report, bar
 from .records import output
@@ -27,6 +27,7 @@ from .resting import resting
 from .resuming import recipe_of_config, recipe_of_model
 from .run import About, Run
 from .settings import Grid, Settings, no_marginals, refuse
+from .words import shown
 
 
 @together(lambda model, *_, **__: lambda recipe: model)
@@ -74,10 +75,13 @@ def solve(
     AccuracyWarning : where a filter makes errors of warnings, the first of them, when all is done
         and written; the result is in its ``dataset``
     """
-    path = None if file is None else Path(file)
+    check_model(model)
+    path = None if file is None else named_file(file)
     remedy = "choose another name, use force=True to replace it, or"
     claim = partial(output.check_free, path, force, remedy)
     if not isinstance(progress, bool):
+        if not callable(progress):
+            raise InputError(f"progress = {shown(progress)}: use True, False or a function")
         report: Any = nullcontext(progress)
     else:
         report = bar() if progress else nullcontext()
@@ -99,6 +103,13 @@ def solve(
         )
     with report as told:
         return run.go(told)
+
+
+def named_file(file: Any) -> Path:
+    """A file that somebody names."""
+    if not isinstance(file, str | Path):
+        raise InputError(f"file = {shown(file)}: use the name of a file")
+    return Path(file)
 
 
 def settings_of(grid: Any, options: Mapping[str, Any]) -> Settings:

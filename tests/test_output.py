@@ -170,7 +170,7 @@ def test_a_file_on_another_grid_is_refused(result):
 def test_load_says_what_is_wrong_with_a_file(tmp_path):
     with pytest.raises(rb.InputError, match="none.nc: there is no such file"):
         rb.load(tmp_path / "none.nc")
-    with pytest.raises(rb.InputError, match="there is no such file"):
+    with pytest.raises(rb.InputError, match="is a folder; name a file in it"):
         rb.load(tmp_path)
     text = tmp_path / "text.nc"
     text.write_text("not a NetCDF")

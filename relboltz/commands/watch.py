@@ -10,6 +10,7 @@ import typer
 
 from ..errors import InputError
 from ..terminal import console, delivered, tell
+from .options import Result
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -19,9 +20,9 @@ LEAST = 0.1
 
 
 def watch(
-    file: Annotated[Path, typer.Argument(help="Result that a run is writing, NetCDF.")],
-    every: Annotated[float, typer.Option(help="Seconds between two looks.")] = 2.0,
-    once: Annotated[bool, typer.Option("--once", help="Look once.")] = False,
+    file: Result,
+    every: Annotated[float, typer.Option(metavar="S", help="Seconds between two looks.")] = 2.0,
+    once: Annotated[bool, typer.Option("--once", help="Look once, and do not wait.")] = False,
 ) -> None:
     """Follow a run: how far it is, its drifts and its state; ends when the run does."""
     from rich.live import Live
@@ -66,7 +67,7 @@ def looked(file: Path) -> tuple[xr.Dataset, bool]:
     taken = is_taken(file)  # asked first: a run that ends meanwhile is read once more
     if not file.exists() and taken:
         raise InputError(f"{file}: its run is starting and has written nothing yet; try again")
-    return output.load(file), taken
+    return output.load_run(file), taken
 
 
 def words(ds: xr.Dataset, going: bool) -> str:

@@ -210,11 +210,20 @@ def latest(file: Path) -> Saved:
         return found
     if damaged:
         raise InputError("\n".join([*damaged, "no other checkpoint is left: start the run again"]))
+    raise InputError(_nothing(file))
+
+
+def _nothing(file: Path) -> str:
+    """Why there is no checkpoint, and what to do."""
+    if file.is_dir():
+        return f"{file}: is a folder; name the result of a run, such as run.nc"
     if not file.exists():
-        raise InputError(f"{file}: there is no such file, and no checkpoint of it")
+        return f"{file}: there is no such file, and no checkpoint of it"
     if file.suffix == ".toml":
-        raise InputError(f"{file}: is a configuration; name the result, or use relboltz run")
-    raise InputError(
+        return f"{file}: is a configuration; name the result, or use relboltz run"
+    if of := re.fullmatch(r"(.*)\.checkpoint-\d+", file.name):
+        return f"{file}: is a checkpoint; name the result that it belongs to, {of[1]}.nc"
+    return (
         f"{file}: there is no checkpoint {base(file)}.checkpoint-* beside it; start the run again"
     )
 
