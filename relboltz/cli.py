@@ -38,7 +38,16 @@ from .commands.watch import watch
 from .errors import InputError, Interrupted, RelboltzError
 from .launched import started
 from .streams import steady
-from .terminal import announced, console, delivered, errors, plain_warnings, tell, told
+from .terminal import (
+    announced,
+    console,
+    delivered,
+    errors,
+    plain_warnings,
+    tell,
+    told,
+    waiting,
+)
 from .words import unmarked
 
 app = typer.Typer(
@@ -111,13 +120,16 @@ def run(
     quiet: Quiet = False,
 ) -> None:
     """Run a configuration and write its result as NetCDF."""
-    from . import config, progress, simulation
-    from .records import output
+    with waiting(f"reading {file}", quiet):
+        from . import config, progress, simulation
+        from .records import output
 
-    settings = config.load(file, overridden(set_, threads, backend, workers))
+        settings = config.load(file, overridden(set_, threads, backend, workers))
     path = out if out is not None else Path(settings.output.file)
     if output.same_file(path, file):
         raise InputError(f"output.file = {str(path)!r} is the configuration itself; choose another")
+    if not quiet:
+        tell(f"{file}: to {settings.time.end:g} fm, into {path}")
     if replicas is not None:
         from .commands.replicas import run_replicas
 
@@ -141,8 +153,9 @@ def resume(
     quiet: Quiet = False,
 ) -> None:
     """Go on with a run that was interrupted or killed, or beyond its end."""
-    from . import progress, resuming
-    from .commands.replicas import resume_replicas
+    with waiting(f"reading {file}", quiet):
+        from . import progress, resuming
+        from .commands.replicas import resume_replicas
 
     ds = resume_replicas(file, until, {"threads": threads, "workers": workers}, quiet)
     if ds is not None:

@@ -22,7 +22,7 @@ from .launched import started
 from .model import Model, check_model
 from .process import is_number
 from .processes import together
-from .progress import Report, bar
+from .progress import Report, bar, stage
 from .records import checkpoint, kinds, output
 from .records.checkpoint import Saved
 from .resting import resting
@@ -70,11 +70,10 @@ def resume(
     InputError : there is no checkpoint, nothing to do, or a source was changed since
     RunError, Interrupted : as of ``solve``
     """
-    with resting():
-        run = taken_up(Path(file), until, model, threads, workers, snapshots)
-    if not isinstance(progress, bool):
-        return run.go(progress)
-    with bar() if progress else nullcontext() as report:
+    telling: Any = bar() if progress is True else nullcontext(progress or None)
+    with telling as report:
+        with resting():
+            run = taken_up(Path(file), until, model, threads, workers, snapshots)
         return run.go(report)
 
 
@@ -87,6 +86,7 @@ def taken_up(
     snapshots: Sequence[float] = (),
 ) -> Run:
     """A run that can go on."""
+    stage("reading the checkpoint")
     _check_kind(file)
     file = Path(os.path.realpath(file))
     saved = checkpoint.latest(file)

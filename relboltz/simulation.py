@@ -21,7 +21,7 @@ from .initial.start import named
 from .launched import started
 from .model import Model, check_model
 from .processes import together
-from .progress import Report, bar
+from .progress import Report, bar, stage
 from .records import output
 from .resting import resting
 from .resuming import recipe_of_config, recipe_of_model
@@ -96,12 +96,12 @@ def solve(
             return replicated(case, replicas, path, told)
     settings = settings_of(grid, {"end": end, **options})
     states = starting_states(initial, model)
-    with resting():
-        claim()
-        run = prepare(
-            model, states, grid, settings, path, About("", "", recipe_of_model(model), claim)
-        )
     with report as told:
+        with resting():
+            claim()
+            run = prepare(
+                model, states, grid, settings, path, About("", "", recipe_of_model(model), claim)
+            )
         return run.go(told)
 
 
@@ -164,6 +164,8 @@ def prepare(
 ) -> Run:
     """A run that can start: where it is computed and written to, its grid and its f."""
     grid, backend, precision = planned(model, states, request, settings, file)
+    nodes = f"{len(model.species)} species at {grid.size} nodes"
+    stage(f"initial state: {nodes}" + (f" of {grid.sites} space cells" if grid.sites > 1 else ""))
     f = evaluate(states, grid, model)
     shapes = {name: repr(state) for name, state in states.items()}
     described: dict[str, Any] = {"model": model.describe(), "grid": {}, "initial": shapes}
@@ -223,9 +225,11 @@ def grid_of(request: Request, model: Model, states: Mapping[str, Shape]) -> Phas
     if not isinstance(request, Grid):
         if any(isinstance(state, NodeValues) for state in states.values()):
             raise InputError("grid: an initial state given as an array needs a PhaseSpace")
+        stage("box that start and equilibrium need")
         return box.automatic_grid(request, model, states)
     cells: Any = request.momentum_cells if "momentum_cells" in request.model_fields_set else None
     if request.momentum_max == "auto":
+        stage("box that start and equilibrium need")
         space = request.phase_space(momentum_max=1.0)
         found = box.automatic_grid(cells, model, states, space)
         return request.phase_space(

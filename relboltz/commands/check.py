@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from ..errors import InputError
-from ..terminal import console, delivered, errors, plain_warnings, tell
+from ..terminal import console, delivered, plain_warnings, tell, waiting
 from .options import Backend, Configuration, Json, Set, Threads, overridden
 
 
@@ -24,9 +24,10 @@ def check(
 
     Two short trials tell: nothing is written, and nobody waits for the whole run.
     """
-    from .. import config, estimating, tables
-    from ..cases import Case
-    from ..records import output
+    with waiting(f"reading {file}"):
+        from .. import config, estimating, tables
+        from ..cases import Case
+        from ..records import output
 
     if not 0.1 <= seconds <= 3600:
         raise InputError(f"--seconds {seconds:g}: use a number from 0.1 to 3600")
@@ -35,9 +36,9 @@ def check(
     settings = config.load(file, overridden(set_, threads, backend))
     tell(f"{file}: all keys are legal")
     with plain_warnings():
-        with errors.status("choosing the grid ..."):
+        with waiting("choosing the grid"):
             case = Case.of_config(settings)
-        with errors.status("trying some steps ..."):
+        with waiting("trying some steps"):
             found = estimating.estimate(case, seconds)
     console.print(tables.estimate(case, found))
     if json_ is not None:
@@ -49,7 +50,8 @@ def check(
 
 def _plain(found: Any) -> dict[str, Any]:
     names = (
-        "steps", "seconds_per_step", "seconds_per_record", "seconds", "records", "snapshots",
+        "steps", "seconds_per_step", "seconds_per_record", "seconds", "core_seconds", "records",
+        "snapshots",
         "memory", "device_memory", "file_size", "checkpoint_size", "finished",
     )  # fmt: skip
     return {name: getattr(found, name) for name in names}

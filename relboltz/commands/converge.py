@@ -39,8 +39,8 @@ def converge(
     About 25 times the work of the run; the same command again does only what is missing.
     """
     from .. import config, converging, plots, progress
-    from ..cases import folder_of
     from ..records import output
+    from ..records.reserved import base
     from .convergence_table import as_json, remarks, tables
 
     settings = config.load(file, overridden(set_, threads, backend))
@@ -49,7 +49,8 @@ def converge(
             raise InputError(f"--at {time:g}: the run goes from 0 to {settings.time.end:g} fm")
     if json_ is not None:
         output.check_writable(json_, "--json")
-    folder = out if out is not None else folder_of(Path(settings.output.file), "converge")
+    own = Path(settings.output.file)
+    folder = out if out is not None else own.with_name(f"{base(own)}.converge")
     try:
         with (
             plain_warnings(quiet),

@@ -217,15 +217,13 @@ def _nothing(file: Path) -> str:
     """Why there is no checkpoint, and what to do."""
     if file.is_dir():
         return f"{file}: is a folder; name the result of a run, such as run.nc"
-    if not file.exists():
-        return f"{file}: there is no such file, and no checkpoint of it"
     if file.suffix == ".toml":
         return f"{file}: is a configuration; name the result, or use relboltz run"
     if of := re.fullmatch(r"(.*)\.checkpoint-\d+", file.name):
         return f"{file}: is a checkpoint; name the result that it belongs to, {of[1]}.nc"
-    return (
-        f"{file}: there is no checkpoint {base(file)}.checkpoint-* beside it; start the run again"
-    )
+    what = "" if file.exists() else "there is no such file, and "
+    beside = f"no checkpoint {base(file)}.checkpoint-* beside it"
+    return f"{file}: {what or 'there is '}{beside}; start the run again, or name another result"
 
 
 class Keeper:
