@@ -1,4 +1,4 @@
-"""The command line: relboltz run, resume, new, plot, info, bench; others are in ``commands/``."""
+"""The command line: relboltz run, resume, new, plot, bench; others are in ``commands/``."""
 
 import json
 import os
@@ -14,7 +14,22 @@ from .commands.check import check
 from .commands.coefficients import coefficients
 from .commands.converge import converge
 from .commands.export import export
+from .commands.info import info
 from .commands.known import known
+from .commands.options import (
+    Backend,
+    Configuration,
+    Force,
+    Json,
+    Quiet,
+    Result,
+    Results,
+    Set,
+    Threads,
+    Workers,
+    check_place,
+    overridden,
+)
 from .commands.report import report
 from .commands.reproduce import reproduce
 from .commands.scan import scan
@@ -23,7 +38,16 @@ from .commands.watch import watch
 from .errors import InputError, Interrupted, RelboltzError
 from .launched import started
 from .streams import steady
-from .terminal import announced, console, delivered, errors, plain_warnings, tell, told
+from .terminal import (
+    announced,
+    console,
+    delivered,
+    errors,
+    plain_warnings,
+    tell,
+    told,
+    waiting,
+)
 from .words import unmarked
 
 app = typer.Typer(
@@ -80,34 +104,32 @@ def _root(
         raise typer.Exit
 
 
-@app.command()
 def run(
-    file: Annotated[Path, typer.Argument(help="Configuration, TOML.")],
-    out: Annotated[Path | None, typer.Option(help="Output file; overrides output.file.")] = None,
-    set_: Annotated[
-        list[str] | None, typer.Option("--set", help="key=value, e.g. time.end=2.0; repeatable.")
+    file: Configuration,
+    out: Annotated[
+        Path | None, typer.Option(metavar="F.nc", help="Output file; overrides output.file.")
     ] = None,
-    threads: Annotated[int | None, typer.Option(help="Threads; 0 = all cores.")] = None,
-    backend: Annotated[str | None, typer.Option(help="auto, cpu or cuda.")] = None,
-    workers: Annotated[int | None, typer.Option(help="Workers of Ray; 0 = this process.")] = None,
+    set_: Set = None,
+    threads: Threads = None,
+    backend: Backend = None,
+    workers: Workers = None,
     replicas: Annotated[
-        int | None, typer.Option(help="Independent seeds; mean and standard error of all.")
+        int | None, typer.Option(metavar="N", help="Independent seeds: mean and standard error.")
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace a result.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="No progress, no table.")] = False,
+    force: Force = False,
+    quiet: Quiet = False,
 ) -> None:
     """Run a configuration and write its result as NetCDF."""
-    from . import config, progress, simulation
-    from .records import output
+    with waiting(f"reading {file}", quiet):
+        from . import config, progress, simulation
+        from .records import output
 
-    overrides = list(set_ or [])
-    overrides += [f"run.threads={threads}"] if threads is not None else []
-    overrides += [f"run.backend={backend!r}"] if backend is not None else []
-    overrides += [f"run.workers={workers}"] if workers is not None else []
-    settings = config.load(file, overrides)
+        settings = config.load(file, overridden(set_, threads, backend, workers))
     path = out if out is not None else Path(settings.output.file)
     if output.same_file(path, file):
         raise InputError(f"output.file = {str(path)!r} is the configuration itself; choose another")
+    if not quiet:
+        tell(f"{file}: to {settings.time.end:g} fm, into {path}")
     if replicas is not None:
         from .commands.replicas import run_replicas
 
@@ -119,20 +141,21 @@ def run(
     _summary(ds, path, quiet)
 
 
-@app.command()
 def resume(
-    file: Annotated[Path, typer.Argument(help="Result of a run, NetCDF.")],
-    until: Annotated[float | None, typer.Option(help="A later end, fm.")] = None,
+    file: Result,
+    until: Annotated[float | None, typer.Option(metavar="T", help="A later end, fm.")] = None,
     snapshot: Annotated[
-        list[float] | None, typer.Option(help="Keep f at this time, too, fm; repeatable.")
+        list[float] | None,
+        typer.Option(metavar="T", help="Keep f at this time, too, fm; repeatable."),
     ] = None,
-    threads: Annotated[int | None, typer.Option(help="Threads; 0 = all cores.")] = None,
-    workers: Annotated[int | None, typer.Option(help="Workers of Ray; 0 = this process.")] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", help="No progress, no table.")] = False,
+    threads: Threads = None,
+    workers: Workers = None,
+    quiet: Quiet = False,
 ) -> None:
     """Go on with a run that was interrupted or killed, or beyond its end."""
-    from . import progress, resuming
-    from .commands.replicas import resume_replicas
+    with waiting(f"reading {file}", quiet):
+        from . import progress, resuming
+        from .commands.replicas import resume_replicas
 
     ds = resume_replicas(file, until, {"threads": threads, "workers": workers}, quiet)
     if ds is not None:
@@ -149,8 +172,9 @@ def resume(
     _summary(ds, file, quiet)
 
 
-@app.command()
-def new(file: Annotated[Path, typer.Argument(help="File to create.")]) -> None:
+def new(
+    file: Annotated[Path, typer.Argument(metavar="FILE.toml", help="File to create.")],
+) -> None:
     """Write a commented configuration to start from."""
     from .config import TEMPLATE
 
@@ -159,22 +183,29 @@ def new(file: Annotated[Path, typer.Argument(help="File to create.")]) -> None:
     try:
         file.write_text(TEMPLATE)
     except OSError as error:
-        raise InputError(f"{file} cannot be written: {error.strerror}") from None
+        raise InputError(
+            f"{file} cannot be written: {error.strerror}; choose a folder that is there"
+        ) from None
     tell(f"written: {file}   (start it: relboltz run {file})")
 
 
-@app.command()
 def plot(
-    files: Annotated[list[Path], typer.Argument(help="Result, NetCDF; several are compared.")],
-    out: Annotated[Path | None, typer.Option(help="Folder; F beside F.nc, or comparison.")] = None,
+    files: Results,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="F beside F.nc; of several: comparison.")
+    ] = None,
     animate: Annotated[
-        Path | None, typer.Option(help="Write a film of a result in space instead: .gif or .mp4.")
+        Path | None,
+        typer.Option(metavar="F.gif", help="Write a film of a result in space instead, or .mp4."),
     ] = None,
     quantity: Annotated[
-        str | None, typer.Option(help="What the film shows; number. 'shear_stress xy': components.")
+        str | None,
+        typer.Option(metavar="NAME", help="Of a film: number, temperature, 'shear_stress xy', ..."),
     ] = None,
-    species: Annotated[str | None, typer.Option(help="Of which species, e.g. u,ubar.")] = None,
-    fps: Annotated[float, typer.Option(help="Records a second, of a film.")] = 8.0,
+    species: Annotated[
+        str | None, typer.Option(metavar="NAMES", help="Of a film: which species, such as u,ubar.")
+    ] = None,
+    fps: Annotated[float, typer.Option(metavar="N", help="Of a film: records a second.")] = 8.0,
 ) -> None:
     """Draw a result: spectra, numbers, energies, masses, temperature; profiles and maps.
 
@@ -197,48 +228,10 @@ def plot(
         drawing.drawn(files[0], out)
 
 
-@app.command()
-def info(file: Annotated[Path | None, typer.Argument(help="Result, NetCDF.")] = None) -> None:
-    """Tell about this installation, or about a result."""
-    from . import tables
-    from .records import checkpoint, output
-    from .records.reserved import is_taken
-    from .records.result import undamaged
-
-    if file is None:
-        with plain_warnings():
-            console.print(tables.installation())
-        delivered()
-        return
-    last = checkpoint.of_run(file)[-1:]
-    if last and not file.exists():
-        words = checkpoint.in_words(last[0])
-        raise InputError(f"{file} is not there yet; {words} (relboltz resume {file})")
-    ds = output.load(file)
-    with undamaged(file):
-        status = ds.attrs["status"]
-        if status == "running" and not is_taken(file):
-            status = f"stopped; go on with it: relboltz resume {file}"
-        tell(f"{ds.attrs['title']}   ({status})")
-        tell(f"backend: {ds.attrs.get('device', ds.attrs['backend'])}")
-        for line in tables.load(ds.attrs):
-            tell(line)
-        console.print(tables.summary(ds))
-        sizes = ", ".join(f"{name} {n}" for name, n in ds.sizes.items())
-        tell(f"dimensions: {sizes}")
-        for path in last:
-            tell(f"last checkpoint: {checkpoint.in_words(path)}")
-        for name in ("warnings", "configuration"):
-            if ds.attrs[name]:
-                tell(f"{name}:\n{ds.attrs[name]}")
-    delivered()
-
-
-@app.command()
 def bench(
-    backend: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
-    json_: Annotated[Path | None, typer.Option("--json", help="Write the figures here.")] = None,
-    threads: Annotated[int, typer.Option(help="Threads; 0 = all cores.")] = 0,
+    backend: Backend = "auto",
+    json_: Json = None,
+    threads: Threads = 0,
 ) -> None:
     """Measure events per second; an event is one drawn sample, counted once per stage."""
     from . import benchmark, tables
@@ -246,10 +239,9 @@ def bench(
 
     if json_ is not None:
         output.check_writable(json_, "--json")
-    if backend not in ("auto", "cpu", "cuda"):
-        raise InputError(f"--backend {backend}: use auto, cpu or cuda")
+    where, many = check_place(backend, threads)
     with plain_warnings():
-        found = benchmark.measure(backend, threads, lambda text: errors.print(unmarked(text)))
+        found = benchmark.measure(where, many, lambda text: errors.print(unmarked(text)))
     for table in tables.benchmark(found):
         console.print(table)
     console.print(f"importance pairs: {found['importance_gain']:.1f} times less variance x time")
@@ -269,13 +261,22 @@ def _summary(ds: Any, path: Path, quiet: bool) -> None:
         tell(f"written: {path}   (plots: relboltz plot {path})")
 
 
-app.command()(coefficients)
-app.command()(validate)
-app.command()(reproduce)
-app.command()(converge)
-app.command()(export)
-app.command()(check)
-app.command()(scan)
-app.command()(watch)
-app.command("list")(known)
-app.command()(report)
+for _name, _command_, _words in (
+    ("new", new, "Write a commented configuration to start from."),
+    ("check", check, "Say what a run will take: time, memory, disk."),
+    ("run", run, "Run a configuration; its result is a NetCDF file."),
+    ("watch", watch, "Follow a run from another terminal."),
+    ("resume", resume, "Go on with a run that was stopped, or beyond its end."),
+    ("info", info, "Tell about a result, or about this installation."),
+    ("plot", plot, "Draw results: spectra, histories, maps, films."),
+    ("report", report, "Write a page about results for any browser."),
+    ("export", export, "Write a result for other programs: VTK, CSV."),
+    ("scan", scan, "Run every combination of values of some keys."),
+    ("converge", converge, "Run it finer in every respect: error bars."),
+    ("coefficients", coefficients, "Viscosities, diffusion, conductivity of a model."),
+    ("list", known, "Show models, starts and ways to sample, a line each."),
+    ("validate", validate, "Solve problems whose answers are known."),
+    ("reproduce", reproduce, "Make the paper's figures, its numbers beside ours."),
+    ("bench", bench, "Measure how many events a second this machine does."),
+):
+    app.command(_name, short_help=_words)(_command_)

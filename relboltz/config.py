@@ -2,7 +2,7 @@
 
 import inspect
 import tomllib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
 from typing import Annotated, Any
@@ -250,8 +250,24 @@ def _shape_arguments(name: str, table: Mapping[str, Any]) -> tuple[type[Shape], 
         for name, item in expected.items()
         if item.default is MISSING
     }
+    _check_leftovers(place, str(shape), given, expected)
     _check_keys(place, given, ["shape", *expected], needed)
     return kind, given
+
+
+def _check_leftovers(
+    place: str, shape: str, given: Mapping[str, Any], expected: Collection[str]
+) -> None:
+    """Say why keys of another shape are unknown: they stayed when ``shape`` was changed."""
+    left = [name for name in given if name not in expected]
+    for other, kind in SHAPES.items():
+        if left and {f.name for f in fields(kind) if f.init} >= set(left):
+            own = [name for name in expected if name != "sampling"]
+            table = ", ".join([f'shape = "{shape}"', *(f"{name} = ..." for name in own)])
+            raise InputError(
+                f"{place}: shape = {shape!r} has no {' and no '.join(left)}, as {other!r} has; "
+                f"take what is left of that out, or give the whole table: {place} = {{ {table} }}"
+            )
 
 
 def build_shape(name: str, table: Mapping[str, Any], folder: Path) -> Shape:
@@ -333,6 +349,8 @@ def _override(data: dict[str, Any], path: str, value: Any, asked: str) -> None:
 
 def parsed_value(value: str, asked: str) -> Any:
     """A TOML value, or a bare word; asked : where it was, for messages."""
+    if not value:
+        raise InputError(f"{asked}: there is no value; write key=value, such as time.end=5.0")
     try:
         parsed = tomllib.loads(f"value = {value}")
     except (ValueError, RecursionError) as error:

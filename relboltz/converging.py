@@ -32,7 +32,7 @@ from .grid import PhaseSpace
 from .model import Model
 from .processes import together
 from .progress import Moment, Report, bar, duration
-from .records import output
+from .records import kinds, output
 from .records.comparable import comparable, names_of
 from .replicas import mean_and_error
 from .variations import Effort, Job, Knob, Plan, efforts, plan_of
@@ -364,6 +364,7 @@ def _attributes(
     left = [f"{name}: {reason}" for name, reason in plan.left_out.items()]
     left += [f"{k.name}: its run failed" for k in plan.knobs if k not in knobs]
     return {
+        "kind": kinds.CONVERGENCE,
         **output.versions(),
         **{key: first.attrs[key] for key in ("model", "configuration", "device", "warnings")},
         "title": f"{first.attrs['title']}: converged",

@@ -48,6 +48,8 @@ class Estimate:
     steps: float
     seconds_per_step: float
     seconds_per_record: float
+    busy: float
+    """Cores that a step keeps busy, on average, while nobody else asks for them."""
     records: int
     snapshots: int
     memory: float
@@ -66,6 +68,11 @@ class Estimate:
     def seconds(self) -> float:
         """Of the whole run, without compilation."""
         return self.steps * self.seconds_per_step + self.records * self.seconds_per_record
+
+    @property
+    def core_seconds(self) -> float:
+        """The same, of all cores together."""
+        return self.busy * self.seconds
 
 
 def estimate(case: Case, budget: float = BUDGET) -> Estimate:
@@ -91,7 +98,7 @@ def estimate(case: Case, budget: float = BUDGET) -> Estimate:
         grid, case.model, settings.collisions.samples if backend == "cpu" else 0, threads
     )
     return Estimate(
-        steps, timed.step * share, timed.record * share, records, snapshots,
+        steps, timed.step * share, timed.record * share, timed.busy, records, snapshots,
         PROGRAM + host, timed.device * share if backend == "cuda" else 0.0,
         PACKED * (records * of_record + snapshots * of_f), KEPT * of_f, finished, timed.known,
     )  # fmt: skip
@@ -160,10 +167,11 @@ def _begun(case: Case) -> Run:
 
 @dataclass(frozen=True)
 class Timed:
-    """What a trial took: seconds of a step and of a record, bytes on a GPU."""
+    """What a trial took: seconds of a step and of a record, cores in use, bytes on a GPU."""
 
     step: float
     record: float
+    busy: float
     device: float
     known: Known
 
@@ -174,21 +182,25 @@ def _timed(case: Case, budget: float) -> Timed:
     try:
         backend, state, course = run.backend, run.state, run.course
         seconds: list[float] = []
+        cores: list[float] = []
         began = time.perf_counter()
         while len(seconds) < 1 + FEWEST or time.perf_counter() - began < 0.2 * budget:
-            first, at = state.step, time.perf_counter()
+            first, at, used = state.step, time.perf_counter(), time.process_time()
             stop = state.time + course.length(state, math.inf)
             for _ in backend.advance(state, course, stop):
                 pass
             backend.settle()
             seconds.append((time.perf_counter() - at) / max(1, state.step - first))
+            cores.append((time.process_time() - used) / max(1, state.step - first))
             if time.perf_counter() - began > budget and len(seconds) > FEWEST:
                 break
         run.observer.record(state, run.observer.look(state))
         at = time.perf_counter()
         run.observer.record(state, run.observer.look(state))
         record = time.perf_counter() - at
-        return Timed(float(np.median(seconds[1:])), record, float(backend.memory), run.known)
+        step = float(np.median(seconds[1:]))
+        busy = float(np.median(cores[1:])) / step
+        return Timed(step, record, busy, float(backend.memory), run.known)
     finally:
         run.backend.close()
 

@@ -16,7 +16,7 @@ from . import html
 from .arrays import Array, Integers
 from .charges import charge_name, null_space
 from .errors import AccuracyWarning, InputError, say
-from .process import Process, is_number
+from .process import Process, is_number, listed
 from .units import LARGEST
 from .words import shown, suggest
 
@@ -51,6 +51,11 @@ class Species:
             )
         if not self.name or any(c.isspace() for c in self.name) or "->" in self.name:
             raise InputError(f"species name {self.name!r}: use one word without '->'")
+        for key, value in self.charges.items():
+            if not is_number(value):
+                raise InputError(
+                    f"species {self.name}: charges: {key} = {shown(value)}: a charge is a number"
+                )
         if self.statistics not in (1, -1, 0):
             raise InputError(
                 f"species {self.name}: statistics = {shown(self.statistics)}: "
@@ -121,18 +126,22 @@ class Screening:
 
 
 class Model:
-    """Species, processes, masses and screening.
+    """What exists and what scatters: species, processes, masses and screening.
+
+    >>> gas = rb.Model([rb.Species("a")], [rb.Process("a a -> a a", sigma=1.0)], masses={"a": 0.3})
 
     Parameters
     ----------
     species : list of Species
-    processes : list of Process, each physical process once
+    processes : list of Process, each physical process once: its reverse is included
     masses : constant masses [GeV] by species name; absent species are massless
     mass_coupling : symmetric matrix K of m_a^2 = m_a,0^2 + Sum_b K_ab Y_b with
         Y_b = N_b Int d^3p/(2 pi)^3 f_b / E_b; makes the masses thermal and self-consistent
-    screening : a mass [GeV], or a Screening
+    screening : a mass [GeV], or a Screening: what matrix elements are given as ``screening2``
     groups : names for several species at once, e.g. {"quarks": ("u", "d", "s")}
     name : shown in output
+
+    What follows from these is derived: ``names``, ``degeneracy``, ``statistics``, ``conserved``.
     """
 
     recipe: dict[str, Any] | None = None
@@ -149,7 +158,8 @@ class Model:
         groups: Mapping[str, Sequence[str]] | None = None,
         name: str = "user model",
     ):
-        self.species = tuple(species)
+        self.species = listed(species, Species, 'Species("a", degeneracy=6, statistics=-1)')
+        processes = listed(processes, Process, 'Process("a a -> a a", sigma=1.0)')
         states = {s.name: s.degeneracy for s in self.species}
         known = [set(p.legs) <= states.keys() for p in processes]  # else refused below
         self.processes = tuple(
@@ -231,7 +241,8 @@ class Model:
         groups : names for several species, old or new, besides those of the model
         name : of the new model; by default that of this one and what was added
         """
-        more = tuple(species)
+        more = listed(species, Species, 'Species("c", 6, -1)')
+        added_processes = listed(processes, Process, 'Process("c g -> c g", sigma=1.0)')
         for key in masses or {}:
             if key in self.names:
                 raise InputError(
@@ -244,7 +255,7 @@ class Model:
         added = " + ".join([self.name, *(s.name for s in more)])
         extended = Model(
             [*self.species, *more],
-            [*self.processes, *processes],
+            [*self.processes, *added_processes],
             masses=masses,
             mass_coupling=coupling,
             screening=self.screening.padded(len(more)) if screening is None else screening,
@@ -418,3 +429,12 @@ class Model:
             if kept and np.linalg.matrix_rank(rows) == len(rows):
                 basis[name] = vector
         return basis
+
+
+def check_model(model: Any) -> Model:
+    """The same model; refuses anything else."""
+    if not isinstance(model, Model):
+        raise InputError(
+            f"model = {shown(model)}: use a Model, such as relboltz.gluons(0.3), or your own"
+        )
+    return model

@@ -3,8 +3,9 @@
 import copy
 import hashlib
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from math import pi, sqrt
+from typing import Any
 
 import numpy as np
 
@@ -207,6 +208,8 @@ def _cross_section(name: str, given: Mapping[str, float]) -> dict[str, float]:
 
 def _parse(reaction: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Species of the incoming and of the outgoing side."""
+    if not isinstance(reaction, str):
+        raise InputError(f"process {shown(reaction)}: write a text such as 'u g -> u g'")
     sides = [tuple(side.split()) for side in reaction.replace("<->", "->").split("->")]
     if len(sides) != 2 or any(len(side) != 2 for side in sides):
         raise InputError(
@@ -255,3 +258,15 @@ def _arguments(process: Process) -> tuple[str, ...]:
             "matrix element"
         )
     return tuple(resolved)
+
+
+def listed(given: Any, kind: type[Any], example: str) -> tuple[Any, ...]:
+    """A list of species or processes, and nothing else."""
+    what = kind.__name__.lower()
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise InputError(f"{what} = {shown(given)}: use a list, such as [{example}]")
+    found = tuple(given)
+    for one in found:
+        if not isinstance(one, kind):
+            raise InputError(f"{what} = {shown(one)}: is no {kind.__name__}; write {example}")
+    return found

@@ -1,7 +1,12 @@
-"""How far a run is: a bar where somebody watches, a line now and then in a log."""
+"""How far a run is: a bar where somebody watches, a line now and then in a log.
+
+What it does before its first step is told, too (``stage``): to compile and to prepare a large run
+takes long, and nobody likes to wait in silence.
+"""
 
 import math
 import sys
+import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -18,6 +23,8 @@ from .streams import Steady
 
 FIRST, PAUSE = 10.0, 30.0
 """Seconds before the first line in a log, and between lines."""
+PATIENCE = 1.0
+"""Seconds that a stage takes before a log tells of it."""
 RECENT, FEWEST = 60.0, 8
 """The time left follows from the last so many seconds, or marks if these go back farther."""
 
@@ -43,6 +50,54 @@ class Moment:
 
 
 Report = Callable[[Moment], None]
+_heard: list[Callable[[str], None]] = []
+"""Who is told of stages: the last one listens."""
+
+
+def stage(text: str) -> None:
+    """Tell what is being done before the first step."""
+    if _heard:
+        _heard[-1](text)
+
+
+@contextmanager
+def listening(listener: Callable[[str], None]) -> Iterator[None]:
+    """Within it stages are told to a listener."""
+    _heard.append(listener)
+    try:
+        yield
+    finally:
+        _heard.remove(listener)
+
+
+class Stages:
+    """Lines in a log about stages that take long, from a thread of their own.
+
+    One that takes more than PATIENCE seconds is told of, and again every PAUSE seconds.
+    """
+
+    def __init__(self, say: Callable[[str], None]):
+        self._say = say
+        self._over: threading.Event | None = None
+
+    def __call__(self, text: str) -> None:
+        """A stage begins, and the one before it is over."""
+        self.end()
+        self._over = threading.Event()
+        threading.Thread(target=self._tell, args=(text, self._over), daemon=True).start()
+
+    def end(self) -> None:
+        """None is going on."""
+        if self._over is not None:
+            self._over.set()
+            self._over = None
+
+    def _tell(self, text: str, over: threading.Event) -> None:
+        began, wait, so_far = time.monotonic(), PATIENCE, ""
+        while not over.wait(wait):
+            self._say(f"{text}{so_far} ...")
+            wait = PAUSE
+            so_far = f", {duration(time.monotonic() + PAUSE - began)} so far"
 
 
 class Lines:
@@ -102,17 +157,51 @@ def bar(console: Console | None = None) -> Iterator[Report]:
     plain: Any = {"force_jupyter": False, "force_terminal": False} if lines else {}
     console = console or Console(file=Steady(sys.stderr), **plain)  # type: ignore[arg-type]
     if started() or not (console.is_terminal or console.is_jupyter):  # mpirun feigns a terminal
-        yield Lines(lambda text: console.print(text, soft_wrap=True, markup=False, highlight=False))
+        with _lines(console) as report:
+            yield report
         return
-    left, words = TimeRemainingColumn(), TextColumn("{task.description}")
-    columns = (TextColumn("solving"), BarColumn(None), left, words)
+    with _display(console) as report:
+        yield report
+
+
+@contextmanager
+def _lines(console: Console) -> Iterator[Report]:
+    """Lines in a log."""
+
+    def say(text: str) -> None:
+        console.print(text, soft_wrap=True, markup=False, highlight=False)
+
+    lines, stages = Lines(say), Stages(say)
+
+    def report(now: Moment) -> None:
+        stages.end()
+        lines(now)
+
+    with listening(stages):
+        try:
+            yield report
+        finally:
+            stages.end()
+
+
+@contextmanager
+def _display(console: Console) -> Iterator[Report]:
+    """A bar."""
+    label, words = TextColumn("{task.fields[label]}"), TextColumn("{task.description}")
+    columns = (label, BarColumn(None), TimeRemainingColumn(), words)
     with Progress(*columns, console=console, transient=True) as display:
-        task = display.add_task("compiling ...", total=None)
+        task = display.add_task("starting ...", total=None, label="preparing")
 
         def report(now: Moment) -> None:
             text = f"t = {now.time:.3g} of {now.end:g} fm, step {now.step:.2g} fm"
             if now.drifts_known:
                 text += f", dN = {now.number_drift}, dE/E = {now.energy_drift:.0e}"
-            display.update(task, completed=now.time, total=now.end, description=text)
+            display.update(
+                task, completed=now.time, total=now.end, description=text, label="solving"
+            )
 
-        yield report
+        def at(text: str) -> None:
+            display.update(task, total=None, description=f"{text} ...", label="preparing")
+
+        with listening(at):
+            yield report

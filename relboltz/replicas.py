@@ -24,7 +24,7 @@ from .cases import Case, derived_seed, folder_of, is_finished
 from .config import Config
 from .errors import AccuracyWarning, InputError, Interrupted, RunError
 from .progress import Report
-from .records import checkpoint, output
+from .records import checkpoint, kinds, output
 from .records.output import GROWING
 from .records.reserved import Reservation, base
 from .resuming import elsewhere
@@ -202,6 +202,7 @@ def _attributes(parts: Sequence[xr.Dataset]) -> dict[str, Any]:
     own = {key: value for key, value in told[0].items() if key not in loads}
     return own | {
         "title": f"{told[0]['title']}, mean of {len(parts)} replicas",
+        "kind": kinds.REPLICAS,
         "replicas": len(parts),
         "seeds": np.array([int(one["seed"]) for one in told], dtype=np.int64),
         "warnings": "\n".join(lines),

@@ -19,14 +19,16 @@ from .config import Config, call_model
 from .errors import CheckpointWarning, InputError, say
 from .known import described
 from .launched import started
-from .model import Model
+from .model import Model, check_model
+from .process import is_number
 from .processes import together
-from .progress import Report, bar
-from .records import checkpoint, output
+from .progress import Report, bar, stage
+from .records import checkpoint, kinds, output
 from .records.checkpoint import Saved
 from .resting import resting
 from .run import About, Run
 from .settings import Grid, Settings
+from .words import shown
 
 
 def _as_given(
@@ -68,11 +70,10 @@ def resume(
     InputError : there is no checkpoint, nothing to do, or a source was changed since
     RunError, Interrupted : as of ``solve``
     """
-    with resting():
-        run = taken_up(Path(file), until, model, threads, workers, snapshots)
-    if not isinstance(progress, bool):
-        return run.go(progress)
-    with bar() if progress else nullcontext() as report:
+    telling: Any = bar() if progress is True else nullcontext(progress or None)
+    with telling as report:
+        with resting():
+            run = taken_up(Path(file), until, model, threads, workers, snapshots)
         return run.go(report)
 
 
@@ -85,6 +86,8 @@ def taken_up(
     snapshots: Sequence[float] = (),
 ) -> Run:
     """A run that can go on."""
+    stage("reading the checkpoint")
+    _check_kind(file)
     file = Path(os.path.realpath(file))
     saved = checkpoint.latest(file)
     facts = saved.facts
@@ -99,6 +102,17 @@ def taken_up(
     output.check_writable(file)
     _tell_versions(saved)
     return Run(found, grid, saved, settings, file, about)
+
+
+def _check_kind(file: Path) -> None:
+    """Say how to go on with what is no single run: a scan, or the mean of replicas."""
+    try:
+        told = output.attributes(file)
+        kind = str(told.get("kind", kinds.REPLICAS if "replicas" in told else kinds.RUN))
+    except InputError:  # what is left of a run may do without its file
+        return
+    if kind in kinds.AGAIN:
+        raise InputError(f"{file}: {kinds.AGAIN[kind]}")
 
 
 def _settings(
@@ -121,6 +135,8 @@ def _settings(
         if until < end and "snapshots" in data["output"]:
             kept = [t for t in data["output"]["snapshots"] if t <= until]
             data["output"]["snapshots"] = kept
+    if isinstance(snapshots, int | float) or not all(is_number(t) for t in snapshots):
+        raise InputError(f"snapshots = {shown(snapshots)}: use a list of times in fm")
     if snapshots:
         for t in snapshots:
             if not now < t <= data["time"]["end"]:
@@ -197,7 +213,7 @@ def _model(file: Path, facts: Mapping[str, Any], given: Model | None) -> Model:
     """The model of a run, made again or given again."""
     recipe = facts["about"]["recipe"]
     if given is not None:
-        model = given
+        model = check_model(given)
     elif recipe.get("model"):
         model = made_again(recipe, file)
     else:

@@ -19,7 +19,7 @@ from .events.collisions import Flows
 from .grid import PhaseSpace
 from .known import Known, described, found_out
 from .model import Model
-from .progress import Moment, Report
+from .progress import Moment, Report, stage
 from .records.checkpoint import WAITED_FOR, Keeper, Saved
 from .records.journal import Journal
 from .records.observables import Observer, Seen
@@ -91,8 +91,10 @@ class Run:
             self._take_up(start)
         else:
             f = start.reshape(-1, len(model.species), grid.size)
+            stage("masses of the start (compiling, if need be)")
             self.state = begin(self.backend, f, flow, wants.end)
             self.state.time = wants.start
+            stage("predicted final state, matrix elements, accuracy")
             self.known = found_out(self.backend, self.state, settings.time, f)
             self.known.attributes |= {"run": uuid.uuid4().hex, **self._attributes()}
         shown = quantities(grid, kept.marginals)
@@ -201,8 +203,10 @@ class Run:
     def _loop(self, interrupt: Interrupt, progress: Report | None) -> None:
         """From stop to stop: advance, look at what the steps showed, record."""
         backend, state, end = self.backend, self.state, self.stops.end
+        stage("first record and checkpoint")
         self._record(self._look())
         self._checkpoint(first=True)
+        stage("first step (compiling, if need be)")
         sent = False
         while state.time < end and (sent or not interrupt):  # steps that were sent are told of
             for leg in backend.advance(state, self.course, self.stops.next(state.time)):

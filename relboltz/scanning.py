@@ -6,6 +6,7 @@ starts the same scan again and does what is left. A point that fails is told of,
 
 from __future__ import annotations
 
+import inspect
 import itertools
 import math
 import tempfile
@@ -22,9 +23,10 @@ from . import config, distributed
 from .cases import Case, finished, folder_of
 from .errors import InputError, Interrupted, RelboltzError, RunError
 from .progress import Report, bar
-from .records import output
+from .records import kinds, output
 from .records.reserved import Reservation
 from .settings import Run as RunSettings
+from .simulation import named_file
 from .words import shown
 
 MOST = 100_000
@@ -56,7 +58,7 @@ class Point:
         """Its set-up, with nothing left to choose."""
         try:
             if callable(self.setup):
-                given = dict(self.setup(**dict(self.values)))
+                given = self._asked(self.setup)
                 model, grid, initial = (given.pop(key) for key in ("model", "grid", "initial"))
                 return Case.of_options(model, grid, initial, given)
             return Case.of_config(config.load(self.setup, self.changes, values=dict(self.values)))
@@ -68,14 +70,42 @@ class Point:
         except InputError as error:
             raise InputError(f"at {self.words}: {error}") from None
 
+    def _asked(self, setup: Callable[..., Mapping[str, Any]]) -> dict[str, Any]:
+        """What the user's function gives for these values."""
+        values = dict(self.values)
+        try:
+            inspect.signature(setup).bind(**values)
+        except (TypeError, ValueError) as error:
+            raise InputError(
+                f"the function of a scan is called with {', '.join(values)} by name: {error}"
+            ) from None
+        given = setup(**values)
+        if not isinstance(given, Mapping):
+            raise InputError(
+                f"the function of a scan returned {shown(given)}; return a dictionary with model, "
+                "grid, initial, end, ..."
+            )
+        return dict(given)
+
 
 def points_of(
     setup: Setup, over: Mapping[str, Sequence[Any]], changes: Sequence[str] = ()
 ) -> list[Point]:
     """All combinations, the last key fastest."""
+    if not callable(setup) and not isinstance(setup, str | Path):
+        raise InputError(
+            f"setup = {shown(setup)}: use the name of a configuration, or a function that returns "
+            "what solve is given"
+        )
+    if not isinstance(over, Mapping):
+        raise InputError(f'over = {shown(over)}: use lists by key: {{"model.alpha_s": [0.1, 0.2]}}')
     if not over:
         raise InputError("a scan needs keys to go over, such as model.alpha_s=0.1,0.2,0.3")
     for key, values in over.items():
+        if not isinstance(key, str):
+            raise InputError(f'over: {shown(key)} is no key; write it as in "model.alpha_s"')
+        if key == "output.file":
+            raise InputError(f"{key}: a scan names the files of its points; choose its own by file")
         if isinstance(values, str) or not isinstance(values, Sequence | np.ndarray):
             raise InputError(f"{key} = {shown(values)}: a scan needs a list of values")
         if len(values) == 0:
@@ -126,7 +156,8 @@ def scan(
     InputError : a point is not legal; before any of them runs
     RunError : some points failed; all others are in its ``dataset``, and in ``file``
     """
-    path = None if file is None else Path(file)
+    path = None if file is None else named_file(file)
+    check_spread(workers, address)
     check_free(path, force, "force=True")
     context = bar() if progress is True else None
     try:
@@ -135,6 +166,16 @@ def scan(
     finally:
         if context is not None:
             context.__exit__(None, None, None)
+
+
+def check_spread(workers: Any, address: str) -> None:
+    """Refuse numbers of workers that cannot be, and a cluster that nobody is sent to."""
+    if isinstance(workers, bool) or not isinstance(workers, int) or not 0 <= workers <= 4096:
+        raise InputError(
+            f"workers = {shown(workers)}: use a whole number from 0 to 4096; 0 = in turn"
+        )
+    if address and not workers:
+        raise InputError(f"address = {shown(address)}: is for workers; give their number, workers")
 
 
 def check_free(path: Path | None, force: bool, remedy: str) -> None:
@@ -262,7 +303,7 @@ def combined(
         ds[names[key]].attrs["long_name"] = key
     own = {k: v for k, v in there[0].attrs.items() if k not in OF_A_POINT}
     title = f"{own.get('title', '')}, scan over {', '.join(keys)}"
-    own |= {"title": title, "status": "done"}
+    own |= {"kind": kinds.SCAN, "title": title, "status": "done"}
     return ds.drop_encoding().assign_attrs(own)  # whole numbers of one point may be NaN of another
 
 

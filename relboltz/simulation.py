@@ -19,14 +19,15 @@ from .grid import PhaseSpace
 from .initial import FromFile, NodeValues, Shape, Start, evaluate, file_grid, starting_states
 from .initial.start import named
 from .launched import started
-from .model import Model
+from .model import Model, check_model
 from .processes import together
-from .progress import Report, bar
+from .progress import Report, bar, stage
 from .records import output
 from .resting import resting
 from .resuming import recipe_of_config, recipe_of_model
 from .run import About, Run
 from .settings import Grid, Settings, no_marginals, refuse
+from .words import shown
 
 
 @together(lambda model, *_, **__: lambda recipe: model)
@@ -74,10 +75,13 @@ def solve(
     AccuracyWarning : where a filter makes errors of warnings, the first of them, when all is done
         and written; the result is in its ``dataset``
     """
-    path = None if file is None else Path(file)
+    check_model(model)
+    path = None if file is None else named_file(file)
     remedy = "choose another name, use force=True to replace it, or"
     claim = partial(output.check_free, path, force, remedy)
     if not isinstance(progress, bool):
+        if not callable(progress):
+            raise InputError(f"progress = {shown(progress)}: use True, False or a function")
         report: Any = nullcontext(progress)
     else:
         report = bar() if progress else nullcontext()
@@ -92,13 +96,20 @@ def solve(
             return replicated(case, replicas, path, told)
     settings = settings_of(grid, {"end": end, **options})
     states = starting_states(initial, model)
-    with resting():
-        claim()
-        run = prepare(
-            model, states, grid, settings, path, About("", "", recipe_of_model(model), claim)
-        )
     with report as told:
+        with resting():
+            claim()
+            run = prepare(
+                model, states, grid, settings, path, About("", "", recipe_of_model(model), claim)
+            )
         return run.go(told)
+
+
+def named_file(file: Any) -> Path:
+    """A file that somebody names."""
+    if not isinstance(file, str | Path):
+        raise InputError(f"file = {shown(file)}: use the name of a file")
+    return Path(file)
 
 
 def settings_of(grid: Any, options: Mapping[str, Any]) -> Settings:
@@ -153,6 +164,8 @@ def prepare(
 ) -> Run:
     """A run that can start: where it is computed and written to, its grid and its f."""
     grid, backend, precision = planned(model, states, request, settings, file)
+    nodes = f"{len(model.species)} species at {grid.size} nodes"
+    stage(f"initial state: {nodes}" + (f" of {grid.sites} space cells" if grid.sites > 1 else ""))
     f = evaluate(states, grid, model)
     shapes = {name: repr(state) for name, state in states.items()}
     described: dict[str, Any] = {"model": model.describe(), "grid": {}, "initial": shapes}
@@ -212,9 +225,11 @@ def grid_of(request: Request, model: Model, states: Mapping[str, Shape]) -> Phas
     if not isinstance(request, Grid):
         if any(isinstance(state, NodeValues) for state in states.values()):
             raise InputError("grid: an initial state given as an array needs a PhaseSpace")
+        stage("box that start and equilibrium need")
         return box.automatic_grid(request, model, states)
     cells: Any = request.momentum_cells if "momentum_cells" in request.model_fields_set else None
     if request.momentum_max == "auto":
+        stage("box that start and equilibrium need")
         space = request.phase_space(momentum_max=1.0)
         found = box.automatic_grid(cells, model, states, space)
         return request.phase_space(

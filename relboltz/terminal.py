@@ -3,7 +3,7 @@
 import sys
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,11 @@ errors = Console(stderr=True, highlight=False, force_terminal=plain)
 def tell(text: object) -> None:
     """A line on standard output, which may hold what others wrote: names, titles, paths."""
     console.print(unmarked(text), soft_wrap=True)
+
+
+def waiting(text: str, quiet: bool = False) -> AbstractContextManager[Any]:
+    """Say on a terminal what one waits for, until that is done; a log gets nothing of it."""
+    return nullcontext() if quiet else errors.status(f"{unmarked(text)} ...")
 
 
 def announced(run: object) -> None:

@@ -115,7 +115,9 @@ def test_defaults_shown_in_the_template_are_the_defaults(tmp_path):
     path = tmp_path / "new.toml"
     path.write_text(TEMPLATE)
     run = TEMPLATE.partition("# [coefficients]")[0]  # without it there is no such table
-    shown = re.sub(r"^# (?!flavors|antiquarks|alike|hubble)(\w+ = )", r"\1", run, flags=re.MULTILINE)
+    shown = re.sub(
+        r"^# (?!flavors|antiquarks|alike|hubble)(\w+ = )", r"\1", run, flags=re.MULTILINE
+    )
     assert shown != TEMPLATE
     full = tomllib.loads(shown)
     assert full["initial"]["g"].pop("sampling") == "cell"

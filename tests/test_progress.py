@@ -1,12 +1,15 @@
 """How far a run is, in a log."""
 
 import io
+import time
+import warnings
 
 import pytest
 from rich.console import Console
 
-from relboltz import progress
-from relboltz.progress import Lines, Moment
+import relboltz as rb
+from relboltz import progress, simulation
+from relboltz.progress import Lines, Moment, Stages, listening, stage
 
 
 class Clock:
@@ -95,3 +98,70 @@ def test_a_log_gets_plain_lines_at_once(monkeypatch):
     with progress.bar(Console(file=Log())) as report:
         report(moment(1.0))
     assert flushed[-1] == "t = 1 of 4 fm, step 0.012 fm, 25 %, energy moved by 1e-09\n"
+
+
+# --- before the first step ----------------------------------------------------------------------
+
+
+def test_stages_are_told_to_whoever_listens_last():
+    outer, inner = [], []
+    stage("nobody hears this")
+    with listening(outer.append):
+        stage("one")
+        with listening(inner.append):
+            stage("two")
+        stage("three")
+    assert (outer, inner) == (["one", "three"], ["two"])
+
+
+def waited(said, count):
+    """What was said, as soon as that is so much."""
+    for _ in range(500):
+        if len(said) >= count:
+            break
+        time.sleep(0.01)
+    return said
+
+
+def test_a_log_is_told_of_stages_that_take_long_and_again_now_and_then(monkeypatch):
+    monkeypatch.setattr(progress, "PATIENCE", 0.02)
+    monkeypatch.setattr(progress, "PAUSE", 0.02)
+    said = []
+    stages = Stages(said.append)
+    stages("initial state")
+    first = waited(said, 3)[:3]
+    assert first[0] == "initial state ..." and first[1] == "initial state, 0 s so far ..."
+    stages("first step")
+    assert waited(said, len(said) + 1)[-1].startswith("first step")
+    stages.end()
+
+
+def test_a_log_is_not_told_of_stages_that_are_short():
+    said = []
+    stages = Stages(said.append)
+    for text in ("initial state", "masses", "first step"):
+        stages(text)
+    stages.end()
+    assert progress.PATIENCE >= 0.5 and said == []
+
+
+def test_a_run_tells_what_it_does_before_its_first_step(monkeypatch):
+    """All of it within the time that the bar, or the log, is there."""
+    told, heard = [], []
+
+    @progress.contextmanager
+    def bar():
+        with listening(told.append):
+            yield lambda now: heard.append(list(told))
+
+    monkeypatch.setattr(simulation, "bar", bar)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        rb.solve(
+            rb.gluons(0.3), rb.PhaseSpace(5, 2.0), {"g": rb.initial.step(0.5, 1.5)}, end=0.02,
+            step=0.01, samples=1, backend="cpu", threads=1,
+        )  # fmt: skip
+    begin = ("initial state: 1 species at 125 nodes", "masses", "predicted", "first record")
+    words = (*begin, "first step")
+    assert len(told) == len(words) and heard[0] == told
+    assert all(text.startswith(word) for text, word in zip(told, words, strict=True))

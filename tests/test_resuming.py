@@ -196,7 +196,7 @@ def test_a_finished_run_without_its_own_file_is_refused(tmp_path, other):
 
 
 def test_nothing_to_go_on_from_is_said(tmp_path):
-    with pytest.raises(rb.InputError, match="no such file, and no checkpoint of it"):
+    with pytest.raises(rb.InputError, match="no such file, and no checkpoint"):
         go_on(tmp_path / "run.nc")
     (tmp_path / "old.nc").touch()
     with pytest.raises(rb.InputError, match=r"no checkpoint old.checkpoint-\*.*start the run"):
@@ -314,10 +314,11 @@ def test_files_of_an_output_are_told_apart_by_its_name(tmp_path):
     (tmp_path / "run.toml").touch()
     with pytest.raises(rb.InputError, match="is a configuration; name the result"):
         go_on(tmp_path / "run.toml", until=0.2)
-    for other in ("run.v2", "run.checkpoint-000002"):
-        (tmp_path / other).touch()
-        with pytest.raises(rb.InputError, match=rf"no checkpoint {other}.checkpoint-\*"):
-            go_on(tmp_path / other, until=0.2)
+    (tmp_path / "run.v2").touch()
+    with pytest.raises(rb.InputError, match=r"no checkpoint run.v2.checkpoint-\*"):
+        go_on(tmp_path / "run.v2", until=0.2)
+    with pytest.raises(rb.InputError, match=r"is a checkpoint; name the result .* run.nc"):
+        go_on(tmp_path / "run.checkpoint-000002", until=0.2)
     solve("gluons", tmp_path / "run.v1", end=0.1)
     assert (tmp_path / "run.v1.checkpoint-000002").exists()
     assert go_on(tmp_path / "run.nc", until=0.2).attrs["status"] == "done"

@@ -7,6 +7,7 @@ import xarray as xr
 from ..arrays import Array
 from ..errors import InputError
 from ..records.comparable import comparable, names_of
+from ..records.kinds import check_run
 from ..words import shown
 
 LABELS = ("species", "process", "charge")
@@ -35,6 +36,7 @@ def compare(ds: xr.Dataset, other: xr.Dataset) -> pd.DataFrame:
     """
     if not isinstance(other, xr.Dataset):
         raise InputError(f"compare({shown(other)}): give a result, such as rb.load('other.nc')")
+    check_run(other, "other")
     time = ds.time.values
     inside = (time >= other.time.values[0]) & (time <= other.time.values[-1])
     if not inside.any():

@@ -30,7 +30,9 @@ def export(ds: xr.Dataset, folder: str | Path, format: str, stem: str = "run") -
         place.mkdir(parents=True, exist_ok=True)
         return list(_vtk(ds, place, stem) if format == "vtk" else _csv(ds, place))
     except OSError as error:
-        raise InputError(f"{place} cannot be written: {error.strerror or error}") from None
+        raise InputError(
+            f"{place} cannot be written: {error.strerror or error}; name another folder"
+        ) from None
 
 
 # --- VTK ----------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ import xarray as xr
 
 from ..arrays import Array
 from ..errors import InputError
+from ..process import is_number
 from ..records.result import box
 from ..words import shown, suggest
 
@@ -142,7 +143,7 @@ def thermalisation_time(ds: xr.Dataset, threshold: float = 0.1) -> xr.DataArray:
     The distance is the part of the particles that is not yet where equilibrium has them; its
     logarithm is interpolated between records.
     """
-    if not 0 < threshold < 1:
+    if not is_number(threshold) or not 0 < threshold < 1:
         raise InputError(f"threshold = {shown(threshold)}: use a number between 0 and 1")
     time, far = ds.time.values, ds.equilibrium_distance.values
     attrs = {"units": "fm", "long_name": f"time when less than {threshold:g} has still to move"}

@@ -1,43 +1,44 @@
 """relboltz check FILE.toml: is it legal, and what will it take?"""
 
 import json
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from ..errors import InputError
-from ..terminal import console, delivered, errors, plain_warnings, tell
+from ..terminal import console, delivered, plain_warnings, tell, waiting
+from .options import Backend, Configuration, Json, Set, Threads, overridden
 
 
 def check(
-    file: Annotated[Path, typer.Argument(help="Configuration, TOML.")],
-    set_: Annotated[
-        list[str] | None, typer.Option("--set", help="key=value, e.g. time.end=2.0; repeatable.")
-    ] = None,
-    seconds: Annotated[float, typer.Option(help="For each of two short trials.")] = 10.0,
-    threads: Annotated[int | None, typer.Option(help="Threads; 0 = all cores.")] = None,
-    backend: Annotated[str | None, typer.Option(help="auto, cpu or cuda.")] = None,
-    json_: Annotated[Path | None, typer.Option("--json", help="Write the figures here.")] = None,
+    file: Configuration,
+    set_: Set = None,
+    seconds: Annotated[
+        float, typer.Option(metavar="S", help="For each of two short trials, at most.")
+    ] = 10.0,
+    threads: Threads = None,
+    backend: Backend = None,
+    json_: Json = None,
 ) -> None:
-    """Check a configuration, and estimate time, memory and disk on this machine."""
-    from .. import config, estimating, tables
-    from ..cases import Case
-    from ..records import output
+    """Check a configuration, and estimate time, memory and disk on this machine.
+
+    Two short trials tell: nothing is written, and nobody waits for the whole run.
+    """
+    with waiting(f"reading {file}"):
+        from .. import config, estimating, tables
+        from ..cases import Case
+        from ..records import output
 
     if not 0.1 <= seconds <= 3600:
         raise InputError(f"--seconds {seconds:g}: use a number from 0.1 to 3600")
-    overrides = list(set_ or [])
-    overrides += [f"run.threads={threads}"] if threads is not None else []
-    overrides += [f"run.backend={backend!r}"] if backend is not None else []
     if json_ is not None:
         output.check_writable(json_, "--json")
-    settings = config.load(file, overrides)
+    settings = config.load(file, overridden(set_, threads, backend))
     tell(f"{file}: all keys are legal")
     with plain_warnings():
-        with errors.status("choosing the grid ..."):
+        with waiting("choosing the grid"):
             case = Case.of_config(settings)
-        with errors.status("trying some steps ..."):
+        with waiting("trying some steps"):
             found = estimating.estimate(case, seconds)
     console.print(tables.estimate(case, found))
     if json_ is not None:
@@ -49,7 +50,8 @@ def check(
 
 def _plain(found: Any) -> dict[str, Any]:
     names = (
-        "steps", "seconds_per_step", "seconds_per_record", "seconds", "records", "snapshots",
+        "steps", "seconds_per_step", "seconds_per_record", "seconds", "core_seconds", "records",
+        "snapshots",
         "memory", "device_memory", "file_size", "checkpoint_size", "finished",
     )  # fmt: skip
     return {name: getattr(found, name) for name in names}

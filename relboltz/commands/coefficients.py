@@ -10,6 +10,7 @@ import typer
 
 from ..errors import InputError
 from ..terminal import console, delivered, plain_warnings, tell
+from .options import Backend, Force, Json, Set, Threads, overridden
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -19,31 +20,46 @@ PICTURES = ("png", "pdf", "svg")
 
 
 def coefficients(
-    file: Annotated[Path, typer.Argument(help="Configuration, TOML: [model] is enough.")],
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE.toml", help="Configuration; [model] is enough.")
+    ],
     temperature: Annotated[
-        list[float] | None, typer.Option(help="Temperature, GeV; repeatable.")
+        list[float] | None,
+        typer.Option(metavar="T", help="GeV; repeatable. Else that which the start tends to."),
     ] = None,
     mu: Annotated[
         list[str] | None,
-        typer.Option(help="Chemical potential, GeV: a number, or NAME=NUMBER; repeatable."),
+        typer.Option(
+            metavar="MU", help="Chemical potential, GeV: a number, or NAME=NUMBER; repeatable."
+        ),
     ] = None,
-    events: Annotated[int | None, typer.Option(help="Events for each temperature.")] = None,
-    tagged: Annotated[str | None, typer.Option(help="A species to tag.")] = None,
+    events: Annotated[
+        int | None, typer.Option(metavar="N", help="For each temperature; a million by default.")
+    ] = None,
+    tagged: Annotated[
+        str | None, typer.Option(metavar="NAME", help="A species: adds its diffusion and drag.")
+    ] = None,
     nodes: Annotated[
-        bool | None, typer.Option("--nodes/--unlimited", help="On the nodes of [grid], or not.")
+        bool | None,
+        typer.Option("--nodes/--unlimited", help="On the nodes of [grid], or unlimited momenta."),
     ] = None,
-    seed: Annotated[int | None, typer.Option(help="Of the random numbers.")] = None,
-    out: Annotated[Path | None, typer.Option(help="Write the Dataset here, NetCDF.")] = None,
-    plot: Annotated[Path | None, typer.Option(help="Write a picture against T here.")] = None,
-    json_: Annotated[Path | None, typer.Option("--json", help="Write the figures here.")] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace what --out names.")] = False,
-    set_: Annotated[
-        list[str] | None, typer.Option("--set", help="key=value, e.g. model.alpha_s=0.2.")
+    seed: Annotated[int | None, typer.Option(metavar="N", help="Of the random numbers.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(metavar="F.nc", help="Write the Dataset here, NetCDF.")
     ] = None,
-    threads: Annotated[int | None, typer.Option(help="Threads; 0 = all cores.")] = None,
-    backend: Annotated[str | None, typer.Option(help="auto, cpu or cuda.")] = None,
+    plot: Annotated[
+        Path | None, typer.Option(metavar="F.png", help="Write a picture against T here.")
+    ] = None,
+    json_: Json = None,
+    force: Force = False,
+    set_: Set = None,
+    threads: Threads = None,
+    backend: Backend = None,
 ) -> None:
-    """Tell viscosities, diffusion and conductivity of a model, by its own events."""
+    """Tell viscosities, diffusion and conductivity of a model in equilibrium.
+
+    They follow from events of its own processes, with standard errors.
+    """
     from .. import config
     from ..records import output
     from ..tables import coefficients as table
@@ -57,12 +73,10 @@ def coefficients(
         raise InputError(f"--out {out}: exists already; use another name, or --force")
     if plot is not None and plot.suffix[1:] not in PICTURES:
         raise InputError(f"--plot {plot}: pictures end in .{', .'.join(PICTURES)}")
-    overrides = list(set_ or [])
+    overrides = overridden(set_, threads, backend)
     given = {"events": events, "seed": seed, "nodes": nodes, "tagged": tagged}
     overrides += [f"coefficients.{k}={json.dumps(v)}" for k, v in given.items() if v is not None]
     overrides += [f"coefficients.temperature={list(temperature)}"] if temperature else []
-    overrides += [f"run.threads={threads}"] if threads is not None else []
-    overrides += [f"run.backend={backend!r}"] if backend is not None else []
     settings = config.load(file, overrides, config.Matter)
     with plain_warnings():
         ds = _found(settings, _potentials(mu))

@@ -9,15 +9,24 @@ from rich.table import Table
 from .. import plots
 from ..analysis.comparison import compare, telling
 from ..errors import InputError
-from ..records import output
-from ..records.result import undamaged
+from ..records import kinds, output
+from ..records.result import is_in_space, undamaged
 from ..terminal import console, delivered, tell
 from ..words import unmarked
+
+SINGLE = {kinds.COEFFICIENTS: plots.coefficients, kinds.CONVERGENCE: plots.changes}
+"""What is no run, and its one picture."""
 
 
 def film(file: Path, path: Path, quantity: str, species: str | None, fps: float) -> None:
     """A film of a quantity in space."""
-    ds = output.load(file)
+    if path.suffix not in plots.FILMS:
+        raise InputError(f"--animate {path}: films end in {' or '.join(plots.FILMS)}")
+    ds = output.load_run(file)
+    if not is_in_space(ds):
+        raise InputError(
+            f"{file}: has one space cell, of which there is no film; leave --animate out"
+        )
     output.check_writable(path, "--animate")
     with undamaged(file):
         plots.animation(ds, path, quantity, species.split(",") if species else None, fps)
@@ -25,18 +34,24 @@ def film(file: Path, path: Path, quantity: str, species: str | None, fps: float)
 
 
 def drawn(file: Path, out: Path | None) -> None:
-    """Every picture of a result."""
+    """Every picture of a result; what coefficients and converge found has one."""
     ds = output.load(file)
+    single = SINGLE.get(kinds.kind_of(ds))
+    if single is None:
+        kinds.check_run(ds, file)
     folder = _made(out if out is not None else file.with_suffix(""))
     with undamaged(file):
-        paths = plots.save_all(ds, folder)
+        if single is None:
+            paths = plots.save_all(ds, folder)
+        else:
+            paths = plots.save(single(ds), folder, kinds.kind_of(ds), ("png", "pdf"))
     for path in paths:
         tell(f"written: {path}")
 
 
 def compared(files: Sequence[Path], out: Path | None) -> None:
     """Several results in the same axes; how far the others are from the first."""
-    results = {name: output.load(file) for name, file in zip(short(files), files, strict=True)}
+    results = {name: output.load_run(file) for name, file in zip(short(files), files, strict=True)}
     folder = _made(out if out is not None else Path("comparison"))
     with undamaged(", ".join(map(str, files))):
         figure = plots.comparison(results)

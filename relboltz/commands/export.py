@@ -7,13 +7,24 @@ import typer
 
 from ..errors import InputError
 from ..terminal import delivered, tell
+from .options import Result
+
+NAMES = ("csv", "vtk")
 
 
 def export(
-    file: Annotated[Path, typer.Argument(help="Result, NetCDF.")],
-    format_: Annotated[str, typer.Option("--format", help="vtk (ParaView, VisIt) or csv.")],
+    file: Result,
+    format_: Annotated[
+        str,
+        typer.Option(
+            "--format",
+            metavar="NAME",
+            help="vtk (ParaView, VisIt; in space) or csv.",
+            autocompletion=lambda incomplete: [f for f in NAMES if f.startswith(incomplete)],
+        ),
+    ],
     out: Annotated[
-        Path | None, typer.Option(help="Folder; F-vtk or F-csv beside F.nc by default.")
+        Path | None, typer.Option(metavar="FOLDER", help="F-vtk or F-csv beside F.nc by default.")
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Write into a folder with files.")] = False,
 ) -> None:
@@ -29,9 +40,9 @@ def export(
     folder = out if out is not None else file.with_name(f"{base(file)}-{format_}")
     if folder.exists() and not folder.is_dir():
         raise InputError(f"--out {folder}: is a file; name a folder")
+    ds = output.load_run(file)
     if not force and folder.is_dir() and any(folder.iterdir()):
         raise InputError(f"--out {folder}: has files in it; add --force, or name another folder")
-    ds = output.load(file)
     with undamaged(file):
         paths = exported(ds, folder, format_, base(file))
     shown = paths if len(paths) <= 4 else [paths[-1]]

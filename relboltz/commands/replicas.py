@@ -11,7 +11,7 @@ from ..cases import Case
 from ..config import Config
 from ..errors import InputError
 from ..initial import FromFile
-from ..records import output
+from ..records import kinds, output
 from ..replicas import check_count, plan_of, planned_again, replicated
 from ..terminal import announced, console, tell, told
 
@@ -49,7 +49,7 @@ def _of_replicas(file: Path) -> bool:
     """Whether a file is a mean of replicas, or will be."""
     if plan_of(file) is not None:
         return True
-    return file.exists() and "replicas" in output.load(file).attrs
+    return file.is_file() and kinds.kind_of(output.load(file)) == kinds.REPLICAS
 
 
 def _replicated(case: Case, path: Path, count: int, quiet: bool) -> xr.Dataset:

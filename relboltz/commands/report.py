@@ -7,18 +7,24 @@ import typer
 
 from ..errors import InputError
 from ..terminal import delivered, tell
+from .options import Results
 
 SEVERAL = "report.html"
 
 
 def report(
-    files: Annotated[list[Path], typer.Argument(help="Result, NetCDF; several are compared.")],
+    files: Results,
     out: Annotated[
         Path | None,
-        typer.Option(help=f"Page, HTML; F.html beside F.nc, of several {SEVERAL} by default."),
+        typer.Option(
+            metavar="F.html", help=f"F.html beside F.nc by default; of several {SEVERAL}."
+        ),
     ] = None,
 ) -> None:
-    """Write a page about a result: words, verdict, pictures that move; opens without a network."""
+    """Write a page about results, in one file that opens in any browser, without a network.
+
+    Set-up in words, verdict, pictures with a slider for time, configuration; several are compared.
+    """
     from ..records import output
     from ..records.reserved import base
     from ..report import written
@@ -28,7 +34,7 @@ def report(
     path = out if out is not None else beside
     if path.suffix.lower() not in (".html", ".htm"):
         raise InputError(f"--out {path}: a report is a page; use a name that ends in .html")
-    results = {name: output.load(file) for name, file in zip(short(files), files, strict=True)}
+    results = {name: output.load_run(file) for name, file in zip(short(files), files, strict=True)}
     output.check_writable(path, "--out")
     tell(f"written: {written(results, path)}")
     delivered()

@@ -18,35 +18,45 @@ from ..errors import InputError, RelboltzError
 from ..terminal import console, errors, plain_warnings, tell
 from ..words import unmarked
 from . import reproduction_page as page
+from .options import Backend, Threads, check_place
 
 NAMES = tuple(f"fig{n}" for n in range(2, 13))
+CHOICES = (*NAMES, "all")
 
 
 def reproduce(
-    name: Annotated[str, typer.Argument(help="fig2 to fig12, or all.")] = "",
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="FIGURE",
+            help="fig2 to fig12, or all.",
+            autocompletion=lambda incomplete: [n for n in CHOICES if n.startswith(incomplete)],
+        ),
+    ] = "",
     full: Annotated[
         bool, typer.Option("--full", help="The paper's own grids and times; for a GPU.")
     ] = False,
-    backend: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
-    threads: Annotated[int, typer.Option(help="Threads; 0 = all cores.")] = 0,
-    out: Annotated[Path, typer.Option(help="Folder for the results.")] = Path("reproduction"),
+    backend: Backend = "auto",
+    threads: Threads = 0,
+    out: Annotated[Path, typer.Option(metavar="FOLDER", help="For the results.")] = Path(
+        "reproduction"
+    ),
     document: Annotated[
         Path | None,
-        typer.Option(help="Bring what --out holds into this folder's reproduction.md."),
+        typer.Option(metavar="FOLDER", help="Bring what --out holds into its reproduction.md."),
     ] = None,
 ) -> None:
     """Make figures of the paper: picture, data, and its numbers beside ours."""
     names = _chosen(name, document)
-    if backend not in ("auto", "cpu", "cuda"):
-        raise InputError(f"--backend {backend}: use auto, cpu or cuda")
+    where, many = check_place(backend, threads)
     made: list[dict[str, Any]] = []
     stopped = None
     if names:
         _check_folder(out)
-        _check_backend(backend, full)
+        _check_backend(where, full)
         with plain_warnings(), _scripts():
             paper = importlib.import_module("paper_runs")
-            job = paper.Job(full, backend, out, threads, tell)
+            job = paper.Job(full, where, out, many, tell)
             stopped = _make(paper, job, names, made)
     if made:
         console.print(_table(made))

@@ -9,32 +9,49 @@ import typer
 from ..errors import InputError, Interrupted, RunError
 from ..terminal import console, errors, plain_warnings, tell
 from ..words import unmarked
+from .options import Configuration, Force, Quiet, Set, completed_key
 
 
 def scan(
-    file: Annotated[Path, typer.Argument(help="Configuration, TOML.")],
+    file: Configuration,
     over: Annotated[
-        list[str], typer.Option("--over", help="key=value,value,... to go over; repeatable.")
+        list[str],
+        typer.Option(
+            "--over",
+            metavar="KEY=VALUE,VALUE,...",
+            autocompletion=completed_key,
+            help="Values to go over, such as model.alpha_s=0.1,0.2; repeatable.",
+        ),
     ],
     out: Annotated[
-        Path | None, typer.Option(help="Output file; F-scan.nc beside output.file.")
+        Path | None, typer.Option(metavar="F.nc", help="Output; F-scan.nc beside output.file.")
     ] = None,
-    set_: Annotated[
-        list[str] | None, typer.Option("--set", help="key=value of all points; repeatable.")
-    ] = None,
-    workers: Annotated[int, typer.Option(help="Points at once, by Ray; 0 = in turn.")] = 0,
-    address: Annotated[str, typer.Option(help="Of a Ray cluster; else one is started.")] = "",
-    force: Annotated[bool, typer.Option("--force", help="Replace a result.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="No progress.")] = False,
+    set_: Set = None,
+    workers: Annotated[
+        int, typer.Option(metavar="N", help="Points at once, by Ray; 0 = one after the other.")
+    ] = 0,
+    address: Annotated[
+        str, typer.Option(metavar="HOST", help="Of a Ray cluster; without it one is started.")
+    ] = "",
+    force: Force = False,
+    quiet: Quiet = False,
 ) -> None:
-    """Run every combination of values, into one Dataset; the same command does what is missing."""
+    """Run every combination of values, into one Dataset with a dimension for each key.
+
+    A point that fails is reported and the others go on. The runs are kept in F.scan beside the
+    output: the same command again does only what is missing.
+    """
     from .. import config, progress
+    from ..records import output
     from ..records.reserved import base
-    from ..scanning import check_free, points_of, scanned
+    from ..scanning import check_free, check_spread, points_of, scanned
 
     settings = config.load(file, set_ or ())
     own = Path(settings.output.file)
     path = out if out is not None else own.with_name(f"{base(own)}-scan.nc")
+    if output.same_file(path, file):
+        raise InputError(f"--out {path}: is the configuration itself; use another name")
+    check_spread(workers, address)
     check_free(path, force, "--force")
     asked = dict(_asked(text) for text in over)
     if len(asked) < len(over):

@@ -13,20 +13,27 @@ from rich.table import Table
 from ..errors import InputError
 from ..terminal import console, delivered, errors, tell
 from ..words import suggest, unmarked
+from .options import Backend, Json, Threads, check_place
 
 if TYPE_CHECKING:
     from ..validation import Effort, Problem, Row
 
 
 def validate(
-    names: Annotated[list[str] | None, typer.Argument(help="Problems; all by default.")] = None,
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="PROBLEM",
+            help="Which of them, see --list; all by default.",
+        ),
+    ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Sizes for two CPU cores.")] = False,
-    json_: Annotated[Path | None, typer.Option("--json", help="Write the table here.")] = None,
-    backend: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
-    threads: Annotated[int, typer.Option(help="Threads; 0 = all cores.")] = 0,
-    list_: Annotated[bool, typer.Option("--list", help="Name the problems.")] = False,
+    json_: Json = None,
+    backend: Backend = "auto",
+    threads: Threads = 0,
+    list_: Annotated[bool, typer.Option("--list", help="Name the problems, solve none.")] = False,
     document: Annotated[
-        Path | None, typer.Option(help="Folder for validation.md and its picture.")
+        Path | None, typer.Option(metavar="FOLDER", help="For validation.md and its picture.")
     ] = None,
 ) -> None:
     """Solve problems with known answers; the exit code is 1 if one of them fails.
@@ -41,10 +48,7 @@ def validate(
             tell(f"{problem.name:14s} {problem.title}")
         delivered()
         return
-    if backend not in ("auto", "cpu", "cuda"):
-        raise InputError(f"--backend {backend}: use auto, cpu or cuda")
-    if threads < 0:
-        raise InputError(f"--threads {threads}: use a whole number; 0 = all cores")
+    where, many = check_place(backend, threads)
     for name in names or ():
         if name not in PROBLEMS:
             raise InputError(f"problem {name}: {suggest(name, PROBLEMS)}")
@@ -52,7 +56,7 @@ def validate(
         output.check_writable(json_, "--json")
     if document is not None and not document.is_dir():
         raise InputError(f"--document {document}: is no folder; create it first")
-    effort = Effort(quick, resolved(backend), threads)
+    effort = Effort(quick, resolved(where), many)
     found = solved([PROBLEMS[name] for name in dict.fromkeys(names or PROBLEMS)], effort)
     if json_ is not None:
         json_.write_text(json.dumps(found, indent=1) + "\n")

@@ -1,16 +1,34 @@
-"""Initial states: shapes of f, one for each species or group, and f on the nodes."""
+"""Initial states: what f is when a run begins.
 
-from ..loading import load_function
-from .files import FromFile, file_grid
-from .functions import FromFunction, NodeValues
-from .shapes import Gaussian, Gradient, Random, Shape, Step, Thermal
-from .start import SHAPES, Start, evaluate, extent, starting_states
+>>> import relboltz as rb
+>>> start = {"g": rb.initial.step(height=0.5, edge=1.5)}
+>>> result = rb.solve(rb.gluons(0.3), 31, start, end=1.0)
 
-step, thermal, gaussian, random, gradient = Step, Thermal, Gaussian, Random, Gradient
-from_file, from_function = FromFile, FromFunction
+A start is a dictionary by species ("g", "u", "ubar", ...) or group ("quarks", "antiquarks"); a
+species overrides its group, and what is not named is empty. Each entry is one of the functions
+below, a function of your own, f(px, py, pz) of arrays in GeV or f(x, y, z, px, py, pz) with the
+place in fm, or an array of f at the nodes, (px, py, pz), in space (x, y, z, px, py, pz):
 
-__all__ = [
-    "SHAPES", "FromFile", "FromFunction", "NodeValues", "Shape", "Start", "evaluate", "extent",
-    "file_grid", "from_file", "from_function", "gaussian", "gradient", "load_function", "random",
-    "starting_states", "step", "thermal",
-]  # fmt: skip
+>>> import numpy as np
+>>> start = {
+...     "quarks": rb.initial.thermal(temperature=0.4, chemical_potential=0.1),
+...     "g": lambda px, py, pz: np.exp(-np.sqrt(px**2 + py**2 + pz**2) / 0.5),
+... }
+
+f of a fermion is at most 1; masses, momenta and temperatures are in GeV.
+"""
+
+from ..loading import load_function as load_function
+from .files import FromFile as FromFile
+from .files import file_grid as file_grid
+from .functions import FromFunction as FromFunction
+from .functions import NodeValues as NodeValues
+from .shapes import Shape as Shape
+from .start import SHAPES as SHAPES
+from .start import Start as Start
+from .start import evaluate as evaluate
+from .start import extent as extent
+from .start import starting_states as starting_states
+from .starts import from_file, from_function, gaussian, gradient, random, step, thermal
+
+__all__ = ["from_file", "from_function", "gaussian", "gradient", "random", "step", "thermal"]

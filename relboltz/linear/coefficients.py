@@ -14,7 +14,7 @@ from ..checks.accuracy import warn
 from ..equilibrium.states import thermal
 from ..errors import InputError
 from ..grid import PhaseSpace
-from ..model import Model
+from ..model import Model, check_model
 from ..qcd import qq_qq, qq_qq_ekt
 from ..words import shown, suggest
 from . import basis, brackets, given, report
@@ -31,6 +31,7 @@ FIRST = 3
 """Powers that tell where events are needed."""
 FEW, FEW_SHARP = 3, 5
 """Different functions that a good value takes, and where f falls within T at a Fermi surface."""
+MOST_THREADS = 1024
 FEWEST = 64
 """Events of a batch of any channel."""
 
@@ -78,12 +79,14 @@ def transport_coefficients(
     same with the first so many powers alone. The conductivity is NaN if no species has a charge
     "electric", or a process does not conserve it
     """
+    check_model(model)
     all_t = given.temperatures(temperature)
     mu = given.potentials(model, chemical_potential)
     given.check_connected(model)
     sizes = given.powers(powers)
     many = given.whole("events", events, 1000)
     seed = given.whole("seed", seed, 0, 2**63 - 1)
+    threads = given.whole("threads", threads, 0, MOST_THREADS)
     if tagged is not None and tagged not in model.names:
         raise InputError(f"tagged = {shown(tagged)}: {suggest(str(tagged), model.names)}")
     if any(p.matrix_element in (qq_qq, qq_qq_ekt) and tagged in p.legs for p in model.processes):

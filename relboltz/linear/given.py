@@ -116,7 +116,8 @@ def whole(key: str, value: Any, least: int, most: int = 2**62) -> int:
     if isinstance(value, bool) or not isinstance(value, int | np.integer):
         raise InputError(f"{key} = {shown(value)}: use a whole number")
     if not least <= value <= most:
-        raise InputError(f"{key} = {shown(value)}: use a whole number from {least} to {most}")
+        limits = f"{least} or more" if most > 10**9 else f"from {least} to {most}"
+        raise InputError(f"{key} = {shown(value)}: use a whole number, {limits}")
     return int(value)
 
 

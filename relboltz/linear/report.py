@@ -17,6 +17,7 @@ from .. import __version__
 from ..arrays import Array
 from ..grid import PhaseSpace
 from ..model import Model
+from ..records.kinds import COEFFICIENTS
 from ..units import HBARC
 from .basis import Basis
 from .inverse import Found
@@ -223,7 +224,8 @@ def described(
     for name, words in labels.items():
         result[name].attrs.update(long_name=words)
     result.attrs.update(
-        title=f"transport coefficients of {model.name}", relboltz_version=__version__,
+        kind=COEFFICIENTS, title=f"transport coefficients of {model.name}",
+        relboltz_version=__version__,
         events=events, seed=seed, momenta="unlimited" if grid is None else "nodes",
         **{f"powers_{rank}": list(map(float, row)) for rank, row in sizes.items()},
     )  # fmt: skip

@@ -11,6 +11,8 @@ from ..errors import InputError
 from .space import directions, draw_line, draw_map, field, flow_in
 from .style import Names, new_axes, styled
 
+FILMS = (".gif", ".mp4")
+
 
 @styled
 def animation(
@@ -19,7 +21,10 @@ def animation(
     """A film, one frame a record: a profile of one direction, a map of more; GIF or MP4."""
     path, axes = Path(path), directions(ds)[:2]
     if not axes:
-        raise InputError("a film needs a result with more than one space cell")
+        raise InputError(
+            "a film needs a result with more than one space cell; plot_spectra, plot_numbers, ... "
+            "are for this one"
+        )
     writer, ax, values = _writer(path, fps), new_axes(), field(ds, quantity, species, axes)
     draw = partial(draw_map, flow=flow_in(ds, axes)) if len(axes) == 2 else draw_line
     figure: Any = ax.figure
@@ -42,7 +47,7 @@ def _writer(path: Path, fps: float) -> AbstractMovieWriter:
     if path.suffix == ".gif":
         return PillowWriter(fps=fps)  # type: ignore[arg-type]
     if path.suffix != ".mp4":
-        raise InputError(f"{path}: films end in .gif or .mp4")
+        raise InputError(f"{path}: films end in {' or '.join(FILMS)}")
     if not FFMpegWriter.isAvailable():
         raise InputError(f"{path}: .mp4 needs ffmpeg, which is not installed; use .gif")
     return FFMpegWriter(fps=fps)  # type: ignore[arg-type]

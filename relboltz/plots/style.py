@@ -16,7 +16,7 @@ from xarray import DataArray, Dataset
 from ..arrays import Array
 from ..errors import InputError
 from ..records.result import box
-from ..words import suggest
+from ..words import shown, suggest
 
 Ax = Axes | None
 Names = str | Sequence[str] | None
@@ -202,7 +202,10 @@ def chosen_times(ds: Dataset, count: int = 6) -> Array:
 
 def recorded(ds: Dataset, times: ArrayLike | None) -> Array:
     """The records nearest to these times; None: some from first to last [fm]."""
-    wanted = np.unique(chosen_times(ds) if times is None else np.asarray(times, float))
+    try:
+        wanted = np.unique(chosen_times(ds) if times is None else np.asarray(times, float))
+    except (TypeError, ValueError):
+        raise InputError(f"times = {shown(times)}: use times in fm, one or a list") from None
     for time in wanted:
         check_time(ds, float(time))
     return ds.time.sel(time=wanted, method="nearest").values

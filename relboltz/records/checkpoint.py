@@ -210,13 +210,20 @@ def latest(file: Path) -> Saved:
         return found
     if damaged:
         raise InputError("\n".join([*damaged, "no other checkpoint is left: start the run again"]))
-    if not file.exists():
-        raise InputError(f"{file}: there is no such file, and no checkpoint of it")
+    raise InputError(_nothing(file))
+
+
+def _nothing(file: Path) -> str:
+    """Why there is no checkpoint, and what to do."""
+    if file.is_dir():
+        return f"{file}: is a folder; name the result of a run, such as run.nc"
     if file.suffix == ".toml":
-        raise InputError(f"{file}: is a configuration; name the result, or use relboltz run")
-    raise InputError(
-        f"{file}: there is no checkpoint {base(file)}.checkpoint-* beside it; start the run again"
-    )
+        return f"{file}: is a configuration; name the result, or use relboltz run"
+    if of := re.fullmatch(r"(.*)\.checkpoint-\d+", file.name):
+        return f"{file}: is a checkpoint; name the result that it belongs to, {of[1]}.nc"
+    what = "" if file.exists() else "there is no such file, and "
+    beside = f"no checkpoint {base(file)}.checkpoint-* beside it"
+    return f"{file}: {what or 'there is '}{beside}; start the run again, or name another result"
 
 
 class Keeper:

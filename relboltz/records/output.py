@@ -24,7 +24,8 @@ from ..errors import InputError
 from ..grid import PhaseSpace
 from ..model import Model
 from ..moments import Shells
-from . import checkpoint
+from ..words import shown
+from . import checkpoint, kinds
 from .final import Values, of_nodes
 from .quantities import Quantities
 
@@ -103,7 +104,7 @@ class Frame:
             ds["momentum_scale"] = variable(("snapshot", "axis"), scales, "1", words)
         self._add_prediction(ds)
         told = {name: storable(value) for name, value in attributes.items()}
-        return xr.Dataset(ds, attrs={**versions(), **told})
+        return xr.Dataset(ds, attrs={"kind": kinds.RUN, **versions(), **told})
 
     def squeezed(self, record: Mapping[str, Any], name: str) -> NDArray[Any]:
         """A quantity of a record with the axes that it has in the Dataset."""
@@ -342,18 +343,31 @@ def load(path: str | Path) -> xr.Dataset:
     ------
     InputError : the file is missing or was not written by relboltz
     """
+    if not isinstance(path, str | os.PathLike):
+        raise InputError(f"load({shown(path)}): give the name of a file")
     path = Path(path)
     if not os.path.isfile(path):
-        raise InputError(f"{path}: there is no such file")
+        raise InputError(kinds.missing(path))
     try:
         with xr.open_dataset(path, engine="h5netcdf") as handle:
             if handle.nbytes > free_memory():
                 raise MemoryError(f"{handle.nbytes / 2**30:.1f} GiB do not fit into memory")
             ds = handle.load()
+    except MemoryError as error:
+        raise InputError(f"{path}: {error}; is it damaged? Else use a larger machine") from None
     except Exception as error:  # a damaged file can make its readers raise anything
-        raise InputError(f"{path} is not a NetCDF file written by relboltz ({error})") from None
+        raise InputError(kinds.unreadable(path, error)) from None
     if "relboltz_version" not in ds.attrs:
-        raise InputError(f"{path} was not written by relboltz: it has no relboltz_version")
-    if "time" not in ds or "status" not in ds.attrs:
-        raise InputError(f"{path} is not the result of a run: it has no time")
+        raise InputError(
+            f"{path}: was not written by relboltz (it has no relboltz_version); name the result "
+            "of a run, such as run.nc"
+        )
+    of_times = "time" in ds and "status" in ds.attrs
+    if not of_times and kinds.kind_of(ds) != kinds.COEFFICIENTS:
+        raise InputError(f"{path}: is not the result of a run: it has no times, or no status")
     return ds
+
+
+def load_run(path: str | Path) -> xr.Dataset:
+    """Read the result of a run; other files, such as those of scans, say what they are."""
+    return kinds.check_run(load(path), path)

@@ -11,6 +11,7 @@ from xarray import Dataset
 
 from .. import __version__, verdict
 from ..errors import InputError
+from ..records.kinds import check_run
 from ..records.result import undamaged
 from . import palette, sections
 from .charts import Figures
@@ -55,20 +56,21 @@ def report(results: Mapping[str, Dataset]) -> str:
 
 def written(results: Mapping[str, Dataset], path: str | Path) -> Path:
     """Write the page about results to a file; its name."""
+    if Path(path).suffix.lower() not in (".html", ".htm"):
+        raise InputError(f"{path}: a report is a page; use a name that ends in .html")
     page, place = report(results), Path(path)
     try:
         place.write_text(page, encoding="utf-8")
     except OSError as error:
-        raise InputError(f"{place} cannot be written: {error.strerror or error}") from None
+        raise InputError(
+            f"{place} cannot be written: {error.strerror or error}; choose another place"
+        ) from None
     return place
 
 
 def _check(name: str, ds: Dataset) -> None:
     """Complain about what is no result of a run."""
-    if "knob" in ds.dims:
-        raise InputError(
-            f"{name}: is what relboltz converge found, not a run; report one of the runs beside it"
-        )
+    check_run(ds, name)
     if "time" not in ds.dims or "species" not in ds.dims:
         raise InputError(f"{name}: is not the result of a run: it has no times and species")
     if ds.time.size == 0:

@@ -1,0 +1,82 @@
+"""What ``relboltz.initial`` offers: a function for each kind of start."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from .files import FromFile
+from .functions import FromFunction
+from .shapes import Gaussian, Gradient, Random, Step, Thermal
+
+
+def step(height: float, edge: float, *, sampling: str = "cell") -> Step:
+    """f = height for |p| <= edge [GeV], 0 outside: a filled sphere.
+
+    sampling : "cell" takes the average over each cell, "node" the value at its centre
+    """
+    return Step(height, edge, sampling=sampling)
+
+
+def thermal(
+    temperature: float,
+    chemical_potential: float = 0.0,
+    velocity: Sequence[float] = (0.0, 0.0, 0.0),
+    *,
+    sampling: str = "cell",
+) -> Thermal:
+    """f = 1/(exp((u . p - mu)/T) - eta): equilibrium, with a flow if there is a velocity.
+
+    Statistics eta and mass are those of the species; thermal masses are solved for together with
+    f. ``temperature`` T and ``chemical_potential`` mu [GeV] are those of the rest frame of the
+    fluid, which moves with ``velocity`` (three numbers, of length below 1).
+
+    sampling : "cell" has the right densities; only "node" is at rest on the grid, exactly
+    """
+    return Thermal(
+        temperature,
+        chemical_potential,
+        velocity,  # type: ignore[arg-type]  # its own check tells
+        sampling=sampling,
+    )
+
+
+def gaussian(height: float, widths: float | Sequence[float], *, sampling: str = "cell") -> Gaussian:
+    """f = height exp(-Sum_i p_i^2/(2 w_i^2)) with widths w [GeV], one number or three.
+
+    sampling : "cell" takes the average over each cell, "node" the value at its centre
+    """
+    return Gaussian(height, widths, sampling=sampling)
+
+
+def random(low: float, high: float, seed: int = 1, *, sampling: str = "cell") -> Random:
+    """f of each node uniform in [low, high), from the seed and the name of the species alone."""
+    return Random(low, high, seed, sampling=sampling)
+
+
+def gradient(minimum: float, maximum: float, *, sampling: str = "cell") -> Gradient:
+    """f linear in x and p_x: rises with x and falls with p_x, by maximum - minimum over the box.
+
+    The paper's start in space. In the middle of the box f is 2 minimum, so that f reaches from
+    3 minimum - maximum to maximum + minimum.
+    """
+    return Gradient(minimum, maximum, sampling=sampling)
+
+
+def from_file(path: str | Path, *, sampling: str = "cell") -> FromFile:
+    """The last f that a NetCDF file of relboltz holds, on the same grid: a new run begins with it.
+
+    To go on with a run itself, at its own time, use ``relboltz.resume``. A run in space keeps f
+    only at the times of ``snapshots``.
+    """
+    return FromFile(path, sampling=sampling)
+
+
+def from_function(function: Callable[..., Any] | str, *, sampling: str = "cell") -> FromFunction:
+    """A function f(px, py, pz) of arrays [GeV], or f(x, y, z, px, py, pz) with the place in fm.
+
+    It returns an array of the same shape. ``function`` is the function, or where it is,
+    "file.py:function". A start may name the function itself: {"g": function}.
+
+    sampling : "cell" takes the average over each cell, "node" the value at its centre
+    """
+    return FromFunction(function, sampling=sampling)
