@@ -187,7 +187,7 @@ class _MeanOverPlaces(Shape):
     cells: tuple[int, ...]
     space: PhaseSpace
 
-    def values(self, grid: PhaseSpace, species: Species, m2: float, site: int = 0) -> Array:
+    def _values(self, grid: PhaseSpace, species: Species, m2: float, site: int) -> Array:
         local = PhaseSpace(grid.momentum_cells, grid.momentum_max, self.cells, self.space.space_max)
         if not self.state.is_local(local):
             return self.state.values(grid, species, m2)

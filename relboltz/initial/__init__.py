@@ -15,6 +15,11 @@ place in fm, or an array of f at the nodes, (px, py, pz), in space (x, y, z, px,
 ...     "g": lambda px, py, pz: np.exp(-np.sqrt(px**2 + py**2 + pz**2) / 0.5),
 ... }
 
+In space, ``profile`` of a shape says how it depends on the place in the transverse plane:
+
+>>> almond = rb.initial.gaussian_profile(radius=2.0, eccentricity=0.3)
+>>> start = {"g": rb.initial.romatschke_strickland(0.5, xi=10.0, profile=almond)}
+
 f of a fermion is at most 1; masses, momenta and temperatures are in GeV.
 """
 
@@ -29,6 +34,21 @@ from .start import Start as Start
 from .start import evaluate as evaluate
 from .start import extent as extent
 from .start import starting_states as starting_states
-from .starts import from_file, from_function, gaussian, gradient, random, step, thermal
+from .starts import (
+    from_file,
+    from_function,
+    gaussian,
+    gaussian_profile,
+    glasma,
+    gradient,
+    random,
+    romatschke_strickland,
+    step,
+    thermal,
+    two_components,
+)  # fmt: skip
 
-__all__ = ["from_file", "from_function", "gaussian", "gradient", "random", "step", "thermal"]
+__all__ = [
+    "from_file", "from_function", "gaussian", "gaussian_profile", "glasma", "gradient", "random",
+    "romatschke_strickland", "step", "thermal", "two_components",
+]  # fmt: skip

@@ -28,7 +28,7 @@ class FromFile(Shape):
         if not isinstance(self.path, str | Path) or not str(self.path):
             raise InputError(f"path = {shown(self.path)}: use the name of a NetCDF file")
 
-    def values(self, grid: PhaseSpace, species: Species, m2: float, site: int = 0) -> Array:
+    def _values(self, grid: PhaseSpace, species: Species, m2: float, site: int) -> Array:
         theirs, names, f = _last_snapshot(self.path)
         if not _same(theirs, grid):
             raise InputError(
@@ -42,7 +42,7 @@ class FromFile(Shape):
             )
         return np.array(f[names.index(species.name)].reshape(-1, grid.size)[site])
 
-    def is_local(self, grid: PhaseSpace) -> bool:
+    def _depends_on_place(self, grid: PhaseSpace) -> bool:
         return _last_snapshot(self.path)[0].sites > 1
 
     def extent(self) -> float:

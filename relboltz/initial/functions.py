@@ -43,10 +43,10 @@ class FromFunction(Shape):
             raise InputError(f"function = {function!r}: use a function or 'file.py:function'")
         self._keep(function=function, label=label, arguments=_arguments(function, label))
 
-    def is_local(self, grid: PhaseSpace) -> bool:
+    def _depends_on_place(self, grid: PhaseSpace) -> bool:
         return self.arguments == 6
 
-    def values(self, grid: PhaseSpace, species: Species, m2: float, site: int = 0) -> Array:
+    def _values(self, grid: PhaseSpace, species: Species, m2: float, site: int) -> Array:
         places = [()] if self.arguments == 3 else self._places(grid, site)
         calls = [partial(self._call, where) for where in places]
         f = [self._sampled(call, grid.momenta, grid, FUNCTION_POINTS) for call in calls]
@@ -91,10 +91,10 @@ class NodeValues(Shape):
 
     array: Array = field(repr=False, compare=False)
 
-    def is_local(self, grid: PhaseSpace) -> bool:
+    def _depends_on_place(self, grid: PhaseSpace) -> bool:
         return grid.sites > 1 and self.array.size == grid.sites * grid.size
 
-    def values(self, grid: PhaseSpace, species: Species, m2: float, site: int = 0) -> Array:
+    def _values(self, grid: PhaseSpace, species: Species, m2: float, site: int) -> Array:
         homogeneous = ((grid.size,), grid.momentum_cells)
         in_space = ((grid.sites, grid.size), (*grid.space_cells, *grid.momentum_cells))
         if self.array.shape in in_space:

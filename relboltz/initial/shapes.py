@@ -9,7 +9,7 @@ converge fast; with ``"node"`` it is the function at the node.
 import math
 import zlib
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import lru_cache
 from itertools import product
 from typing import Any
@@ -17,19 +17,17 @@ from typing import Any
 import numpy as np
 
 from ..arrays import Array, Integers
-from ..equilibrium.gas import fluid_energy, occupation
 from ..errors import InputError
 from ..grid import PhaseSpace
 from ..model import Species
 from ..units import LARGEST, SMALLEST
 from ..words import shown
+from .profiles import GaussianProfile, profile_of, real
 
 SAMPLINGS = ("cell", "node")
 STEP_POINTS = 64
 """Lines per axis in a cell that the edge of a step cuts."""
 MOST, RANGE = f", at most {LARGEST:g}", f", from {SMALLEST:g} to {LARGEST:g}"
-THERMAL_POINTS = 4
-"""Gauss-Legendre points per axis; an even number, so that p = 0 is never one of them."""
 
 
 def place(p: Iterable[float], where: Iterable[float] = ()) -> str:
@@ -38,7 +36,7 @@ def place(p: Iterable[float], where: Iterable[float] = ()) -> str:
     return f"p = ({momentum}) GeV" + (f" and ({position}) fm" if position else "")
 
 
-def _is_momentum(value: float) -> bool:
+def is_momentum(value: float) -> bool:
     """Whether a number of GeV is large enough for a momentum, a width or a temperature."""
     return value >= SMALLEST
 
@@ -55,16 +53,19 @@ def describe(grid: PhaseSpace) -> str:
 
 
 @lru_cache(maxsize=4)
-def _mirror_classes(grid: PhaseSpace) -> tuple[Array, Integers]:
+def mirror_classes(grid: PhaseSpace, exchanged: int = 3) -> tuple[Array, Integers]:
     """Centres [GeV] of one cell of each set of mirror images, and the set of every node.
 
-    Cells map to each other by reflections and, if the grid is cubic, by exchanging axes; an
-    isotropic function computed once per set is symmetric to the last bit.
+    Cells map to each other by reflections and, if they are alike there, by exchanging the first
+    axes; an isotropic function computed once per set is symmetric to the last bit.
+
+    exchanged : how many axes the function does not tell apart: 3, or x and y
     """
     halves = [np.abs(2 * np.arange(n) - (n - 1)) for n in grid.momentum_cells]
     index = np.stack([m.ravel() for m in np.meshgrid(*halves, indexing="ij")])
-    if len(set(zip(grid.momentum_cells, grid.momentum_max, strict=True))) == 1:
-        index.sort(axis=0)
+    axes = list(zip(grid.momentum_cells, grid.momentum_max, strict=True))
+    if len(set(axes[:exchanged])) == 1:
+        index[:exchanged].sort(axis=0)
     base = max(grid.momentum_cells)
     code, inverse = np.unique((index[0] * base + index[1]) * base + index[2], return_inverse=True)
     index = np.stack([code // base**2, code // base % base, code % base])
@@ -103,14 +104,25 @@ def _gauss_average(low: float, high: float, width: float) -> float:
 
 @dataclass(frozen=True, kw_only=True)
 class Shape:
-    """What all initial states share: how they are sampled."""
+    """What all initial states share: how they are sampled, and where they are.
+
+    profile : in the transverse plane, such as ``gaussian_profile(radius=2.0)`` or a table
+    """
 
     sampling: str = "cell"
+    profile: GaussianProfile | None = None
 
     def __post_init__(self) -> None:
         if self.sampling not in SAMPLINGS:
             raise InputError(
                 f"sampling = {shown(self.sampling)}: use 'cell' (average over the cell) or 'node'"
+            )
+        self._keep(profile=profile_of(self.profile))
+        names = [field.name for field in fields(self)]
+        if self.profile is not None and self.profile.scales not in {"f", *names}:
+            name = type(self).__name__.lower()
+            raise InputError(
+                f"profile.scales = {self.profile.scales!r}: {name!r} has none; use 'f'"
             )
         self._check()
 
@@ -130,19 +142,34 @@ class Shape:
         values = tuple(given) if several else (given,) * (3 if three else 1)
         if three and len(values) != 3:
             raise InputError(f"{key} = {shown(given)}: {remedy}")
-        for value in values:
-            plain = isinstance(value, int | float | np.integer | np.floating)
-            plain = plain and not isinstance(value, bool)
-            if not plain or not abs(value) <= LARGEST or not legal(value):  # NaN is neither
-                raise InputError(f"{key} = {shown(value)}: {remedy}")
-        self._keep(**{key: tuple(float(v) for v in values) if three else float(given)})
+        kept = tuple(real(key, value, legal, remedy) for value in values)
+        self._keep(**{key: kept if three else kept[0]})
 
     def values(self, grid: PhaseSpace, species: Species, m2: float, site: int = 0) -> Array:
         """f at all nodes of a space cell, shape (size,); m2 is the squared mass [GeV^2]."""
+        if self.profile is None:
+            return self._values(grid, species, m2, site)
+        weight = self.profile.of_cell(grid, site, self.sampling)
+        if self.profile.scales == "f":
+            if self._depends_on_place(grid):
+                return weight * self._values(grid, species, m2, site)
+            return weight * _anywhere(_Same(self), grid, species, m2)
+        return self.scaled(weight**0.25)._values(grid, species, m2, site)
+
+    def scaled(self, factor: float) -> "Shape":
+        """The same without a profile, its temperature multiplied."""
         raise NotImplementedError
 
     def is_local(self, grid: PhaseSpace) -> bool:
         """Whether f depends on the place."""
+        return self.profile is not None or self._depends_on_place(grid)
+
+    def _values(self, grid: PhaseSpace, species: Species, m2: float, site: int) -> Array:
+        """f at all nodes without its profile."""
+        raise NotImplementedError
+
+    def _depends_on_place(self, grid: PhaseSpace) -> bool:
+        """Whether f depends on the place but for its profile."""
         return False
 
     def extent(self) -> float:
@@ -175,6 +202,25 @@ class Shape:
         return total
 
 
+class _Same:
+    """A shape as a key: no other is equal to it."""
+
+    def __init__(self, shape: Shape):
+        self.shape = shape
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and self.shape is other.shape
+
+    def __hash__(self) -> int:
+        return id(self.shape)
+
+
+@lru_cache(maxsize=8)
+def _anywhere(same: _Same, grid: PhaseSpace, species: Species, m2: float) -> Array:
+    """f at all nodes of a shape that only its profile makes depend on the place."""
+    return same.shape._values(grid, species, m2, 0)
+
+
 @dataclass(frozen=True)
 class Step(Shape):
     """f = height for |p| <= edge [GeV], 0 outside."""
@@ -184,10 +230,10 @@ class Step(Shape):
 
     def _check(self) -> None:
         self._number("height", lambda v: v >= 0, f"a step has a height f >= 0{MOST}")
-        self._number("edge", _is_momentum, f"a step has an edge above 0 GeV{RANGE}")
+        self._number("edge", is_momentum, f"a step has an edge above 0 GeV{RANGE}")
 
-    def values(self, grid: PhaseSpace, species: Species, m2: float, site: int = 0) -> Array:
-        centres, classes = _mirror_classes(grid)
+    def _values(self, grid: PhaseSpace, species: Species, m2: float, site: int) -> Array:
+        centres, classes = mirror_classes(grid)
         if self.sampling == "node":
             fraction = ((centres**2).sum(axis=0) <= self.edge**2).astype(float)
         else:
@@ -196,66 +242,6 @@ class Step(Shape):
 
     def extent(self) -> float:
         return self.edge
-
-
-@dataclass(frozen=True)
-class Thermal(Shape):
-    """f = 1 / (exp((u . p - mu) / T) - eta): equilibrium with flow, u . p = gamma (E - v . p).
-
-    ``temperature`` T and ``chemical_potential`` mu [GeV] are those of the rest frame of the fluid,
-    which moves with ``velocity`` v.
-
-    Only with ``sampling="node"`` is this an exact fixed point of the collisions on the grid. The
-    cell average has the right densities, but differs from equilibrium on the nodes by O(h^2).
-    """
-
-    temperature: float
-    chemical_potential: float = 0.0
-    velocity: tuple[float, float, float] = (0.0, 0.0, 0.0)
-
-    def _check(self) -> None:
-        self._number("temperature", _is_momentum, f"a temperature is above 0 GeV{RANGE}")
-        self._number("chemical_potential", math.isfinite, f"use a number of GeV{MOST}")
-        remedy = "use three numbers, with a length below 1 (the speed of light)"
-        if not isinstance(self.velocity, list | tuple | np.ndarray):
-            raise InputError(f"velocity = {shown(self.velocity)}: {remedy}")
-        self._number("velocity", math.isfinite, remedy, three=True)
-        if math.hypot(*self.velocity) >= 1:
-            raise InputError(f"velocity = {list(self.velocity)}: {remedy}")
-
-    def floor(self, species: Species) -> float:
-        """The m^2 [GeV^2] that a boson must exceed at this chemical potential."""
-        if species.statistics != 1 or self.chemical_potential <= 0:
-            return 0.0
-        return self.chemical_potential**2
-
-    def values(self, grid: PhaseSpace, species: Species, m2: float, site: int = 0) -> Array:
-        mass = math.sqrt(m2)
-        if species.statistics == 1 and self.chemical_potential > mass:
-            raise InputError(
-                f"chemical_potential = {self.chemical_potential:g}: must stay below the mass "
-                f"{mass:.6g} GeV of the boson {species.name}; lower it or choose a larger mass"
-            )
-
-        def f(px: Array, py: Array, pz: Array) -> Array:
-            x = fluid_energy((px, py, pz), m2, self.velocity) - self.chemical_potential
-            if species.statistics == 1 and (x <= 0).any():
-                p = np.array([px, py, pz])[:, x.argmin()]
-                raise InputError(
-                    f"chemical_potential = {self.chemical_potential:g}: the Bose distribution of "
-                    f"{species.name} is infinite at {place(p)}; lower it, use sampling = 'cell', "
-                    "or an even number of cells, which has no node at p = 0"
-                )
-            return occupation(x / self.temperature, species.statistics)
-
-        if any(self.velocity):
-            return self._sampled(f, grid.momenta, grid, THERMAL_POINTS)
-        centres, classes = _mirror_classes(grid)
-        return self._sampled(f, centres, grid, THERMAL_POINTS)[classes]
-
-    def extent(self) -> float:
-        speed = math.hypot(*self.velocity)
-        return (12 * self.temperature + max(self.chemical_potential, 0.0)) / (1 - speed)
 
 
 @dataclass(frozen=True)
@@ -268,10 +254,10 @@ class Gaussian(Shape):
     def _check(self) -> None:
         self._number("height", lambda v: v >= 0, f"a gaussian has a height f >= 0{MOST}")
         self._number(
-            "widths", _is_momentum, f"use one width or three, above 0 GeV{RANGE}", three=True
+            "widths", is_momentum, f"use one width or three, above 0 GeV{RANGE}", three=True
         )
 
-    def values(self, grid: PhaseSpace, species: Species, m2: float, site: int = 0) -> Array:
+    def _values(self, grid: PhaseSpace, species: Species, m2: float, site: int) -> Array:
         factors = []
         for i, width in enumerate(np.broadcast_to(self.widths, 3)):
             p, h = grid.axis(i), grid.spacing[i]
@@ -301,10 +287,10 @@ class Random(Shape):
         if not whole or not 0 <= self.seed < 2**63:
             raise InputError(f"seed = {shown(self.seed)}: use a whole number from 0 to 2^63 - 1")
 
-    def is_local(self, grid: PhaseSpace) -> bool:
+    def _depends_on_place(self, grid: PhaseSpace) -> bool:
         return grid.sites > 1
 
-    def values(self, grid: PhaseSpace, species: Species, m2: float, site: int = 0) -> Array:
+    def _values(self, grid: PhaseSpace, species: Species, m2: float, site: int) -> Array:
         place = [site] if grid.sites > 1 else []
         identity = np.random.SeedSequence([self.seed, zlib.crc32(species.name.encode()), *place])
         uniform = np.random.Generator(np.random.Philox(identity)).random(grid.size)
@@ -328,10 +314,10 @@ class Gradient(Shape):
         remedy = f"use a number from minimum = {low:g} to 3 minimum, or f becomes negative"
         self._number("maximum", lambda v: low <= v <= 3 * low, remedy)
 
-    def is_local(self, grid: PhaseSpace) -> bool:
+    def _depends_on_place(self, grid: PhaseSpace) -> bool:
         return True
 
-    def values(self, grid: PhaseSpace, species: Species, m2: float, site: int = 0) -> Array:
+    def _values(self, grid: PhaseSpace, species: Species, m2: float, site: int) -> Array:
         rise = self.maximum - self.minimum
         along = 0.5 * rise * (1 + grid.positions[0, site] / grid.space_max[0])
         return along - 0.5 * rise * (1 + grid.momenta[0] / grid.momentum_max[0]) + 2 * self.minimum

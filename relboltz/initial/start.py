@@ -14,9 +14,11 @@ from ..backends.cpu.masses import coupling_integrals
 from ..errors import InputError
 from ..grid import PhaseSpace
 from ..model import Model
+from .anisotropic import Glasma, RomatschkeStrickland
+from .baths import Bath, Thermal
 from .files import FromFile
 from .functions import FromFunction, NodeValues
-from .shapes import Gaussian, Gradient, Random, Shape, Step, Thermal, place
+from .shapes import Gaussian, Gradient, Random, Shape, Step, place
 
 SHAPES: dict[str, type[Shape]] = {
     "step": Step,
@@ -24,10 +26,12 @@ SHAPES: dict[str, type[Shape]] = {
     "gaussian": Gaussian,
     "random": Random,
     "gradient": Gradient,
+    "romatschke-strickland": RomatschkeStrickland,
+    "glasma": Glasma,
     "file": FromFile,
 }
 """Shapes by their name in a configuration; a function is named "file.py:function"."""
-ALIKE = (Step, Gaussian, Gradient)
+ALIKE = (Step, Gaussian, Gradient, Glasma)
 """Shapes that are the same for all species."""
 MARGIN = 1e-10
 """Relative distance that the iterated mass of a boson keeps from its chemical potential."""
@@ -75,7 +79,7 @@ class _State:
         for index, (name, shape) in self.shapes.items():
             species, m2 = self.model.species[index], float(mass_squared[index])
             identity: Any = shape if isinstance(shape, ALIKE) else index
-            if isinstance(shape, Thermal):
+            if isinstance(shape, Bath):
                 identity = (shape, species.statistics, m2)
             if identity not in known:
                 with named(name):
@@ -97,12 +101,12 @@ def _thermal_masses(state: _State) -> Array:
     model, shapes = state.model, state.shapes
     m2 = model.constant_mass_squared.copy()
     active = np.asarray(model.mass_coupling.any(axis=1))
-    temperatures = [s.temperature for _, s in shapes.values() if isinstance(s, Thermal)]
+    temperatures = [s.temperature for _, s in shapes.values() if isinstance(s, Bath)]
     if not active.any() or not temperatures:
         return m2
     floor = np.zeros(len(m2))
     for index, (_, shape) in shapes.items():
-        if isinstance(shape, Thermal) and active[index]:
+        if isinstance(shape, Bath) and active[index]:
             floor[index] = shape.floor(model.species[index])
     m2[active] = np.maximum(m2, floor)[active] + 0.1 * max(temperatures) ** 2
     low = floor * (1 + MARGIN)

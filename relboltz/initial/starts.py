@@ -4,17 +4,21 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from .anisotropic import Glasma, RomatschkeStrickland
+from .baths import Thermal
 from .files import FromFile
 from .functions import FromFunction
-from .shapes import Gaussian, Gradient, Random, Step, Thermal
+from .profiles import GaussianProfile, TwoComponents
+from .shapes import Gaussian, Gradient, Random, Step
 
 
-def step(height: float, edge: float, *, sampling: str = "cell") -> Step:
+def step(height: float, edge: float, *, sampling: str = "cell", profile: Any = None) -> Step:
     """f = height for |p| <= edge [GeV], 0 outside: a filled sphere.
 
     sampling : "cell" takes the average over each cell, "node" the value at its centre
+    profile : how it depends on the place, such as ``gaussian_profile``
     """
-    return Step(height, edge, sampling=sampling)
+    return Step(height, edge, sampling=sampling, profile=profile)
 
 
 def thermal(
@@ -23,6 +27,7 @@ def thermal(
     velocity: Sequence[float] = (0.0, 0.0, 0.0),
     *,
     sampling: str = "cell",
+    profile: Any = None,
 ) -> Thermal:
     """f = 1/(exp((u . p - mu)/T) - eta): equilibrium, with a flow if there is a velocity.
 
@@ -31,21 +36,26 @@ def thermal(
     fluid, which moves with ``velocity`` (three numbers, of length below 1).
 
     sampling : "cell" has the right densities; only "node" is at rest on the grid, exactly
+    profile : how it depends on the place, such as ``gaussian_profile``
     """
     return Thermal(
         temperature,
         chemical_potential,
         velocity,  # type: ignore[arg-type]  # its own check tells
         sampling=sampling,
+        profile=profile,
     )
 
 
-def gaussian(height: float, widths: float | Sequence[float], *, sampling: str = "cell") -> Gaussian:
+def gaussian(
+    height: float, widths: float | Sequence[float], *, sampling: str = "cell", profile: Any = None
+) -> Gaussian:
     """f = height exp(-Sum_i p_i^2/(2 w_i^2)) with widths w [GeV], one number or three.
 
     sampling : "cell" takes the average over each cell, "node" the value at its centre
+    profile : how it depends on the place, such as ``gaussian_profile``
     """
-    return Gaussian(height, widths, sampling=sampling)
+    return Gaussian(height, widths, sampling=sampling, profile=profile)
 
 
 def random(low: float, high: float, seed: int = 1, *, sampling: str = "cell") -> Random:
@@ -80,3 +90,39 @@ def from_function(function: Callable[..., Any] | str, *, sampling: str = "cell")
     sampling : "cell" takes the average over each cell, "node" the value at its centre
     """
     return FromFunction(function, sampling=sampling)
+
+
+def romatschke_strickland(
+    temperature: float,
+    chemical_potential: float = 0.0,
+    xi: float = 0.0,
+    *,
+    sampling: str = "cell",
+    profile: Any = None,
+) -> RomatschkeStrickland:
+    """f = 1/(exp((E - mu)/T) - eta) with E^2 = p_T^2 + (1 + xi) p_z^2 + m^2: a squeezed bath.
+
+    xi > 0 has smaller p_z, -1 < xi < 0 larger ones.
+
+    sampling : "cell" takes the average over each cell, "node" the value at its centre
+    profile : how it depends on the place, such as ``gaussian_profile``
+    """
+    return RomatschkeStrickland(
+        temperature, chemical_potential, xi=xi, sampling=sampling, profile=profile
+    )
+
+
+def glasma(
+    amplitude: float, scale: float, xi: float = 1.0, *, sampling: str = "cell", profile: Any = None
+) -> Glasma:
+    """f = A (Q/q) exp(-2 q^2/(3 Q^2)) with q^2 = p_T^2 + xi^2 p_z^2: strong fields that decayed.
+
+    amplitude : A; scale : Q [GeV]
+
+    sampling : "cell" takes the average over each cell, "node" the value at its centre
+    profile : how it depends on the place, such as ``gaussian_profile``
+    """
+    return Glasma(amplitude, scale, xi, sampling=sampling, profile=profile)
+
+
+gaussian_profile, two_components = GaussianProfile, TwoComponents

@@ -1,0 +1,108 @@
+"""Starts with a temperature: equilibrium, and what states like it share."""
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ..arrays import Array
+from ..equilibrium.gas import fluid_energy, occupation
+from ..errors import InputError
+from ..grid import PhaseSpace
+from ..model import Species
+from ..units import SMALLEST
+from ..words import shown
+from .shapes import MOST, RANGE, Shape, is_momentum, mirror_classes, place
+
+THERMAL_POINTS = 4
+"""Gauss-Legendre points per axis; an even number, so that p = 0 is never one of them."""
+
+
+@dataclass(frozen=True)
+class Bath(Shape):
+    """What states with a temperature share: f = 1 / (exp((E - mu) / T) - eta) of some energy E."""
+
+    temperature: float
+    chemical_potential: float = 0.0
+
+    def _check(self) -> None:
+        self._number("temperature", is_momentum, f"a temperature is above 0 GeV{RANGE}")
+        self._number("chemical_potential", math.isfinite, f"use a number of GeV{MOST}")
+
+    def _energy(self, p: tuple[Array, Array, Array], m2: float) -> Array:
+        """E of momenta [GeV]."""
+        raise NotImplementedError
+
+    def _exchanged(self) -> int:
+        """How many axes E does not tell apart, and which way; 0: none."""
+        return 3
+
+    def scaled(self, factor: float) -> "Bath":
+        """The same without a profile, and colder."""
+        lowest = max(factor * self.temperature, SMALLEST)
+        return replace(self, temperature=lowest, profile=None)
+
+    def floor(self, species: Species) -> float:
+        """The m^2 [GeV^2] that a boson must exceed at this chemical potential."""
+        if species.statistics != 1 or self.chemical_potential <= 0:
+            return 0.0
+        return self.chemical_potential**2
+
+    def _values(self, grid: PhaseSpace, species: Species, m2: float, site: int) -> Array:
+        mass = math.sqrt(m2)
+        if species.statistics == 1 and self.chemical_potential > mass:
+            raise InputError(
+                f"chemical_potential = {self.chemical_potential:g}: must stay below the mass "
+                f"{mass:.6g} GeV of the boson {species.name}; lower it or choose a larger mass"
+            )
+
+        def f(px: Array, py: Array, pz: Array) -> Array:
+            x = self._energy((px, py, pz), m2) - self.chemical_potential
+            if species.statistics == 1 and (x <= 0).any():
+                p = np.array([px, py, pz])[:, x.argmin()]
+                raise InputError(
+                    f"chemical_potential = {self.chemical_potential:g}: the Bose distribution of "
+                    f"{species.name} is infinite at {place(p)}; lower it, use sampling = 'cell', "
+                    "or an even number of cells, which has no node at p = 0"
+                )
+            return occupation(x / self.temperature, species.statistics)
+
+        if not self._exchanged():
+            return self._sampled(f, grid.momenta, grid, THERMAL_POINTS)
+        centres, classes = mirror_classes(grid, self._exchanged())
+        return self._sampled(f, centres, grid, THERMAL_POINTS)[classes]
+
+    def extent(self) -> float:
+        return 12 * self.temperature + max(self.chemical_potential, 0.0)
+
+
+@dataclass(frozen=True)
+class Thermal(Bath):
+    """f = 1 / (exp((u . p - mu) / T) - eta): equilibrium with flow, u . p = gamma (E - v . p).
+
+    ``temperature`` T and ``chemical_potential`` mu [GeV] are those of the rest frame of the fluid,
+    which moves with ``velocity`` v.
+
+    Only with ``sampling="node"`` is this an exact fixed point of the collisions on the grid. The
+    cell average has the right densities, but differs from equilibrium on the nodes by O(h^2).
+    """
+
+    velocity: tuple[float, float, float] = (0.0, 0.0, 0.0)
+
+    def _check(self) -> None:
+        super()._check()
+        remedy = "use three numbers, with a length below 1 (the speed of light)"
+        if not isinstance(self.velocity, list | tuple | np.ndarray):
+            raise InputError(f"velocity = {shown(self.velocity)}: {remedy}")
+        self._number("velocity", math.isfinite, remedy, three=True)
+        if math.hypot(*self.velocity) >= 1:
+            raise InputError(f"velocity = {list(self.velocity)}: {remedy}")
+
+    def _energy(self, p: tuple[Array, Array, Array], m2: float) -> Array:
+        return fluid_energy(p, m2, self.velocity)
+
+    def _exchanged(self) -> int:
+        return 0 if any(self.velocity) else 3
+
+    def extent(self) -> float:
+        return super().extent() / (1 - math.hypot(*self.velocity))
