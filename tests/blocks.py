@@ -27,11 +27,22 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 DOCS, PICTURES = ROOT / "docs", ROOT / "docs" / "pictures"
 FENCE = re.compile(
-    r"(?:^<!-- *(?P<how>[^\n]*?) *-->\n\n?)?^```(?P<language>\S*)[^\n]*\n(?P<text>.*?)^```$", re.M | re.S
+    r"(?:^<!-- *(?P<how>[^\n]*?) *-->\n\n?)?^```(?P<language>\S*)[^\n]*\n(?P<text>.*?)^```$",
+    re.M | re.S,
 )
 NAMED = re.compile(r"# (\S+\.(?:py|toml))\n")
-STANDING_IN = ("relboltz", "pip", "ray", "srun", "mpirun", "scontrol", "make", "git", "sleep",
-               "python3")
+STANDING_IN = (
+    "relboltz",
+    "pip",
+    "ray",
+    "srun",
+    "mpirun",
+    "scontrol",
+    "make",
+    "git",
+    "sleep",
+    "python3",
+)
 TRIED = {"validation.md", "reproduction.md", "README.md"}
 """Pages whose commands take minutes, or are done elsewhere in the suite: they are only tried."""
 CLOSE = 0.02
@@ -139,7 +150,7 @@ def _install(bin, tried):
         return
     bin.mkdir(parents=True)
     for name in STANDING_IN if tried else ("relboltz",):
-        what = f'{Path(__file__).parent / "standing_in.py"} {name}' if tried else "-m relboltz"
+        what = f"{Path(__file__).parent / 'standing_in.py'} {name}" if tried else "-m relboltz"
         (bin / name).write_text(f'#!/bin/sh\nexec {sys.executable} -W ignore {what} "$@"\n')
         (bin / name).chmod(0o755)
 
@@ -179,7 +190,9 @@ def _alike(word, other):
     if re.sub(number, "#", word) != re.sub(number, "#", other):
         return False
     pairs = zip(re.findall(number, word), re.findall(number, other), strict=True)
-    return all(abs(float(a) - float(b)) <= CLOSE * max(abs(float(a)), abs(float(b))) for a, b in pairs)
+    return all(
+        abs(float(a) - float(b)) <= CLOSE * max(abs(float(a)), abs(float(b))) for a, b in pairs
+    )
 
 
 # --- pictures -----------------------------------------------------------------------------------
