@@ -5,8 +5,9 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-import relboltz
 from site_pages import math_as_mathml, readable_docstring, source_read
+
+import relboltz
 
 project = "relboltz"
 author = "The relboltz developers"

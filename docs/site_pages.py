@@ -20,7 +20,7 @@ BORROWED = {
 
 def source_read(app, name, source):
     """A page as the site has it: borrowed ones are fetched, links lead to pages of the site."""
-    if app.env.doc2path(name).endswith(".ipynb"):
+    if Path(app.env.doc2path(name)).suffix == ".ipynb":
         return
     path = ROOT / BORROWED[name] if name in BORROWED else DOCS / f"{name}.md"
     text = path.read_text() if name in BORROWED else source[0]

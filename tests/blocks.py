@@ -83,6 +83,7 @@ def blocks_of(path):
         Block(name, text.count("\n", 0, found.start("text")), found["language"], found["text"],
               found["how"] or "")
         for found in FENCE.finditer(text)
+        if not found["language"].startswith("{")
     ]  # fmt: skip
 
 
