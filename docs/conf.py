@@ -28,7 +28,6 @@ nb_merge_streams = True
 
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"  # the words of the docstrings say more
-autodoc_preserve_defaults = True
 
 html_theme = "furo"
 html_static_path = ["_static"]
