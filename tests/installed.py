@@ -14,7 +14,7 @@ import zipfile
 from pathlib import Path
 
 FAST = (
-    "test_cli", "test_config", "test_documents", "test_initial", "test_list", "test_model",
+    "test_cli", "test_config", "test_documents", "test_initial", "test_known", "test_model",
     "test_output", "test_process", "test_projection", "test_report", "test_reproduction",
 )  # fmt: skip
 """Of modules with these names: commands, files, package data, examples."""
