@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
 
-.PHONY: demo test test-docs lint format bench clean
+.PHONY: demo test docs test-docs dist lint format bench clean
 
 demo: $(VENV)/.ready
 	@mkdir -p demo
@@ -13,8 +13,20 @@ demo: $(VENV)/.ready
 test: $(VENV)/.ready lint
 	$(BIN)/python -m pytest
 
-test-docs: $(VENV)/.ready
-	$(BIN)/python -m pytest -m docs
+docs: $(VENV)/.ready-docs
+	$(BIN)/python docs/tables.py
+	$(BIN)/python -m sphinx -q -W --keep-going -b html -d docs/_build/trees docs docs/_build/html
+	@echo "open docs/_build/html/index.html"
+
+test-docs: $(VENV)/.ready-docs
+	$(BIN)/python -m pytest -m docs --durations=10
+
+dist: $(VENV)/.ready-docs
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dist]"
+	rm -rf dist
+	$(BIN)/python -m build
+	$(BIN)/python -m twine check --strict dist/*
+	$(BIN)/python tests/installed.py dist
 
 lint: $(VENV)/.ready
 	$(BIN)/ruff check .
@@ -34,5 +46,9 @@ $(VENV)/.ready: pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]"
 	@touch $@
 
+$(VENV)/.ready-docs: $(VENV)/.ready
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev,docs]"
+	@touch $@
+
 clean:
-	rm -rf $(VENV) demo build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) demo build dist docs/_build *.egg-info .pytest_cache .mypy_cache .ruff_cache

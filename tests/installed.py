@@ -1,0 +1,62 @@
+"""``python tests/installed.py dist``: do the wheel and the sdist work outside of the clone?
+
+The wheel is installed into a new virtual environment in a temporary folder, the sdist is unpacked
+beside it without its package, and a fast part of its tests runs against what was installed.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+import zipfile
+from pathlib import Path
+
+FAST = (
+    "test_cli", "test_config", "test_documents", "test_initial", "test_known", "test_model",
+    "test_output", "test_process", "test_projection", "test_report", "test_reproduction",
+)  # fmt: skip
+"""Of modules with these names: commands, files, package data, examples."""
+DATA = (
+    "relboltz/template.toml", "relboltz/py.typed", "relboltz/report/page.html",
+    "relboltz/report/page.css", "relboltz/report/page.js", "relboltz/report/draw.js",
+    "relboltz/report/lines.js", "relboltz/report/maps.js", "relboltz/paper/paper_runs.py",
+)  # fmt: skip
+"""What a wheel must hold besides modules."""
+
+
+def main():
+    dist = Path(sys.argv[1]).resolve()
+    wheel, sdist = next(dist.glob("*.whl")), next(dist.glob("*.tar.gz"))
+    missing = set(DATA) - set(zipfile.ZipFile(wheel).namelist())
+    assert not missing, f"{wheel.name} is without {missing}"
+    with tempfile.TemporaryDirectory() as folder:
+        where = Path(folder)
+        with tarfile.open(sdist) as archive:
+            archive.extractall(where, filter="data")
+        clone = where / sdist.name.removesuffix(".tar.gz")
+        constraints = clone / "constraints.txt"
+        run([sys.executable, "-m", "venv", where / "venv"], where)
+        python = where / "venv" / "bin" / "python"
+        pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+        run([*pip, "-c", constraints, f"{wheel}[dev]"], where)
+        shutil.rmtree(clone / "relboltz")  # what is tested is what was installed
+        code = "import relboltz; print(relboltz.__version__, relboltz.__file__)"
+        run([python, "-c", code], where)
+        run([where / "venv" / "bin" / "relboltz", "run", clone / "examples" / "gluons.toml",
+             "--set", "time.end=0.2", "--quiet"], where)  # fmt: skip
+        tests = [clone / "tests" / f"{name}.py" for name in FAST]
+        found = [test for test in tests if test.exists()]
+        run([python, "-m", "pytest", "-p", "no:cacheprovider", *found], clone)
+
+
+def run(arguments, folder):
+    """A command that must succeed, without this clone on its path."""
+    environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
+    print("+", *arguments, flush=True)
+    subprocess.run([str(a) for a in arguments], cwd=folder, env=environment, check=True)
+
+
+if __name__ == "__main__":
+    main()
