@@ -84,6 +84,7 @@ class Config(Settings):
         """Validates nested dictionaries as read from TOML; files are relative to the folder."""
         built, data = _Built(Path(folder)), dict(data)
         problems = _take_coefficients(built, data)
+        _place_expansion(built.folder, data)
         problems += _build_shapes(built, data.get("initial"))
         problems += _build_model(built, data.get("model"), data.get("initial"))
         config = cls.checked(data, problems)
@@ -157,6 +158,14 @@ class Matter(Config):
 
     initial: dict[str, dict[str, Any]] = Field(default_factory=dict)
     time: Time = Time(end=1.0)
+
+
+def _place_expansion(folder: Path, data: dict[str, Any]) -> None:
+    """The file of an expansion is relative to that of the configuration."""
+    grid = data.get("grid")
+    law = grid.get("expansion") if isinstance(grid, Mapping) else None
+    if isinstance(law, str) and ".py:" in law:
+        data["grid"] = {**data["grid"], "expansion": str(folder / law)}
 
 
 def _take_coefficients(built: _Built, data: dict[str, Any]) -> list[str]:

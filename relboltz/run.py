@@ -143,6 +143,7 @@ class Run:
             "device": self.backend.words,
             "quantum": self.state.unit,
             "momentum_max": list(self.grid.momentum_max),
+            **({} if self.grid.expansion is None else {"expansion": str(self.grid.expansion)}),
             **(self._walls() if self.grid.moving_axes else {}),
         }
 

@@ -110,6 +110,9 @@ class Backend(Estimator, Protocol):
     def masses(self, start: Array) -> Array:
         """The squares of the state, solved from those of a similar one."""
 
+    def of_all(self, rows: Array) -> Array:
+        """Rows of all sites, from those of the sites that it holds."""
+
     def stresses(self, squares: Array) -> Array:
         """Pressures of all sites, and how full their box is: see ``stepping.expanding``."""
 

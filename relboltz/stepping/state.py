@@ -21,14 +21,14 @@ History = list[tuple[Array, float]]
 
 
 PLAIN = (
-    "bits", "species", "wanted", "time", "step", "recorded", "kept", "doublings", "doubled", "work",
+    "bits", "species", "wanted", "time", "step", "recorded", "kept", "doublings", "stuck", "work",
     "strain",
 )  # fmt: skip
 
 
 FOLLOWED = (
     "bits", "squares", "wanted", "ledger", "time", "step", "past", "by_part", "doublings",
-    "doubled", "work", "strain",
+    "stuck", "work", "strain",
 )  # fmt: skip
 """What steps change."""
 
@@ -47,8 +47,8 @@ class State:
     recorded, kept : times of the last record and of the last f that was kept [fm]
     pending : records that wait for what the next steps tell of them
     said : warnings so far
-    doublings : how often spacings doubled in an expansion, by axis; doubled : when, and which axis
-    work : done by the pressure since then, per volume of the start [GeV fm^-3]
+    doublings : how often spacings doubled in an expansion, by axis; stuck : they will no more
+    work : done by the pressure since the start, per volume of the start [GeV fm^-3]
     strain : ln a_i and V (P_i + B) before the last step and after it, see ``expanding``
     """
 
@@ -71,7 +71,7 @@ class State:
     pending: list[dict[str, Any]] = field(default_factory=list)
     said: list[str] = field(default_factory=list)
     doublings: list[int] = field(default_factory=lambda: [0, 0, 0])
-    doubled: list[list[float]] = field(default_factory=list)
+    stuck: bool = False
     work: float = 0.0
     strain: list[list[float]] = field(default_factory=list)
 

@@ -168,8 +168,9 @@ class _Attempt:
                 backend.restore()
             report = self._turns(past or [[] for _ in self.course.parts], judged=True)
             if report is not None:
-                if self._stretch(1.0):
-                    self.squares = backend.masses(self.squares)
+                self._stretch(1.0)
+                if backend.model.thermal and (factor := self._shrunk(0.5, 1.0)) != 1.0:
+                    self.squares = backend.masses(factor * self.squares)
                 check_finite(backend.model, self.state.time, self.squares)
         except BaseException:
             backend.restore()  # the last state that stands is what is kept
@@ -180,20 +181,30 @@ class _Attempt:
             self._stretch(0.0)
         return report
 
-    def _stretch(self, part: float) -> bool:
-        """The nodes so far into the step; whether they move at all."""
-        if self.course.flow is None:
-            return False
-        time = self.state.time + part * self.length
-        self.backend.stretch(self.course.grid_at(time, self.state.doublings))
-        return True
+    def _stretch(self, part: float) -> None:
+        """The nodes so far into the step."""
+        if self.course.flow is not None:
+            time = self.state.time + part * self.length
+            self.backend.stretch(self.course.grid_at(time, self.state.doublings))
+
+    def _shrunk(self, now: float, then: float) -> float:
+        """How squared masses change, about, between two places of the step; 1: nodes do not move.
+
+        As if they knew momenta alone.
+        """
+        flow, start = self.course.flow, self.state.time
+        if flow is None:
+            return 1.0
+        a, b = (flow.scales(start + part * self.length) for part in (now, then))
+        x, y, z = (i / j for i, j in zip(a, b, strict=True))
+        return x * x if x == y == z else float((x * y * z) ** (2 / 3))
 
     def _turns(self, past: Sequence[History], judged: bool = False) -> StepReport | None:
         """All parts of the step, one after the other."""
         backend, state, moving = self.backend, self.state, self.backend.model.thermal
         self.squares, self.rates, self.passages = state.squares, [], []
-        if moving and self.course.flow is not None:  # masses on the nodes of the middle
-            self.squares = backend.masses(state.squares)
+        if moving and (factor := self._shrunk(0.0, 0.5)) != 1.0:  # those of the middle
+            self.squares = backend.masses(factor * state.squares)
         report: StepReport | None = None
         for part, before in zip(self.course.parts, past, strict=True):
             now, lasts = self.squares, part.share * self.length

@@ -180,15 +180,13 @@ def widen(old, extra, scales, p2, momenta, eta, capacity, new):
     """Columns (rows, nodes) of one species at one site on nodes twice as far apart.
 
     scales : f of an old quantum, and of a new one; p2 : m^2 and the squared momentum across of
-    every row; momenta : of the old and of the new nodes. Returns the number of columns whose energy
-    could not be kept.
+    every row; momenta : of the old and of the new nodes.
     """
     m = old.shape[1]
     before, after = momenta
     guess, f, e = np.empty(m), np.empty(m), np.empty(m)
     s, goal, size = np.empty(9), np.empty(3), np.empty(2)
     tilt, trial, step = np.zeros(3), np.zeros(3), np.zeros(3)
-    failed = 0
     for row in range(old.shape[0]):
         column, out = old[row], new[row]
         split(column, extra, out)  # exact, if a little too wide
@@ -212,7 +210,6 @@ def widen(old, extra, scales, p2, momenta, eta, capacity, new):
         for i in range(3):
             tilt[i] = 0.0
         if size[1] <= 0.0 or not sums(tilt, guess, after, e, eta, f, s) or not s[0] > 0.0:
-            failed += 1
             continue
         miss = missed(s, goal, size)
         for _ in range(TRIES):
@@ -235,7 +232,6 @@ def widen(old, extra, scales, p2, momenta, eta, capacity, new):
                 tilt[i] = trial[i]
         legal = sums(tilt, guess, after, e, eta, f, s)
         if not legal or miss > 1e-6:
-            failed += 1
             continue
         spare = guess  # no longer needed
         for j in range(m):
@@ -245,17 +241,15 @@ def widen(old, extra, scales, p2, momenta, eta, capacity, new):
             for j in range(m):
                 out[j] = np.int64(spare[j])
             split(column, extra, out)
-            failed += 1
-    return failed
 
 
 def widened(
     number: Integers, bits: int, grid: PhaseSpace, model: Model, squares: Array, axis: int
-) -> tuple[Integers, int, float]:
+) -> tuple[Integers, int, Array]:
     """A state (sites, species, nodes) on nodes twice as far apart along an axis.
 
-    squares : of the sites; grid : the nodes as they are. Returns also the new bits, and the part of
-    the number in columns whose energy could not be kept.
+    squares : of the sites; grid : the nodes as they are. Returns also the new bits, and the energy
+    of every site before and after, in the same units: columns that are too coarse change theirs.
     """
     m = grid.momentum_cells[axis]
     extra = more_bits(m)
@@ -272,7 +266,7 @@ def widened(
     momenta = grid.axis(axis), wide.axis(axis)
     capacity = capacities(model, fine)
     result = np.empty_like(number)
-    lost, shape = 0.0, (len(model.species), *grid.momentum_cells)
+    energies, shape = np.zeros((len(number), 2)), (len(model.species), *grid.momentum_cells)
     for site, here in enumerate(number):
         cube = np.moveaxis(here.reshape(shape), axis + 1, 3)
         there = np.moveaxis(result[site].reshape(shape), axis + 1, 3)
@@ -280,10 +274,15 @@ def widened(
             old = np.ascontiguousarray(cube[a].reshape(-1, m))
             new = np.zeros_like(old)
             scales = (2.0**-bits / species.degeneracy, 2.0**-fine / species.degeneracy)
-            failed = widen(
-                old, extra, scales, transverse + squares[site, a], momenta,
-                float(species.statistics), capacity[a], new,
-            )  # fmt: skip
+            p2 = transverse + squares[site, a]
+            statistics = float(species.statistics)
+            widen(old, extra, scales, p2, momenta, statistics, capacity[a], new)
             there[a] = new.reshape(there[a].shape)
-            lost += failed
-    return result, fine, lost
+            energies[site, 0] += _energy(old, p2, momenta[0]) * 2.0**extra
+            energies[site, 1] += _energy(new, p2, momenta[1])
+    return result, fine, energies
+
+
+def _energy(number: Integers, p2: Array, momenta: Array) -> float:
+    """Sum of n E over columns."""
+    return float((number * np.sqrt(p2[:, None] + momenta**2)).sum())

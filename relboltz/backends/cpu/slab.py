@@ -128,10 +128,13 @@ class CpuSlab:
         mine = self.own.masses(start[self.sites])
         return concatenated(self.exchange, mine, self.division.counts)
 
+    def of_all(self, rows: Array) -> Array:
+        """Everybody is told of all sites."""
+        return concatenated(self.exchange, rows, self.division.counts)
+
     def stresses(self, squares: Array) -> Array:
-        """Pressures of all sites; everybody is told of all."""
-        mine = self.own.stresses(squares[self.sites])
-        return concatenated(self.exchange, mine, self.division.counts)
+        """Pressures of all sites, and how full their box is."""
+        return self.of_all(self.own.stresses(squares[self.sites]))
 
     def collide(self, step: int, length: float, squares: Array) -> StepReport:
         """Collisions at all sites; everybody is told of all."""

@@ -101,10 +101,13 @@ class CudaSlab:
         assert isinstance(ahead, Together)
         ahead.across.stretch(grid)
 
+    def of_all(self, rows: Array) -> Array:
+        """Everybody is told of all sites."""
+        return concatenated(self.exchange, rows, self.division.counts)
+
     def stresses(self, squares: Array) -> Array:
-        """Pressures of all sites; everybody is told of all."""
-        mine = self.own.stresses(squares[self.sites])
-        return concatenated(self.exchange, mine, self.division.counts)
+        """Pressures of all sites, and how full their box is."""
+        return self.of_all(self.own.stresses(squares[self.sites]))
 
     def moments(self, squares: Array, final: Array) -> Moments:
         """Sums over the nodes of its own sites; squares : of all."""

@@ -1,0 +1,284 @@
+"""Matter that expands: comoving nodes, conservation, work, spacings that double."""
+
+import numpy as np
+import pytest
+from begun import EVERYWHERE, backend_of
+
+import relboltz as rb
+from relboltz.records.result import comoving
+from relboltz.stepping.expanding import Flow
+from relboltz.stepping.step import Course, begin
+
+GAS = rb.Model([rb.Species("a", 1, 0)], [rb.Process("a a -> a a", sigma=0.5)])
+FREE = rb.Model([rb.Species("a", 1, 0)], [])
+GLUONS = rb.gluons(0.3)
+
+
+def bjorken(cells, widths, **others):
+    return rb.PhaseSpace(cells, widths, expansion="bjorken", **others)
+
+
+def solved(model, grid, initial, **options):
+    return rb.solve(model, grid, initial, progress=False, **{"samples": 2, "every": 0.5} | options)
+
+
+def energy(ds):
+    """What is conserved of it, relative to the start, less 1."""
+    total = comoving(ds).energy_total.values
+    return total / total[0] - 1
+
+
+# --- scale factors ------------------------------------------------------------------------------
+
+
+def test_laws_of_expansion_start_at_one_and_have_the_rates_of_their_scales():
+    laws = [
+        rb.PhaseSpace(4, 1.0, expansion="bjorken").expansion,
+        rb.PhaseSpace(4, 1.0, expansion="hubble", hubble_rate=0.3).expansion,
+        rb.PhaseSpace(4, 1.0, expansion="hubble", hubble_power=0.5).expansion,
+        rb.PhaseSpace(4, 1.0, expansion=lambda t: (1.0, 1 + t, (1 + t) ** 2)).expansion,
+    ]
+    for law in laws:
+        assert law.scales(0.5, 0.5) == (1.0, 1.0, 1.0)
+        a, b = (np.array(law.scales(t, 0.5)) for t in (1.99, 2.01))
+        assert np.log(b / a) / 0.02 == pytest.approx(law.rates(2.0), rel=1e-4, abs=1e-12)
+    assert laws[0].scales(2.0, 0.5) == (1.0, 1.0, 4.0)
+    assert laws[1].scales(2.5, 0.5)[0] == pytest.approx(np.exp(0.6))
+    assert laws[2].scales(2.0, 0.5)[1] == pytest.approx(2.0)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"expansion": "bjorken"}, "time.start"),
+        ({"expansion": "bjorken", "space_cells": [1, 1, 4]}, "homogeneous"),
+        ({"expansion": "hubble", "hubble_rate": 0.1, "space_cells": [4, 1, 1]}, "along x"),
+        ({"expansion": "hubble"}, "hubble_rate"),
+        ({"expansion": "hubbel"}, "did you mean 'hubble'"),
+        ({"expansion": "none", "hubble_power": 1.0}, "is for expansion = 'hubble'"),
+        ({"expansion": lambda t: -t}, "one number above 0"),
+        ({"expansion": lambda t: 1 / 0}, "ZeroDivisionError"),
+    ],
+)
+def test_what_cannot_expand_is_said_before_any_work(options, words):
+    start = 0.0 if words == "time.start" else 0.5
+    with pytest.raises(rb.InputError, match=words):
+        solved(GAS, rb.PhaseSpace(6, 2.0, **options), {"a": rb.initial.step(0.5, 1.5)},
+               start=start, end=1.0)  # fmt: skip
+
+
+# --- free streaming -----------------------------------------------------------------------------
+
+
+@EVERYWHERE
+def test_free_particles_keep_the_numbers_of_their_nodes_to_the_bit(where):
+    grid = bjorken([5, 6, 7], 2.0)
+    backend = backend_of(grid, FREE, where, samples=1)
+    flow = Flow(grid.expansion, 0.5, ())
+    rng = np.random.default_rng(3)
+    state = begin(backend, rng.random((1, 1, grid.size)), flow, 2.0)
+    before = backend.get().copy()
+    for _ in backend.advance(state, Course(0.3, 1e-3, 1e-9, grid, flow=flow), 2.0):
+        pass
+    assert state.time == 2.0 and (backend.get() == before).all()
+    assert backend.grid.momentum_max == pytest.approx((2.0, 2.0, 0.5))
+    backend.close()
+
+
+def test_free_streaming_has_the_pressures_of_its_closed_form():
+    """e and P_L/P_T of a massless thermal state, squeezed: to the accuracy of the nodes."""
+    grid = bjorken([32, 32, 64], [9.0, 9.0, 9.0])
+    start = np.exp(-np.sqrt(grid.momentum_squared))
+    ds = solved(FREE, grid, start[None], start=1.0, end=3.0, doublings=[])
+    x = ds.time.values[1:]
+    r = np.sqrt(x**2 - 1)
+    e = 0.5 * (1 / x**2 + np.arctan(r) / r)
+    assert ds.energy_total.values[1:] / float(ds.energy_total[0]) == pytest.approx(e, rel=3e-3)
+    along = (np.arctan(r) / r - 1 / x**2) / (2 * r**2)  # times e_0; P_T = (e - P_L)/2
+    assert ds.pressure_ratio.values[1:] == pytest.approx(2 * along / (e - along), rel=1e-2)
+    assert abs(energy(ds)).max() < 3e-5  # the quadrature
+    assert (ds.f[0] == ds.f[-1]).all()
+
+
+# --- conservation -------------------------------------------------------------------------------
+
+
+def test_number_and_momenta_are_exact_and_energy_is_of_second_order_in_the_step():
+    grid, found = bjorken([9, 9, 15], [2.5, 2.5, 3.5]), []
+    for step in (0.04, 0.02):
+        start = {"g": rb.initial.thermal(0.5)}
+        ds = solved(GLUONS, grid, start, start=0.5, end=1.5, step=step, samples=8, doublings=[])
+        assert not ds.charge_drift.any() and not ds.momentum_drift.any()
+        found.append(abs(energy(ds)[-1]))
+    assert found[0] < 2e-4 and found[0] / found[1] == pytest.approx(4.0, rel=0.35)
+
+
+@pytest.mark.parametrize("nz", [23, 24])
+def test_spacings_double_when_momenta_become_tight_and_nothing_is_lost(nz):
+    model, grid = rb.qcd(0.3, 1), bjorken([7, 7, nz], [2.5, 2.5, 4.0])
+    start = {"g": rb.initial.thermal(0.35), "quarks": rb.initial.thermal(0.35)}
+    ds = solved(model, grid, start, start=0.3, end=2.4, every=0.1, samples=2)
+    assert ds.doublings.sel(axis="z").values[-1] >= 1
+    assert not ds.doublings.sel(axis=["x", "y"]).any()
+    assert not ds.charge_drift.any() and not ds.momentum_drift.any()
+    assert (ds.f >= 0).all() and (ds.f.sel(species=["u", "ubar"]) <= 1).all()
+    assert abs(energy(ds)).max() < 2e-4
+    per_rapidity = comoving(ds).number.sum("species") * 0.3
+    assert ds.dN_deta.sum("species").values == pytest.approx(per_rapidity.values, rel=1e-12)
+    entropy = (ds.entropy * ds.time).values
+    assert np.diff(entropy).min() > -2e-3 * entropy[0]
+
+
+def test_named_times_of_doubling_are_taken():
+    grid = bjorken([7, 7, 15], [2.5, 2.5, 2.5])
+    start = {"a": rb.initial.thermal(0.35)}
+    ds = solved(GAS, grid, start, start=0.5, end=2.0, every=0.25, doublings=[1.0], samples=4)
+    doubled = ds.time.values[ds.doublings.sel(axis="z").values > 0]
+    assert doubled[0] == pytest.approx(1.0) and ds.doublings.values.max() == 1
+    scale = ds.momentum_scale.sel(axis="z").values
+    assert scale == pytest.approx([1.0, 2 * 0.5 / 2.0])
+
+
+def test_a_column_keeps_number_momentum_and_energy_when_its_spacing_doubles():
+    """Bosons and fermions, even and odd numbers of nodes; f stays legal."""
+    from relboltz.stepping.quanta import occupation, quantised
+    from relboltz.stepping.widening import more_bits, widened
+
+    for model, height in ((GLUONS, 3.0), (rb.quarks(0.3), 0.97)):
+        for nz in (24, 25):
+            grid = rb.PhaseSpace([5, 4, nz], [2.0, 2.0, 5.0])
+            wide = grid.scaled((1.0, 1.0, 2.0))
+            pz, e = grid.momenta[2], np.sqrt(grid.momentum_squared + 0.09)
+            f = np.zeros((1, len(model.species), grid.size))
+            f[0, 0] = height * np.exp(-((e - 0.3) ** 2) - 0.3 * (pz - 0.7) ** 2)
+            number, bits = quantised(f, model)
+            squares = np.full((1, len(model.species) + len(model.screenings)), 0.09)
+            new, fine, told = widened(number, bits, grid, model, squares, 2)
+            assert told[0, 1] == pytest.approx(told[0, 0], rel=1e-10) and (new >= 0).all()
+            old, now = (x[0, 0].reshape(-1, nz) for x in (number, new))
+            extra = more_bits(nz)
+            assert (now.sum(axis=1) == old.sum(axis=1) << extra).all()
+            place = 2 * np.arange(nz) - (nz - 1)
+            assert (2 * (now * place).sum(axis=1) == (old * place).sum(axis=1) << extra).all()
+            g = occupation(new, fine, model)[0, 0]
+            assert model.statistics[0] > 0 or g.max() <= 1
+            energies = [
+                (v * np.sqrt(w.momentum_squared + 0.09)).reshape(-1, nz).sum(axis=1)
+                for v, w in ((f[0, 0], grid), (2 * g, wide))
+            ]
+            assert energies[1] == pytest.approx(energies[0], rel=1e-9)
+
+
+# --- Hubble flow --------------------------------------------------------------------------------
+
+
+def test_matter_twice_as_large_has_the_bits_of_static_matter():
+    """Thermal masses and a fixed coupling know no scale: with a = 2 all momenta are half as large,
+    and a step that is twice as long does the same."""
+    grid = rb.PhaseSpace([9, 8, 8], 2.5)
+    twice = rb.PhaseSpace([9, 8, 8], 2.5, expansion=lambda t: 1.0 if t <= 1.0 else 2.0)
+    start = {"g": rb.initial.step(0.5, 1.5)}
+    still = solved(GLUONS, grid, start, end=0.2, step=0.02)
+    moved = solved(GLUONS, twice, start, start=1.0, end=1.4, step=0.04, doublings=[])
+    assert (still.f[-1] == moved.f[-1]).all()
+    m2 = float(moved.mass_squared[-1, 0])
+    assert 4 * m2 == pytest.approx(float(still.mass_squared[-1, 0]), rel=1e-14)
+
+
+def test_a_hubble_flow_of_a_conformal_gas_is_static_in_its_own_time():
+    """df/dt = C/a of thermal masses: as a static run in the integral of dt/a, up to steps."""
+    grid = rb.PhaseSpace([8, 8, 8], 2.5)
+    flow = rb.PhaseSpace([8, 8, 8], 2.5, expansion="hubble", hubble_power=0.5)
+    start = {"g": rb.initial.gaussian(1.0, [0.6, 0.6, 0.3])}
+    options = {"samples": 64, "tolerance": 1e-4}
+    still = solved(GLUONS, grid, start, end=0.2, every=0.05, **options)
+    end = (0.5**0.5 + 0.1 / 0.5**0.5) ** 2  # Int dt/a = 2 t0^(1/2) (t^(1/2) - t0^(1/2))
+    moved = solved(GLUONS, flow, start, start=0.5, end=end, every=0.5, **options)
+    ratios = [float(ds.energy_momentum[-1, 3, 3] / ds.energy_momentum[-1, 1, 1])
+              for ds in (still, moved)]  # fmt: skip
+    assert ratios[1] == pytest.approx(ratios[0], rel=1e-3)
+    assert not moved.charge_drift.any() and abs(energy(moved)).max() < 1e-5
+    shape = moved.f[-1].sum(["py", "px"]) / still.f[-1].sum(["py", "px"]) - 1
+    assert abs(shape).max() < 0.03  # other events: 64 samples leave about 0.6 %
+
+
+# --- everything else works in it ----------------------------------------------------------------
+
+
+def almond(x, y, z, px, py, pz):
+    """A hot spot, wider along y."""
+    e = np.sqrt(px**2 + py**2 + pz**2 + 0.04)
+    return 2 * np.exp(-e / 0.5) * np.exp(-(x**2) / 2 - y**2 / 4)
+
+
+TRANSVERSE = {"space_cells": [4, 4, 1], "space_max": [3.0, 3.0, 1.0], "boundary": "open"}
+
+
+def test_a_plane_that_expands_along_z_keeps_number_and_energy_with_what_left():
+    grid = bjorken([6, 6, 11], [2.0, 2.0, 2.5], **TRANSVERSE)
+    model = rb.gluons(0.3, masses={"g": 0.5})
+    ds = solved(model, grid, {"g": almond}, start=0.4, end=1.4, every=0.25, samples=1)
+    assert not ds.charge_drift.any() and ds.doublings.values.max() >= 1
+    volume = ds.scale.prod("axis")
+    total = (ds.total_energy_total + ds.left_energy.sum("wall")) * volume + ds.energy_work
+    assert float(ds.left_number[-1].sum()) > 0
+    assert abs(total / total[0] - 1).max() < 1e-4
+    number = ds.dN_deta.sum("species")
+    assert number.values == pytest.approx(float(number[0]), rel=1e-12)
+    spread = ds.dN_d2pT.sum(["species", "px", "py"]) * (2 * 2.0 / 6) ** 2
+    assert spread.values == pytest.approx(number.values, rel=1e-12)
+
+
+@pytest.mark.parametrize("space", [{}, TRANSVERSE])
+def test_workers_and_threads_have_the_bits_of_one_process(space):
+    from begun import team_of
+
+    grid = bjorken([5, 5, 9], [2.0, 2.0, 2.0], **space)
+    start = {"g": almond} if space else {"g": rb.initial.thermal(0.35)}
+    flow = Flow(grid.expansion, 0.4)
+    states = rb.initial.starting_states(start, GLUONS)
+    f = rb.initial.evaluate(states, grid, GLUONS).reshape(grid.sites, 1, grid.size)
+    found = []
+    for backend in (
+        backend_of(grid, GLUONS, "cpu", threads=1, samples=1),
+        backend_of(grid, GLUONS, "cpu", threads=2, samples=1),
+        team_of(grid, GLUONS, size=3, samples=1),
+    ):
+        state = begin(backend, f, flow, 1.2)
+        for _ in backend.advance(state, Course("auto", 1e-3, 1e-9, grid, flow=flow), 1.2):
+            pass
+        found.append((backend.get(), state.work, state.doublings, state.bits, state.squares))
+        backend.close()
+    for number, work, doublings, bits, squares in found[1:]:
+        assert (number == found[0][0]).all() and (squares == found[0][4]).all()
+        assert (work, doublings, bits) == found[0][1:4]
+    assert found[0][2][2] >= 1
+
+
+def test_a_run_that_was_cut_goes_on_to_the_same_bits(tmp_path):
+    grid, start = bjorken([7, 7, 13], [2.0, 2.0, 2.0]), {"g": rb.initial.thermal(0.35)}
+    options = {"start": 0.4, "every": 0.2, "samples": 2}
+    whole = solved(GLUONS, grid, start, end=1.6, file=tmp_path / "whole.nc", **options)
+    solved(GLUONS, grid, start, end=1.0, file=tmp_path / "cut.nc", **options)
+    gone_on = rb.resume(tmp_path / "cut.nc", until=1.6, progress=False)
+    assert whole.doublings.values.max() >= 1
+    for name in ("number", "energy_work", "pressure_ratio", "doublings", "dN_d2pT"):
+        assert np.array_equal(whole[name], gone_on[name], equal_nan=True), name
+    assert (whole.f[-1] == gone_on.f[-1]).all()
+    assert (whole.momentum_scale[-1] == gone_on.momentum_scale[-1]).all()
+
+
+def test_a_configuration_expands(tmp_path):
+    (tmp_path / "law.py").write_text("def grow(t):\n    return 1.0, 1.0, t**0.5\n")
+    path = tmp_path / "run.toml"
+    path.write_text(
+        '[model]\nname = "gluons"\nalpha_s = 0.3\n[grid]\nmomentum_cells = 7\nmomentum_max = 2.0\n'
+        'expansion = "law.py:grow"\n[initial.g]\nshape = "step"\nheight = 0.5\nedge = 1.5\n'
+        "[time]\nstart = 0.5\nend = 1.0\n[collisions]\nsamples = 1\n"
+    )
+    from relboltz import config, simulation
+
+    ds = simulation.run_config(config.load(path), tmp_path / "run.nc")
+    assert ds.scale.sel(axis="z").values[-1] == pytest.approx(2**0.5)
+    assert ds.attrs["expansion"].endswith("law.py:grow")
+    assert rb.resume(tmp_path / "run.nc", until=1.2, progress=False).time[-1] == 1.2
