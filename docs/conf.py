@@ -15,6 +15,7 @@ copyright = author
 version = release = relboltz.__version__
 html_title = f"relboltz {release}"
 
+highlight_language = "none"
 extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx_copybutton"]
 exclude_patterns = ["_build", "**/.ipynb_checkpoints"]
 

@@ -83,7 +83,8 @@ def _field(line, section):
     """A line of a section as reStructuredText."""
     found = re.match(r"(\S[^:]*?) : (.*)", line)
     if section in ("param", "raises") and found:
-        return f":{section} {_plain(found[1])}: {_plain(found[2])}"
+        name = _plain(found[1]) if section == "raises" else _plain(found[1]).replace(", ", ",")
+        return f":{section} {name}: {_plain(found[2])}"
     return f"    {_plain(line)}" if section == "returns" and line else _plain(line)
 
 
@@ -91,9 +92,14 @@ def _plain(text):
     """Without accidental markup outside of ``literals``."""
     parts = re.split(r"(``.*?``)", text)
     for i in range(0, len(parts), 2):
-        parts[i] = re.sub(r"([*|\\])", r"\\\1", parts[i])
+        parts[i] = re.sub(r"(?<!\S)\*\w+\*(?=[\s,.;]|$)|([*|\\])", _escaped, parts[i])
         parts[i] = re.sub(r"_(?=\W|$)", r"\\_", parts[i])
     return "".join(parts)
+
+
+def _escaped(found):
+    """Stars around a word are meant; single ones and bars are not."""
+    return f"\\{found[1]}" if found[1] else found[0]
 
 
 # --- formulas -----------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ import importlib
 import json
 import shutil
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -16,7 +17,7 @@ from relboltz.commands import reproduce as command
 from relboltz.commands import reproduction_page as page
 from relboltz.errors import InputError
 
-DOCS = command.folder().parent.parent / "docs"
+DOCS = Path(__file__).parent.parent / "docs"
 
 
 @pytest.fixture
