@@ -88,9 +88,12 @@ class Result:
         """Largest and last relative difference of every quantity that both have."""
         return compare(self._ds, other)
 
-    def export(self, folder: str | Path, format: str) -> list[Path]:
-        """Write it for other programs: "vtk" (ParaView) or "csv"; the files written."""
-        return export(self._ds, folder, format)
+    def export(self, folder: str | Path, format: str, **options: Any) -> list[Path]:
+        """Write it for other programs: "vtk" (ParaView), "csv" or "music"; the files written.
+
+        options : of "music", of one record as MUSIC reads it: time [fm], eta_max, eta_cells
+        """
+        return export(self._ds, folder, format, **options)
 
     def report(self, path: str | Path) -> Path:
         """Write a page about it that opens in a browser, without a network; its name."""
