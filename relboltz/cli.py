@@ -270,7 +270,7 @@ for _name, _command_, _words in (
     ("info", info, "Tell about a result, or about this installation."),
     ("plot", plot, "Draw results: spectra, histories, maps, films."),
     ("report", report, "Write a page about results for any browser."),
-    ("export", export, "Write a result for other programs: VTK, CSV."),
+    ("export", export, "Write a result for other programs: VTK, CSV, MUSIC."),
     ("scan", scan, "Run every combination of values of some keys."),
     ("converge", converge, "Run it finer in every respect: error bars."),
     ("coefficients", coefficients, "Viscosities, diffusion, conductivity of a model."),

@@ -271,7 +271,7 @@ def _check_leftovers(
     left = [name for name in given if name not in expected]
     for other, kind in SHAPES.items():
         if left and {f.name for f in fields(kind) if f.init} >= set(left):
-            own = [name for name in expected if name != "sampling"]
+            own = [name for name in expected if name not in ("sampling", "profile")]
             table = ", ".join([f'shape = "{shape}"', *(f"{name} = ..." for name in own)])
             raise InputError(
                 f"{place}: shape = {shape!r} has no {' and no '.join(left)}, as {other!r} has; "

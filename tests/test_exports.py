@@ -87,7 +87,7 @@ def test_tables_hold_what_the_result_holds(in_space, homogeneous, tmp_path):
 def test_what_cannot_be_exported_is_said(homogeneous, tmp_path):
     with pytest.raises(InputError, match="'vtk' is for results in space cells; use 'csv'"):
         homogeneous.rb.export(tmp_path, "vtk")
-    with pytest.raises(InputError, match="format 'xls': use vtk or csv"):
+    with pytest.raises(InputError, match="format 'xls': use vtk, csv or music"):
         homogeneous.rb.export(tmp_path, "xls")
 
 
@@ -107,4 +107,4 @@ def test_the_command_writes_beside_the_result(in_space, tmp_path, monkeypatch, c
     assert code == 2 and "has files in it; add --force" in told.err
     assert call("--format", "vtk", "--force")[0] == 0
     code, told = call("--format", "xls")
-    assert code == 2 and "use vtk or csv" in told.err
+    assert code == 2 and "use vtk, csv or music" in told.err

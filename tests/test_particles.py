@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import integrate, special, stats
 
-from relboltz.validation import particles
+from relboltz.validation import PROBLEMS, expanding, particles
 from relboltz.validation.particles import BATCHES, at_rest, bjorken
 
 TIMES = (1.5, 2.0, 3.0, 5.0, 10.0)
@@ -136,3 +136,17 @@ def test_a_solution_is_compared_within_the_errors_of_both():
     far = list(particles.compared("gas", found, found.ratio * 1.2, found.energy, 0.005, "it"))
     assert [row.passed for row in far] == [False, True, False, True]
     assert "tau/tau_0 = 1.5" in rows[0].quantity
+
+
+@pytest.mark.parametrize("mass", [0.0, 1.0])
+def test_comoving_nodes_follow_the_particles(mass):
+    """Coarse ones, h = 1.25 T: within 3 % of P_L/P_T and 2 % of e; free ones would be 13 % off."""
+    setup = expanding.Setup((16, 16, 24), (10.0, 10.0, 10.0), 4, (1.5,), 160_000)
+    options = {"backend": "cpu", "progress": False}
+    found = bjorken(mass, 0.5, setup.times, setup.particles)
+    ratio, energy = expanding.expanded(setup, mass, 0.5, **options)
+    assert ratio == pytest.approx(found.ratio, rel=0.03)
+    assert energy == pytest.approx(found.energy, rel=0.02)
+    free = bjorken(mass, np.inf, setup.times, setup.particles)
+    assert free.ratio[0] < 0.9 * found.ratio[0]
+    assert PROBLEMS["bjorken"].rows is expanding.bjorken_flow

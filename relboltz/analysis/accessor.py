@@ -12,7 +12,7 @@ from rich.console import Console
 from .. import html, tables
 from ..errors import InputError
 from ..records.kinds import check_run
-from . import spectra, times
+from . import expansion, plane, spectra, times
 from .comparison import compare
 from .exports import export
 
@@ -43,12 +43,36 @@ class Result:
         return spectra.dN_dpT(self._ds)
 
     def mean_pT(self) -> xr.DataArray:
-        """Mean transverse momentum of the snapshots (snapshot, species) [GeV]."""
+        """Mean transverse momentum of the snapshots (snapshot, species), or records [GeV]."""
         return spectra.mean_pT(self._ds)
 
-    def flow(self, n: int = 2) -> xr.Dataset:
-        """v_n of the snapshots, against p_T and of all; see ``analysis.flow``."""
-        return spectra.flow(self._ds, n)
+    def flow(self, n: int = 2, weight: str = "number") -> xr.Dataset:
+        """v_n of the snapshots, in Bjorken flow of all records; see ``analysis.flow``."""
+        return spectra.flow(self._ds, n, weight)
+
+    def eccentricity(self, n: int = 2, weight: str = "energy") -> xr.Dataset:
+        """epsilon_n and its angle of the energy in the plane; see ``analysis.eccentricity``."""
+        return plane.eccentricity(self._ds, n, weight)
+
+    def momentum_anisotropy(self) -> xr.Dataset:
+        """(T^xx - T^yy)/(T^xx + T^yy) of all of the plane, and its direction."""
+        return plane.momentum_anisotropy(self._ds)
+
+    def per_rapidity(self) -> xr.Dataset:
+        """dN/deta, dE_T/deta, dE/deta and dS/deta of Bjorken flow."""
+        return expansion.per_rapidity(self._ds)
+
+    def pressures(self) -> xr.Dataset:
+        """Total P_L and P_T [GeV fm^-3], and P_L/e."""
+        return expansion.pressures(self._ds)
+
+    def scaled_time(self, viscosity: expansion.Viscosity, **options: Any) -> xr.DataArray:
+        """tau (e + P)/(4 pi eta); viscosity: eta/s, the model, ...: see ``analysis.viscosity``."""
+        return expansion.scaled_time(self._ds, viscosity, **options)
+
+    def first_order(self, viscosity: expansion.Viscosity, **options: Any) -> xr.Dataset:
+        """(P_T - P_L) tau/(2 eta) and P_L/e beside those of first-order hydrodynamics."""
+        return expansion.first_order(self._ds, viscosity, **options)
 
     def relaxation_time(
         self, quantity: str = "equilibrium_distance", species: str | None = None, **options: Any
@@ -64,9 +88,12 @@ class Result:
         """Largest and last relative difference of every quantity that both have."""
         return compare(self._ds, other)
 
-    def export(self, folder: str | Path, format: str) -> list[Path]:
-        """Write it for other programs: "vtk" (ParaView) or "csv"; the files written."""
-        return export(self._ds, folder, format)
+    def export(self, folder: str | Path, format: str, **options: Any) -> list[Path]:
+        """Write it for other programs: "vtk" (ParaView), "csv" or "music"; the files written.
+
+        options : of "music", of one record as MUSIC reads it: time [fm], eta_max, eta_cells
+        """
+        return export(self._ds, folder, format, **options)
 
     def report(self, path: str | Path) -> Path:
         """Write a page about it that opens in a browser, without a network; its name."""
@@ -158,6 +185,18 @@ class Result:
     def plot_rates(self, **options: Any) -> Any:
         """Collision rates against time."""
         return self._drawn("rates", **options)
+
+    def plot_attractor(self, viscosity: expansion.Viscosity, **options: Any) -> Any:
+        """P_L/e against the scaled time, and that of first-order hydrodynamics."""
+        return self._drawn("attractor", viscosity=viscosity, **options)
+
+    def plot_eccentricities(self, harmonics: Any = None, **options: Any) -> Any:
+        """Eccentricities of the plane against time."""
+        return self._drawn("eccentricities", harmonics=harmonics, **options)
+
+    def plot_flow(self, harmonics: Any = None, **options: Any) -> Any:
+        """v_n of all particles, and the flow of energy, against time."""
+        return self._drawn("flows", harmonics=harmonics, **options)
 
     def plot_profile(
         self, quantity: str = "number", species: Any = None, axis: str = "x", times: Times = None,

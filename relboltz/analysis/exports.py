@@ -1,4 +1,4 @@
-"""A result for other programs: VTK for ParaView and its kin, CSV for everything else."""
+"""A result for other programs: VTK for ParaView and its kin, MUSIC, CSV for everything else."""
 
 import json
 import re
@@ -14,20 +14,30 @@ from ..arrays import Array
 from ..errors import InputError
 from ..records.result import box, is_in_space
 from . import spectra
+from .music import surface
 
 SPACE = ("x", "y", "z")
-FORMATS = ("vtk", "csv")
+FORMATS = ("vtk", "csv", "music")
 
 
-def export(ds: xr.Dataset, folder: str | Path, format: str, stem: str = "run") -> list[Path]:
-    """Write a result into a folder, as "vtk" or "csv"; the files that were written."""
+def export(
+    ds: xr.Dataset, folder: str | Path, format: str, stem: str = "run", **options: Any
+) -> list[Path]:
+    """Write a result into a folder, as "vtk", "csv" or "music"; the files that were written.
+
+    options : of "music" alone: time [fm], eta_max, eta_cells
+    """
     if format not in FORMATS:
-        raise InputError(f"format {format!r}: use {' or '.join(FORMATS)}")
+        raise InputError(f"format {format!r}: use vtk, csv or music")
+    if options and format != "music":
+        raise InputError(f"{next(iter(options))}: is for format 'music'; leave it out")
     if format == "vtk" and not is_in_space(ds):
         raise InputError("format 'vtk' is for results in space cells; use 'csv' for this one")
     place = Path(folder)
     try:
         place.mkdir(parents=True, exist_ok=True)
+        if format == "music":
+            return list(surface(ds, place, stem, **options))
         return list(_vtk(ds, place, stem) if format == "vtk" else _csv(ds, place))
     except OSError as error:
         raise InputError(

@@ -35,14 +35,23 @@ def dN_dp(ds: xr.Dataset) -> xr.DataArray:
 
     The coordinate ``width`` (p) [GeV] is that of a shell with the volume of its nodes, so that the
     sum of dN/dp times width is ``number``, exactly. Beyond momentum_max a shell lies in corners of
-    the box alone: ``inside`` (p) is False there.
+    the box alone: ``inside`` (p) is False there. In Bjorken flow p is p_T, and shells are rings.
+    Where all axes expand, p and width are comoving momenta.
     """
+    rings = is_bjorken(ds)
     volume = ds.shell_weight.values * (2 * np.pi * HBARC) ** 3
-    width = _widths(volume, ds.p.values, 4 * np.pi, 2)
+    if rings:
+        height = _spacing(ds, "pz") * ds.sizes["pz"]
+        width = _widths(volume / height, ds.p.values, 2 * np.pi, 1)
+    else:
+        width = _widths(volume, ds.p.values, 4 * np.pi, 2)
     values = ds.spectrum * ds.degeneracy * ds.shell_weight / xr.DataArray(width, dims="p")
-    attrs = {"units": "fm^-3 GeV^-1", "long_name": "dN/d|p| per volume"}
+    if "scale" in ds:
+        values = values * (2**ds.doublings / ds.scale).prod("axis")
+    attrs = {"units": "fm^-3 GeV^-1", "long_name": f"dN/d{'pT' if rings else '|p|'} per volume"}
     values = values.transpose(*ds.spectrum.dims).rename("dN_dp").assign_attrs(attrs)
-    whole = _variable("p", ds.p.values <= _face(ds, MOMENTA), "1", INSIDE)
+    faces = _face(ds, MOMENTA[:2] if rings else MOMENTA)
+    whole = _variable("p", ds.p.values <= faces, "1", INSIDE)
     return values.assign_coords(
         width=_variable("p", width, "GeV", "width of a shell"), inside=whole
     )
@@ -64,17 +73,49 @@ def _widths(size: Array, radius: Array, full: float, power: int) -> Array:
         return np.where(radius > 1e-9 * ball, size / (full * radius**power), ball)
 
 
-# --- of snapshots -------------------------------------------------------------------------------
+# --- of snapshots, in Bjorken flow of records ---------------------------------------------------
+
+
+def is_bjorken(ds: xr.Dataset) -> bool:
+    """Whether matter expands along z, the same at all rapidities."""
+    return "dN_deta" in ds
+
+
+def _when(ds: xr.Dataset) -> str:
+    """The dimension of spectra of transverse momenta."""
+    return "time" if is_bjorken(ds) else "snapshot"
 
 
 def _particles(ds: xr.Dataset) -> Array:
-    """Particles per volume of every column of nodes (snapshot, species, px, py) [fm^-3]."""
+    """Particles of every column of nodes (snapshot, species, px, py), per volume [fm^-3].
+
+    In Bjorken flow of every record, per rapidity, what left included: per area [fm^-2], or in
+    space of all of the plane.
+    """
+    if is_bjorken(ds):
+        columns = ds.dN_d2pT.transpose("time", "species", *MOMENTA[:2]).values
+        return np.asarray(columns * _spacing(ds, "px") * _spacing(ds, "py"))
     if "f" not in ds or not ds.sizes.get("snapshot"):
         raise InputError("this result has no snapshot of f; ask for one: snapshots = [times in fm]")
     measure = float(ds.shell_weight.sum()) / np.prod([ds.sizes[axis] for axis in MOMENTA])
     number = ds.f * ds.degeneracy * measure
+    if "momentum_scale" in ds:
+        number = number * ds.momentum_scale.prod("axis")
     number = number.mean([axis for axis in SPACE if axis in number.dims]).sum("pz")
     return np.asarray(number.transpose("snapshot", "species", *MOMENTA[:2]).values)
+
+
+def _stretched(ds: xr.Dataset) -> Array:
+    """Physical over comoving transverse momenta, the same at all times."""
+    if is_bjorken(ds) or "momentum_scale" not in ds:
+        return np.ones(2)
+    scales = np.asarray(ds.momentum_scale.values[:, :2])
+    if np.ptp(scales, axis=0).max(initial=0.0) > 1e-12:
+        raise InputError(
+            "transverse momenta expand, and snapshots have other rings of them; take one, such as "
+            "result.isel(snapshot=[-1])"
+        )
+    return scales[0]
 
 
 class Rings:
@@ -85,8 +126,9 @@ class Rings:
     """
 
     def __init__(self, ds: xr.Dataset):
-        px, py = (np.asarray(ds[axis].values, float) for axis in MOMENTA[:2])
-        hx, hy = (_spacing(ds, axis) for axis in MOMENTA[:2])
+        stretched = dict(zip(MOMENTA, _stretched(ds), strict=False))
+        px, py = (ds[axis].values * factor for axis, factor in stretched.items())
+        hx, hy = (_spacing(ds, axis) * factor for axis, factor in stretched.items())
         at = (np.arange(POINTS) + 0.5) / POINTS - 0.5
         x, y = px[:, None] + hx * at, py[:, None] + hy * at
         self.pt = np.hypot(x[:, :, None, None], y)
@@ -98,7 +140,8 @@ class Rings:
         edges = self.width * np.arange(self.count + 1)
         middle = (2 / 3) * np.diff(edges**3) / np.diff(edges**2)
         self.radius = _variable("pT", middle, "GeV", "transverse momentum")
-        self.inside = edges[1:] <= _face(ds, MOMENTA[:2]) * (1 + 1e-9)
+        face = _face(ds, MOMENTA[:2]) * min(stretched.values())
+        self.inside = edges[1:] <= face * (1 + 1e-9)
 
     def sums(self, values: Array) -> Array:
         """Sums over the points of every ring: (snapshot, species, points...) to (..., rings)."""
@@ -140,13 +183,20 @@ def dN_dpT(ds: xr.Dataset) -> xr.DataArray:
     All p_z and angles together, in rings of one spacing; the sum of it times the coordinate
     ``width`` (pT) [GeV] is the number. Beyond momentum_max a ring lies in corners of the box alone:
     ``inside`` (pT) is False there. In space the average over the box, without what left it.
+
+    In Bjorken flow of every record (time, species, pT), per rapidity and area [fm^-2 GeV^-1]; in
+    space of all of the plane [GeV^-1], what left included.
     """
-    rings = Rings(ds)
+    rings, when = Rings(ds), _when(ds)
     width = np.full(rings.count, rings.width)
     values = rings.sums(rings.number) / width
-    coords = {"snapshot": ds.snapshot, "species": ds.species, "pT": rings.radius}
-    attrs = {"units": "fm^-3 GeV^-1", "long_name": "dN/dpT per volume"}
-    found = xr.DataArray(values, coords, ("snapshot", "species", "pT"), "dN_dpT", attrs)
+    coords = {when: ds[when], "species": ds.species, "pT": rings.radius}
+    unit, words = "fm^-3 GeV^-1", "dN/dpT per volume"
+    if is_bjorken(ds):
+        unit = f"{ds.dN_deta.attrs['units']} GeV^-1".removeprefix("1 ")
+        words = "dN/dpT per rapidity" + " and area" * ("fm" in unit)
+    attrs = {"units": unit, "long_name": words}
+    found = xr.DataArray(values, coords, (when, "species", "pT"), "dN_dpT", attrs)
     return found.assign_coords(
         width=_variable("pT", width, "GeV", "width of a ring"),
         inside=_variable("pT", rings.inside, "1", INSIDE),
@@ -154,41 +204,55 @@ def dN_dpT(ds: xr.Dataset) -> xr.DataArray:
 
 
 def mean_pT(ds: xr.Dataset) -> xr.DataArray:
-    """Mean transverse momentum of the snapshots (snapshot, species) [GeV]; NaN if empty."""
-    number = _particles(ds)
-    pt = np.hypot(*np.meshgrid(ds.px.values, ds.py.values, indexing="ij"))
+    """Mean transverse momentum of the snapshots (snapshot, species) [GeV]; NaN if empty.
+
+    In Bjorken flow of every record (time, species), in space with what left.
+    """
+    number, when = _particles(ds), _when(ds)
+    x, y = np.meshgrid(ds.px.values, ds.py.values, indexing="ij")
+    scales = np.ones((len(number), 2))
+    if when == "snapshot" and "momentum_scale" in ds:
+        scales = ds.momentum_scale.values[:, :2]
+    pt = np.hypot(scales[:, 0, None, None, None] * x, scales[:, 1, None, None, None] * y)
     with np.errstate(invalid="ignore"):
         values = (number * pt).sum(axis=(-2, -1)) / number.sum(axis=(-2, -1))
     attrs = {"units": "GeV", "long_name": "mean transverse momentum"}
-    coords = {"snapshot": ds.snapshot, "species": ds.species}
-    return xr.DataArray(values, coords, ("snapshot", "species"), "mean_pT", attrs)
+    coords = {when: ds[when], "species": ds.species}
+    return xr.DataArray(values, coords, (when, "species"), "mean_pT", attrs)
 
 
-def flow(ds: xr.Dataset, n: int = 2) -> xr.Dataset:
+def flow(ds: xr.Dataset, n: int = 2, weight: str = "number") -> xr.Dataset:
     """v_n = <cos n(phi - Psi_n)> of the snapshots, against p_T and of all.
 
     ``v`` (snapshot, species, pT), ``v_integrated`` (snapshot, species) and ``angle`` (snapshot)
     Psi_n [rad], that of all species together. ``v`` is NaN for rings that leave the box: those of
     its corners have directions of their own. f is taken as smooth between nodes; what is left of
     the lattice falls with the square of the spacing, and a round start shows its size.
+
+    In Bjorken flow of every record (time in place of snapshot), in space with what left.
+
+    weight : of a particle in averages over p_T and in Psi_n: "number", or "pT"
     """
     if isinstance(n, bool) or not isinstance(n, int) or n < 1:
         raise InputError(f"flow({shown(n)}): n is a whole number, 1 or more")
-    rings = Rings(ds)
-    turned = rings.number * np.exp(1j * n * rings.angle)
+    if weight not in ("number", "pT"):
+        raise InputError(f"weight = {shown(weight)}: use 'number' or 'pT'")
+    rings, when = Rings(ds), _when(ds)
+    number = rings.number if weight == "number" else rings.number * rings.pt
+    turned = number * np.exp(1j * n * rings.angle)
     points = (2, 3, 4, 5)
     plane = np.angle(turned.sum(axis=(1, *points))) / n
     cosine = (turned * np.exp(-1j * n * plane)[:, None, None, None, None, None]).real
     with np.errstate(invalid="ignore", divide="ignore"):
-        by_ring = rings.sums(cosine) / rings.sums(rings.number)
-        together = cosine.sum(axis=points) / rings.number.sum(axis=points)
+        by_ring = rings.sums(cosine) / rings.sums(number)
+        together = cosine.sum(axis=points) / number.sum(axis=points)
     by_ring[..., ~rings.inside] = np.nan
     words = f"v_{n} = <cos {n}(phi - Psi)>"
     return xr.Dataset(
         {
-            "v": _variable(("snapshot", "species", "pT"), by_ring, "1", words),
-            "v_integrated": _variable(("snapshot", "species"), together, "1", f"{words}, all pT"),
-            "angle": _variable("snapshot", plane, "rad", f"Psi_{n}, of all species together"),
+            "v": _variable((when, "species", "pT"), by_ring, "1", words),
+            "v_integrated": _variable((when, "species"), together, "1", f"{words}, all pT"),
+            "angle": _variable(when, plane, "rad", f"Psi_{n}, of all species together"),
         },
-        {"snapshot": ds.snapshot, "species": ds.species, "pT": rings.radius},
+        {when: ds[when], "species": ds.species, "pT": rings.radius},
     )

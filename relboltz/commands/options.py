@@ -23,7 +23,9 @@ WORDS = {
     "run.precision": ("auto", "float32", "float64"),
 }
 """Values of keys that are words; those of shapes follow."""
-SHAPES = ("step", "thermal", "gaussian", "random", "gradient", "file")
+SHAPES = (
+    "step", "thermal", "gaussian", "random", "gradient", "romatschke-strickland", "glasma", "file",
+)  # fmt: skip
 TEMPLATE = Path(__file__).parent.parent / "template.toml"
 
 

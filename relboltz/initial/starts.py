@@ -58,9 +58,14 @@ def gaussian(
     return Gaussian(height, widths, sampling=sampling, profile=profile)
 
 
-def random(low: float, high: float, seed: int = 1, *, sampling: str = "cell") -> Random:
-    """f of each node uniform in [low, high), from the seed and the name of the species alone."""
-    return Random(low, high, seed, sampling=sampling)
+def random(
+    low: float, high: float, seed: int = 1, *, sampling: str = "cell", profile: Any = None
+) -> Random:
+    """f of each node uniform in [low, high), from the seed and the name of the species alone.
+
+    profile : what it is multiplied with in the plane, such as ``gaussian_profile``
+    """
+    return Random(low, high, seed, sampling=sampling, profile=profile)
 
 
 def gradient(minimum: float, maximum: float, *, sampling: str = "cell") -> Gradient:
@@ -81,15 +86,18 @@ def from_file(path: str | Path, *, sampling: str = "cell") -> FromFile:
     return FromFile(path, sampling=sampling)
 
 
-def from_function(function: Callable[..., Any] | str, *, sampling: str = "cell") -> FromFunction:
+def from_function(
+    function: Callable[..., Any] | str, *, sampling: str = "cell", profile: Any = None
+) -> FromFunction:
     """A function f(px, py, pz) of arrays [GeV], or f(x, y, z, px, py, pz) with the place in fm.
 
     It returns an array of the same shape. ``function`` is the function, or where it is,
     "file.py:function". A start may name the function itself: {"g": function}.
 
     sampling : "cell" takes the average over each cell, "node" the value at its centre
+    profile : what it is multiplied with in the plane, such as ``gaussian_profile``
     """
-    return FromFunction(function, sampling=sampling)
+    return FromFunction(function, sampling=sampling, profile=profile)
 
 
 def romatschke_strickland(

@@ -1,5 +1,6 @@
 """Problems whose answers are known, solved again: ``relboltz validate``."""
 
+from .expanding import bjorken_flow
 from .laws import laws_of_a_step
 from .mixtures import landau_frame, mixtures
 from .orders import orders_of_convergence
@@ -31,6 +32,7 @@ PROBLEMS = {
         Problem("exact", "exact solution, constant cross section", constant_cross_section),
         Problem("anisotropic", "exact solution, anisotropic", anisotropic_cross_section),
         Problem("streaming", "free particles", free_streaming),
+        Problem("bjorken", "a gas in Bjorken flow against particles", bjorken_flow),
         Problem("liouville", "uniform f, and f(E) in a field of masses", liouville),
         Problem("waves", "sound, shear and heat in space", waves_in_space),
         Problem("coefficients", "viscosities and diffusion against quadratures", coefficients),

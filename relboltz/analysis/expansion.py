@@ -1,0 +1,181 @@
+"""Matter in Bjorken flow: what there is per rapidity, and how far it is from hydrodynamics.
+
+To first order in gradients P_T - P_L = 2 eta/tau. The scaled time tau (e + P)/(4 pi eta) is tau T
+over 4 pi eta/s where no chemical potential matters; all matter is expected to follow one curve of
+P_L/e against it.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from ..arrays import Array
+from ..errors import InputError
+from ..model import Model
+from ..process import is_number
+from ..records.result import is_in_space
+from ..units import HBARC
+from ..words import shown
+from .spectra import is_bjorken
+
+Viscosity = float | Model | Array | xr.DataArray | Callable[[float, dict[str, float]], float]
+"""eta/s; a model; eta at all records [GeV fm^-2]; or a function of T and mu by species [GeV]."""
+RECORDS = 6
+"""At which the viscosity of a model is computed; between them it is interpolated."""
+
+
+def _of_time(values: Any, unit: str, words: str) -> xr.Variable:
+    return xr.Variable("time", np.asarray(values, float), {"units": unit, "long_name": words})
+
+
+def _expanding(ds: xr.Dataset, what: str, local: bool = False) -> None:
+    """Complain about a result that does not expand along z, or that has many places."""
+    if not is_bjorken(ds):
+        raise InputError(f"{what} is of matter in Bjorken flow: grid.expansion = 'bjorken'")
+    if local and is_in_space(ds):
+        raise InputError(
+            f"{what} is that of one place; take a cell, such as result.isel(x=4, y=4, z=0)"
+        )
+
+
+def per_rapidity(ds: xr.Dataset) -> xr.Dataset:
+    """What matter in Bjorken flow has per rapidity: tau times the integral over the plane.
+
+    ``dN_deta`` (time, species), ``dET_deta``, the sum of sqrt(p_T^2 + m^2) [GeV], both with what
+    left; ``dE_deta`` of the total energy density [GeV] and ``dS_deta`` of the entropy, of what is
+    inside. Of homogeneous matter all of them are per area [fm^-2].
+    """
+    _expanding(ds, "per_rapidity()")
+    inside = {"dE_deta": "energy_total", "dS_deta": "entropy"}
+    area, unit, where = 1.0, " fm^-2", " and transverse area"
+    if is_in_space(ds):
+        area, unit, where = 4 * float(np.prod(ds.attrs["space_max"][:2])), "", ""
+        inside = {key: f"total_{name}" for key, name in inside.items()}
+    found = {}
+    for key, name in inside.items():
+        base = ("GeV" if key == "dE_deta" else "1") + unit
+        words = ("energy" if key == "dE_deta" else "entropy") + f" per rapidity{where}"
+        found[key] = _of_time(
+            ds.time.values * area * ds[name].values, base.replace("1 f", "f"), words
+        )
+    return xr.Dataset({"dN_deta": ds.dN_deta, "dET_deta": ds.dET_deta, **found})
+
+
+def pressures(ds: xr.Dataset) -> xr.Dataset:
+    """Total P_L and P_T [GeV fm^-3], field included, and P_L/e, of matter in the frame of the grid.
+
+    Of a homogeneous result or a cell; of matter that does not expand, too.
+    """
+    if is_in_space(ds):
+        raise InputError(
+            "pressures() are those of one place; take a cell, such as result.isel(x=4, y=4, z=0)"
+        )
+    tensor, field = ds.energy_momentum, ds.energy_kinetic - ds.energy_total
+    xx, yy, zz = (tensor.sel(mu=i, nu=i).values for i in "xyz")
+    along, across = zz + field.values, 0.5 * (xx + yy) + field.values
+    return xr.Dataset(
+        {
+            "longitudinal": _of_time(along, "GeV fm^-3", "longitudinal pressure P_L"),
+            "transverse": _of_time(across, "GeV fm^-3", "transverse pressure P_T"),
+            "longitudinal_over_energy": _of_time(along / ds.energy_total.values, "1", "P_L/e"),
+        },
+        {"time": ds.time},
+    )
+
+
+# --- viscosity ----------------------------------------------------------------------------------
+
+
+def _enthalpy(ds: xr.Dataset) -> Array:
+    """e + P of local equilibrium [GeV fm^-3]."""
+    pressure = ds.pressure - ds.bulk_pressure
+    return np.asarray((ds.landau_energy + pressure).values, float)
+
+
+def _of_model(ds: xr.Dataset, model: Model, options: dict[str, Any]) -> Array:
+    """eta of a model at all records, from some of them: ln(eta/T^3) is interpolated in ln tau."""
+    from ..linear.coefficients import transport_coefficients  # not before it is asked for
+
+    t, mu = ds.landau_temperature.values, ds.landau_chemical_potential
+    known = np.flatnonzero(np.isfinite(t) & np.isfinite(mu).all("species").values)
+    if not len(known):
+        raise InputError(
+            "viscosity: no record has a local equilibrium (landau_temperature), and the model none "
+            "without its T and mu; give eta/s"
+        )
+    tau = np.log(ds.time.values)
+    wanted = np.linspace(tau[known[0]], tau[known[-1]], RECORDS)
+    chosen = np.unique(known[abs(tau[known][:, None] - wanted).argmin(axis=0)])
+    logs = []
+    for i in chosen:
+        own = {str(s): float(mu.isel(time=i).sel(species=s)) for s in mu.species.values}
+        found = transport_coefficients(model, float(t[i]), own, **options)
+        logs.append(np.log(float(np.ravel(found.shear_viscosity)[0]) / t[i] ** 3))
+    eta = np.exp(np.interp(tau, tau[chosen], logs)) * t**3
+    return np.asarray(np.where(np.isfinite(t), eta, np.nan))
+
+
+def viscosity(ds: xr.Dataset, given: Viscosity, **options: Any) -> xr.DataArray:
+    """eta of local equilibrium at all records [GeV fm^-2].
+
+    given : eta/s, a number; the model of the run, whose eta at the T and mu of some records comes
+        from ``transport_coefficients`` (options: events, seed, ...); eta itself, an array by time;
+        or a function of T and a dictionary of mu by species [GeV] that returns it
+    """
+    _expanding(ds, "viscosity()", local=True)
+    if isinstance(given, Model):
+        values = _of_model(ds, given, options)
+    elif is_number(given):
+        if not given > 0:  # type: ignore[operator]
+            raise InputError(f"viscosity = {shown(given)}: eta/s is a number above 0")
+        mu_n = (ds.landau_chemical_potential * ds.number).sum("species", skipna=True).values
+        entropy = (_enthalpy(ds) - mu_n) / ds.landau_temperature.values
+        values = float(given) * entropy * HBARC  # type: ignore[arg-type]
+    elif callable(given):
+        mu = ds.landau_chemical_potential
+        names = [str(name) for name in mu.species.values]
+        rows = zip(
+            ds.landau_temperature.values, mu.transpose("time", "species").values, strict=True
+        )
+        values = np.array([given(float(t), dict(zip(names, m, strict=True))) for t, m in rows])
+    else:
+        values = np.asarray(given, float)
+        if values.shape != ds.time.shape:
+            raise InputError(
+                f"viscosity of shape {values.shape}: give eta/s, a model, a function of T and mu, "
+                f"or one value for each of {ds.time.size} records"
+            )
+    return xr.DataArray(_of_time(values, "GeV fm^-2", "shear viscosity"), {"time": ds.time})
+
+
+def scaled_time(ds: xr.Dataset, given: Viscosity, **options: Any) -> xr.DataArray:
+    """tau (e + P)/(4 pi eta) of local equilibrium; see ``viscosity`` for what may be given."""
+    eta = viscosity(ds, given, **options).values
+    values = ds.time.values * _enthalpy(ds) / (4 * np.pi * eta)
+    words = _of_time(values, "1", "scaled time tau (e + P)/(4 pi eta)")
+    return xr.DataArray(words, {"time": ds.time}, name="scaled_time")
+
+
+def first_order(ds: xr.Dataset, given: Viscosity, **options: Any) -> xr.Dataset:
+    """A comparison with first-order hydrodynamics: (P_T - P_L) tau/(2 eta), which tends to 1.
+
+    ``driven`` is that; ``scaled_time``; ``longitudinal_over_energy`` P_L/e, and
+    ``first_order`` the P_L/e that first-order hydrodynamics has with these e, P and eta.
+    """
+    eta = viscosity(ds, given, **options)
+    apart, tau = pressures(ds), ds.time.values
+    driven = (apart.transverse - apart.longitudinal).values * tau / (2 * eta.values)
+    expected = (ds.pressure - ds.bulk_pressure).values - 4 * eta.values / (3 * tau)
+    return xr.Dataset(
+        {
+            "driven": _of_time(driven, "1", "(P_T - P_L) tau/(2 eta)"),
+            "scaled_time": scaled_time(ds, eta),
+            "longitudinal_over_energy": apart.longitudinal_over_energy,
+            "first_order": _of_time(
+                expected / ds.energy_total.values, "1", "P_L/e of first-order hydrodynamics"
+            ),
+        },
+        {"time": ds.time},
+    )

@@ -1,0 +1,252 @@
+"""What is made of expanding matter and of the transverse plane, against sums and closed forms."""
+
+import numpy as np
+import pytest
+import xarray as xr
+
+import relboltz as rb
+from relboltz import analysis
+from relboltz.errors import InputError
+from relboltz.units import HBARC
+
+GAS = rb.Model([rb.Species("a", 1, 0)], [rb.Process("a a -> a a", sigma=0.5)])
+USUAL = dict(samples=1, backend="cpu", progress=False)
+EXPANDING = rb.PhaseSpace([8, 8, 12], 3.0, expansion="bjorken")
+
+
+@pytest.fixture(scope="module")
+def plane():
+    """An almond in Bjorken flow, which leaves through open walls."""
+    grid = rb.PhaseSpace([6, 6, 6], 2.0, [8, 6, 1], [4.0, 3.0, 1.0], "open", expansion="bjorken")
+    profile = {"radius": 1.2, "eccentricity": 0.4, "angle": 0.4}
+    start = {"a": rb.initial.gaussian(0.6, 0.6, profile=profile)}
+    times = dict(start=0.5, end=2.0, every=0.5, snapshots=[0.5, 2.0], doublings=[])
+    with pytest.warns(rb.AccuracyWarning):
+        return rb.solve(GAS, grid, start, **USUAL | times)
+
+
+@pytest.fixture(scope="module")
+def matter():
+    """Homogeneous matter in Bjorken flow."""
+    start = {"a": rb.initial.thermal(0.4)}
+    return rb.solve(GAS, EXPANDING, start, start=0.5, end=2.0, every=0.5, **USUAL)
+
+
+# --- the plane ----------------------------------------------------------------------------------
+
+
+def made(density, x, y, **others):
+    """A result with a given energy density (time, x, y)."""
+    dims = ("time", "x", "y", "z")
+    variables = {
+        "number": (("time", "species", *dims[1:]), density[:, None, :, :, None]),
+        "energy_total": (dims, density[..., None]),
+        "landau_energy": (dims, density[..., None] * 0.5),
+    }
+    coords = {"time": np.arange(len(density)) + 0.0, "species": ["a"], "x": x, "y": y, "z": [0.0]}
+    return xr.Dataset(variables | others, coords)
+
+
+@pytest.mark.parametrize(("n", "wanted", "angle"), [(2, 0.3, 0.6), (3, 0.2, -0.3), (4, 0.15, 0.2)])
+def test_eccentricities_are_those_of_a_known_profile_wherever_it_lies(n, wanted, angle):
+    """Moved away from the middle, and at half the size later."""
+    x, y = np.linspace(-12, 12, 80), np.linspace(-11, 11, 70)
+    profile = rb.initial.gaussian_profile(2.0, wanted, angle, n)
+    px, py = np.meshgrid(x - 0.7, y + 0.4, indexing="ij")
+    ds = made(np.array([profile.at(px, py), profile.at(2 * px, 2 * py)]), x, y)
+    found = ds.rb.eccentricity(n)
+    assert found.eccentricity.values == pytest.approx(wanted, rel=2e-3)
+    assert found.angle.values == pytest.approx(angle, abs=1e-3)
+    assert found.radius.values == pytest.approx([2.0, 1.0], rel=1e-3)
+    other = ds.rb.eccentricity(n, weight="landau")
+    assert other.eccentricity.values == pytest.approx(found.eccentricity.values, rel=1e-12)
+
+
+def test_a_round_profile_has_no_eccentricity_and_no_direction():
+    x = np.linspace(-5, 5, 20)
+    ds = made(np.exp(-(x[:, None] ** 2) - x**2)[None], x, x)
+    found = ds.rb.eccentricity(2)
+    assert abs(found.eccentricity.values[0]) < 1e-12 and np.isnan(found.angle.values[0])
+
+
+def test_the_almond_becomes_rounder_and_flows_along_its_short_axis(plane):
+    """Less eccentric, and momenta, from none at first, point along Phi_2 to half a radian."""
+    shape, flow = plane.rb.eccentricity(2), plane.rb.momentum_anisotropy()
+    assert (np.diff(shape.eccentricity) < 0).all()
+    assert shape.angle.values[0] == pytest.approx(0.4, abs=0.1)
+    assert flow["size"].values[0] < 1e-9 < 0.002 < flow["size"].values[-1]
+    assert flow.angle.values[-1] == pytest.approx(0.4, abs=0.5)
+    assert flow.epsilon_p.values[-1] == pytest.approx(
+        float(flow["size"][-1] * np.cos(2 * flow.angle[-1])), rel=1e-12
+    )
+    xx, yy = (plane.energy_momentum.sel(mu=i, nu=i).isel(time=-1).sum() for i in "xy")
+    assert flow.epsilon_p.values[-1] == pytest.approx(float((xx - yy) / (xx + yy)), rel=1e-12)
+
+
+def test_flow_of_records_includes_what_left(plane):
+    """dN/deta is all of it, at all times the same; v_2 begins at nothing."""
+    flow, spectrum = plane.rb.flow(2), plane.rb.dN_dpT()
+    assert flow.v.dims == ("time", "species", "pT")
+    total = (spectrum * spectrum.width).sum("pT").values
+    assert total == pytest.approx(plane.dN_deta.values, rel=1e-12)
+    assert total[:, 0] == pytest.approx(total[0, 0], rel=1e-12)
+    assert float(plane.left_number.isel(time=-1).sum()) > 0
+    assert abs(flow.v_integrated.values[0]) < 1e-9
+    assert plane.rb.dN_dpT().attrs["units"] == "GeV^-1"
+    harder = plane.rb.flow(2, weight="pT").v_integrated.values[-1]
+    assert harder > flow.v_integrated.values[-1] > 0
+    f = plane.f.isel(snapshot=0)
+    weight = np.hypot(plane.px, plane.py)
+    mean = float((f * weight).sum() / f.sum())
+    assert plane.rb.mean_pT().values[0] == pytest.approx(mean, rel=1e-9)
+
+
+def test_what_is_there_per_rapidity(plane, matter):
+    """tau times the sum over cells and their area; of homogeneous matter per area."""
+    found = plane.rb.per_rapidity()
+    area = 1.0 * 1.0
+    energy = plane.energy_total.sum(("x", "y", "z")) * area * plane.time
+    assert found.dE_deta.values == pytest.approx(energy.values, rel=1e-12)
+    assert found.dE_deta.attrs["units"] == "GeV" and found.dS_deta.attrs["units"] == "1"
+    still = matter.rb.per_rapidity()
+    assert still.dS_deta.values == pytest.approx((matter.entropy * matter.time).values, rel=1e-12)
+    assert still.dN_deta.values[:, 0] == pytest.approx(
+        (matter.number[:, 0] * matter.time).values, rel=1e-12
+    )
+    assert (np.diff(still.dE_deta) < 0).all()  # the work of P_L
+    assert still.dS_deta.attrs["units"] == "fm^-2"
+    assert still.dE_deta.attrs["units"] == "GeV fm^-2"
+
+
+def test_rings_of_transverse_momentum_hold_all_particles(matter):
+    """dN/dp of Bjorken flow: spectra are averages over rings; their sum is the density."""
+    density = matter.rb.dN_dp()
+    total = (density * density.width).sum("p").values
+    assert total == pytest.approx(matter.number.values, rel=1e-12)
+
+
+def test_momenta_of_hubble_flow_are_physical():
+    """Comoving ones over a: mean p_T falls as 1/a, numbers as 1/a^3; rings are of one snapshot."""
+    grid = rb.PhaseSpace(6, 2.0, expansion="hubble", hubble_rate=0.5)
+    free = rb.Model([rb.Species("a", 1, 0)], [])
+    start = {"a": rb.initial.gaussian(0.5, 0.5)}
+    times = dict(start=0.0, end=1.0, every=1.0, snapshots=[0.0, 1.0])
+    ds = rb.solve(free, grid, start, **USUAL | times)
+    pt = ds.rb.mean_pT().values[:, 0]
+    assert pt[1] / pt[0] == pytest.approx(np.exp(-0.5), rel=1e-12)
+    with pytest.raises(InputError, match=r"take one, such as result.isel\(snapshot=\[-1\]\)"):
+        ds.rb.dN_dpT()
+    late = ds.isel(snapshot=[-1]).rb.dN_dpT()
+    number = float((late * late.width).sum())
+    assert number == pytest.approx(float(ds.number[-1, 0]), rel=1e-12)
+    spectrum = ds.rb.dN_dp()
+    total = (spectrum * spectrum.width).sum("p").values
+    assert total == pytest.approx(ds.number.values, rel=1e-12)
+
+
+# --- hydrodynamics ------------------------------------------------------------------------------
+
+
+def fluid(eta_over_s=0.2, t0=0.5):
+    """Made-up matter that obeys first-order hydrodynamics, e = 3 P ~ T^4 at mu = 0."""
+    tau = np.array([1.0, 2.0, 4.0, 8.0])
+    t = t0 * tau ** (-1 / 3)
+    e = 3 * 16 * t**4 / (np.pi**2 * HBARC**3)
+    eta = eta_over_s * (4 / 3) * e / t * HBARC
+    along, across = e / 3 - 4 * eta / (3 * tau), e / 3 + 2 * eta / (3 * tau)
+    tensor = np.zeros((4, 4, 4))
+    for i, value in enumerate((e, across, across, along)):
+        tensor[:, i, i] = value
+    zeros = np.zeros((4, 1))
+    ds = xr.Dataset(
+        {
+            "number": (("time", "species"), e[:, None] / 3 / t[:, None]),
+            "dN_deta": (("time", "species"), zeros + 1, {"units": "fm^-2"}),
+            "dET_deta": ("time", e),
+            "energy_momentum": (("time", "mu", "nu"), tensor),
+            "energy_kinetic": ("time", e), "energy_total": ("time", e),
+            "landau_energy": ("time", e), "pressure": ("time", e / 3),
+            "bulk_pressure": ("time", 0 * e), "landau_temperature": ("time", t),
+            "landau_chemical_potential": (("time", "species"), zeros),
+        },
+        {"time": tau, "species": ["a"], "mu": list("txyz"), "nu": list("txyz")},
+    )  # fmt: skip
+    return ds, eta, t
+
+
+def test_first_order_matter_is_recognised_as_such():
+    """(P_T - P_L) tau/(2 eta) = 1, and tau T/(4 pi eta/s) is the scaled time without mu."""
+    ds, eta, t = fluid()
+    for given in (0.2, eta, lambda t, mu: 0.2 * 64 * t**3 / (np.pi**2 * HBARC**2) + mu["a"]):
+        found = ds.rb.first_order(given)
+        assert found.driven.values == pytest.approx(1.0, rel=1e-12)
+        scaled = ds.time.values * t / (4 * np.pi * 0.2 * HBARC)
+        assert found.scaled_time.values == pytest.approx(scaled, rel=1e-12)
+        assert found.first_order.values == pytest.approx(
+            found.longitudinal_over_energy.values, rel=1e-12
+        )
+    assert ds.rb.scaled_time(0.4).values == pytest.approx(0.5 * scaled, rel=1e-12)
+
+
+def test_the_viscosity_of_a_model_is_that_of_transport_coefficients():
+    """At records that are computed; eta ~ T of a constant cross section, 1.2 T/sigma, between."""
+    ds, _, t = fluid(t0=0.4)
+    many = dict(events=20_000, backend="cpu")
+    found = analysis.viscosity(ds, GAS, **many)
+    direct = rb.transport_coefficients(GAS, float(t[0]), 0.0, **many)
+    assert found.values[0] == pytest.approx(float(direct.shear_viscosity), rel=1e-12)
+    assert found.values == pytest.approx(1.2676 * t / 0.5, rel=0.03)
+    assert found.attrs["units"] == "GeV fm^-2"
+
+
+def test_pressures_include_the_field(matter):
+    """Their ratio is the recorded one; and 2 P_T + P_L = e of massless particles."""
+    found = matter.rb.pressures()
+    ratio = found.longitudinal / found.transverse
+    assert ratio.values == pytest.approx(matter.pressure_ratio.values, rel=1e-12)
+    trace = found.longitudinal + 2 * found.transverse
+    assert trace.values == pytest.approx(matter.energy_total.values, rel=1e-12)
+
+
+def test_what_has_no_meaning_is_refused(plane, matter):
+    still = rb.solve(GAS, rb.PhaseSpace(6, 2.0), {"a": rb.initial.step(0.5, 1.0)}, end=0.1, **USUAL)
+    for call, words in (
+        (lambda: still.rb.per_rapidity(), "grid.expansion = 'bjorken'"),
+        (lambda: still.rb.scaled_time(0.2), "grid.expansion = 'bjorken'"),
+        (lambda: still.rb.eccentricity(), "need space cells along x and y"),
+        (lambda: plane.rb.eccentricity(1), "n is a whole number, 2 or more"),
+        (lambda: plane.rb.eccentricity(2, "mass"), "use 'energy' or 'landau'"),
+        (lambda: plane.rb.flow(2, weight="mass"), "use 'number' or 'pT'"),
+        (lambda: plane.rb.scaled_time(0.2), r"take a cell, such as result.isel\(x=4, y=4, z=0\)"),
+        (lambda: plane.rb.pressures(), "take a cell"),
+        (lambda: matter.rb.scaled_time(-1.0), "eta/s is a number above 0"),
+        (lambda: matter.rb.scaled_time(np.ones(2)), "one value for each of 4 records"),
+    ):
+        with pytest.raises(InputError, match=words):
+            call()
+    cell = plane.isel(x=4, y=3, z=0)
+    assert np.isfinite(cell.rb.scaled_time(0.2)).all()
+    assert abs(still.rb.momentum_anisotropy()["size"].values[0]) < 1e-12
+
+
+# --- pictures -----------------------------------------------------------------------------------
+
+
+def test_pictures_draw_what_was_found(plane):
+    ds, _, _ = fluid()
+    ax = ds.rb.plot_attractor(0.2).axes[0]
+    found = ds.rb.first_order(0.2)
+    line = {one.get_label(): one for one in ax.lines}["$P_L/e$"]
+    assert line.get_xdata() == pytest.approx(found.scaled_time.values)
+    assert line.get_ydata() == pytest.approx(found.longitudinal_over_energy.values)
+    assert ax.get_xscale() == "log" and "scaled time" in ax.get_xlabel()
+    ax = plane.rb.plot_eccentricities([2, 4]).axes[0]
+    assert ax.lines[1].get_ydata() == pytest.approx(plane.rb.eccentricity(4).eccentricity.values)
+    ax = plane.rb.plot_flow([2]).axes[0]
+    labels = {one.get_label(): one for one in ax.lines}
+    assert labels["$v_2$ of a"].get_ydata() == pytest.approx(
+        plane.rb.flow(2).v_integrated.values[:, 0]
+    )
+    assert labels[r"$\varepsilon_p$"].get_ydata() == pytest.approx(
+        plane.rb.momentum_anisotropy()["size"].values
+    )
