@@ -77,9 +77,11 @@ class Course:
         if not self.automatic:
             return True, wanted
         most = largest_change(self.tolerance, report.noise_ratio)
+        if self.flow is not None:
+            most = min(most, DRIVEN * largest_change(self.tolerance, 0.0))
         return adapted(
             report.length, report.error, report.change_ratio(self.tolerance),
-            most if self.flow is None else DRIVEN * most, wanted, self.tolerance,
+            most, wanted, self.tolerance,
         )  # fmt: skip
 
     def met(self, time: float, stop: float) -> float:
