@@ -59,6 +59,11 @@ def _deformed(eccentricity: float, harmonic: int) -> tuple[float, float]:
     return c, moment(c, 1.0) / moment(c, 2.0)
 
 
+@lru_cache(maxsize=1)
+def _rule() -> tuple[Array, Array]:
+    return np.polynomial.legendre.leggauss(POINTS)
+
+
 @dataclass(frozen=True)
 class GaussianProfile:
     """exp(-r^2/2 radius^2), deformed: w is 1 in the middle and multiplies f or T^4.
@@ -108,7 +113,7 @@ class GaussianProfile:
         x, y, _ = grid.positions[:, site]
         if sampling == "node":
             return float(self.at(x, y))
-        nodes, weights = np.polynomial.legendre.leggauss(POINTS)
+        nodes, weights = _rule()
         rules = [
             list(zip(0.5 * h * nodes, 0.5 * weights, strict=True)) if n > 1 else [(0.0, 1.0)]
             for n, h in zip(grid.space_cells[:2], grid.space_spacing[:2], strict=True)

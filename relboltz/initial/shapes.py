@@ -11,7 +11,6 @@ import zlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields
 from functools import lru_cache
-from itertools import product
 from typing import Any
 
 import numpy as np
@@ -23,6 +22,9 @@ from ..model import Species
 from ..units import LARGEST, SMALLEST
 from ..words import shown
 from .profiles import GaussianProfile, profile_of, real
+
+AT_ONCE = 2**19
+"""Momenta at which a function is evaluated in one call."""
 
 SAMPLINGS = ("cell", "node")
 STEP_POINTS = 64
@@ -190,16 +192,33 @@ class Shape:
 
         points : of the tensor Gauss-Legendre quadrature, per axis
         """
-        if self.sampling == "node":
+        if self.sampling == "node" or not centres.size:
             return function(*centres)
-        nodes, weights = np.polynomial.legendre.leggauss(points)
-        rule = list(zip(0.5 * nodes, 0.5 * weights, strict=True))
-        hx, hy, hz = grid.spacing
-        px, py, pz = centres
+        offsets, weights = cell_rule(points)
+        offsets = offsets * np.array(grid.spacing)[:, None]
         total = np.zeros(centres.shape[1])
-        for (x, wx), (y, wy), (z, wz) in product(rule, repeat=3):
-            total += wx * wy * wz * function(px + x * hx, py + y * hy, pz + z * hz)
+        together = max(1, AT_ONCE // max(1, centres.shape[1]))
+        for first in range(0, len(weights), together):
+            part = slice(first, first + together)
+            at = centres[:, None, :] + offsets[:, part, None]
+            found = function(*at.reshape(3, -1))
+            total += weights[part] @ np.reshape(found, (-1, centres.shape[1]))
         return total
+
+
+@lru_cache(maxsize=8)
+def gauss(points: int) -> tuple[Array, Array]:
+    """Nodes and weights of Gauss and Legendre for an interval of length 1 about 0."""
+    nodes, weights = np.polynomial.legendre.leggauss(points)
+    return 0.5 * nodes, 0.5 * weights
+
+
+@lru_cache(maxsize=8)
+def cell_rule(points: int) -> tuple[Array, Array]:
+    """Places (3, n) in a cell, in units of its edges, and their weights."""
+    nodes, weights = gauss(points)
+    places = np.stack(np.meshgrid(nodes, nodes, nodes, indexing="ij")).reshape(3, -1)
+    return places, np.einsum("i,j,k->ijk", weights, weights, weights).ravel()
 
 
 class _Same:

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +12,7 @@ import numpy as np
 
 from ..arrays import Array
 from ..backends.cpu.masses import coupling_integrals
+from ..backends.cpu.threads import available_cores
 from ..errors import InputError
 from ..grid import PhaseSpace
 from ..model import Model
@@ -177,10 +179,16 @@ def evaluate(initial: Mapping[str, Shape], grid: PhaseSpace, model: Model) -> Ar
             "grid.space_cells, or a state that depends on momenta alone"
         )
     f = np.empty((grid.sites if local else 1, len(model.species), grid.size))
-    for site in range(len(f)):
+
+    def fill(site: int) -> None:
         state = _State(shapes, grid, model, site)
         f[site] = state.f(_thermal_masses(state))
         _make_legal(f[site], state)
+
+    own = any(isinstance(shape, FromFunction) for _, shape in shapes.values())
+    with ThreadPoolExecutor(1 if own else available_cores()) as pool:  # a user's is not shared
+        for _ in pool.map(fill, range(len(f))):
+            pass
     if not f.any():
         raise InputError(
             "the system is empty: f = 0 at every node for every species; raise a height, or check "
