@@ -24,6 +24,7 @@ from .errors import AccuracyWarning, InputError
 from .grid import PhaseSpace
 from .initial import evaluate
 from .known import Known
+from .moments import Shells
 from .records.checkpoint import KEPT
 from .records.quantities import quantities
 from .run import Run
@@ -48,6 +49,8 @@ START = 3.5
 PACKED, HEADINGS = 0.75, 150_000
 """Part of its bytes that compression leaves of a record, and of f; bytes of all that describes
 them: measured, see benchmarks/README.md."""
+CHECKPOINT = 15_000
+"""Bytes of a checkpoint besides f and the predicted f of a site: the configuration most of all."""
 
 
 @dataclass(frozen=True)
@@ -120,7 +123,7 @@ def estimate(case: Case, budget: float = BUDGET) -> Estimate:
         memory=PROGRAM + host,
         device_memory=timed.device * share if backend == "cuda" else 0.0,
         file_size=HEADINGS + PACKED * (records * of_record + snapshots * of_f),
-        checkpoint_size=KEPT * of_f,
+        checkpoint_size=KEPT * (of_f * (1 + 1 / grid.sites) + CHECKPOINT),
         finished=finished,
         known=timed.known,
     )
@@ -283,7 +286,7 @@ def _bytes(case: Case) -> tuple[float, float]:
     lengths = {
         "species": len(model.species), "charge": len(model.conserved), "axis": 3, "axis2": 3,
         "mu": 4, "nu": 4, "wall": 6, "process": len(model.processes),
-        "p": max(grid.momentum_cells),
+        "p": len(Shells.of(grid).count),
         **dict(zip("xyz", grid.space_cells, strict=True)),
         **dict(zip(("px", "py", "pz"), grid.momentum_cells, strict=True)),
     }  # fmt: skip
