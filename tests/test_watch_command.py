@@ -93,6 +93,20 @@ def test_a_run_that_has_written_nothing_yet_is_starting(file):
         reserved.free()
 
 
+def test_a_watch_waits_for_the_first_record(ds, file, call, monkeypatch):
+    reserved = Reservation(file)
+    reserved.take()
+
+    def later(seconds):
+        put(ds, file, 4, "done")
+        reserved.free()
+
+    monkeypatch.setattr(watch.time, "sleep", later)
+    code, (first, last) = call(file)
+    assert code == 0 and first == "run.nc: its run is starting; waiting for its first record"
+    assert last.startswith("t = 0.03 fm")
+
+
 def shown(monkeypatch):
     """What a terminal shows."""
     text = io.StringIO()
