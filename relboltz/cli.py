@@ -128,8 +128,6 @@ def run(
     path = out if out is not None else Path(settings.output.file)
     if output.same_file(path, file):
         raise InputError(f"output.file = {str(path)!r} is the configuration itself; choose another")
-    if not quiet:
-        tell(f"{file}: to {settings.time.end:g} fm, into {path}")
     if replicas is not None:
         from .commands.replicas import run_replicas
 

@@ -33,7 +33,7 @@ UNCOMPILED = (
     "terms", "benchmark", "progress", "resting", "streams", "commands", "linear", "relaxing",
     "validation", "analysis", "html", "cases", "replicas", "converging", "convergence",
     "variations", "scanning", "estimating", "distributed", "processes", "workplace", "terminal",
-    "launched", "words", "errors", "resuming", "known", "records",
+    "launched", "words", "errors", "resuming", "known", "records", "report", "verdict",
 )  # fmt: skip
 """Folders and modules without compiled functions: editing them compiles nothing anew."""
 Function = Callable[..., Any]

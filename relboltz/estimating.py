@@ -1,8 +1,9 @@
 """What a run will cost on this machine: steps, time, memory and disk, before anyone waits.
 
-Two short trials tell. A coarse one, the same set-up with few momentum cells, is stepped as far as a
-budget of seconds goes: it tells how long steps will be. A few steps of the set-up itself, in space
-of as many of its cells as are needed to be sure, tell how long one takes.
+Two short trials tell. A coarse one, the same set-up with few momentum cells, in space of cells in
+the middle of the box, is stepped as far as a budget of seconds goes: it tells how long steps will
+be. A few steps of the set-up itself, in space of as many of its cells as are needed to be sure,
+tell how long one takes.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import math
 import time
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,23 +24,33 @@ from .errors import AccuracyWarning, InputError
 from .grid import PhaseSpace
 from .initial import evaluate
 from .known import Known
+from .moments import Shells
 from .records.checkpoint import KEPT
 from .records.quantities import quantities
 from .run import Run
 from .stepping.watch import Stops
+from .transport.forces import courant_limit
 
 COARSE, COARSE_IN_SPACE = 11, 7
 """Momentum cells along an axis of the coarse trial, at most."""
 BUDGET = 10.0
 """Seconds for each trial."""
-FEWEST = 2
-"""Steps of a trial that are timed, after the first, which compiles."""
+COARSE_EVENTS = 1_000_000
+"""Events of a step of the coarse trial, at most: it shall come to its end."""
+FEWEST, FEWEST_COARSE = 2, 8
+"""Steps of a trial that are timed, after the first, which compiles; and of the coarse one."""
 TRIAL_CELLS = 4_000_000
 """Numbers of f, at most, in a trial; of a larger run in space only some of its cells are tried."""
-PROGRAM = 330 * 2**20
-"""Bytes of Python, its libraries and compiled code: measured, on Linux."""
-PACKED = 0.85
-"""Part of its bytes that compression leaves of a record, and of f: measured."""
+PROGRAM = 272 * 2**20
+"""Bytes of Python, its libraries and compiled code: 261 to 285 MiB, of tiny runs of gluons, quarks
+and QCD, in a box and in space."""
+START = 3.5
+"""Seconds until Python, its libraries and compiled code are read: 2.8 to 4.5 of the same runs."""
+PACKED, HEADINGS = 0.75, 150_000
+"""Part of its bytes that compression leaves of a record, and of f; bytes of all that describes
+them: measured, see benchmarks/README.md."""
+CHECKPOINT = 15_000
+"""Bytes of a checkpoint besides f and the predicted f of a site: the configuration most of all."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +58,8 @@ class Estimate:
     """What a run will take."""
 
     steps: float
+    seconds_to_begin: float
+    """Until the first step: libraries, initial state, masses, predicted final state."""
     seconds_per_step: float
     seconds_per_record: float
     busy: float
@@ -66,13 +80,14 @@ class Estimate:
 
     @property
     def seconds(self) -> float:
-        """Of the whole run, without compilation."""
-        return self.steps * self.seconds_per_step + self.records * self.seconds_per_record
+        """Of the whole run, if all that it needs is compiled."""
+        work = self.steps * self.seconds_per_step + self.records * self.seconds_per_record
+        return self.seconds_to_begin + work
 
     @property
     def core_seconds(self) -> float:
         """The same, of all cores together."""
-        return self.busy * self.seconds
+        return self.seconds_to_begin + self.busy * (self.seconds - self.seconds_to_begin)
 
 
 def estimate(case: Case, budget: float = BUDGET) -> Estimate:
@@ -87,6 +102,7 @@ def estimate(case: Case, budget: float = BUDGET) -> Estimate:
     if isinstance(settings.time.step, str):
         steps, finished = _steps(case, budget)
     else:
+        _steps(case, 0.0)  # compiles, so that what is timed below need not
         steps, finished = _given_steps(stops, settings.time.step), True
     trial, share = _smaller(case)
     timed = _timed(trial, budget)
@@ -98,10 +114,20 @@ def estimate(case: Case, budget: float = BUDGET) -> Estimate:
         grid, case.model, settings.collisions.samples if backend == "cpu" else 0, threads
     )
     return Estimate(
-        steps, timed.step * share, timed.record * share, timed.busy, records, snapshots,
-        PROGRAM + host, timed.device * share if backend == "cuda" else 0.0,
-        PACKED * (records * of_record + snapshots * of_f), KEPT * of_f, finished, timed.known,
-    )  # fmt: skip
+        steps=steps,
+        seconds_to_begin=START + timed.begin * share,
+        seconds_per_step=timed.step * share,
+        seconds_per_record=timed.record * share,
+        busy=timed.busy,
+        records=records,
+        snapshots=snapshots,
+        memory=PROGRAM + host,
+        device_memory=timed.device * share if backend == "cuda" else 0.0,
+        file_size=HEADINGS + PACKED * (records * of_record + snapshots * of_f),
+        checkpoint_size=KEPT * (of_f * (1 + 1 / grid.sites) + CHECKPOINT),
+        finished=finished,
+        known=timed.known,
+    )
 
 
 # --- steps --------------------------------------------------------------------------------------
@@ -115,18 +141,36 @@ def _steps(case: Case, budget: float) -> tuple[float, bool]:
     try:
         backend, state, stops = run.backend, run.state, run.stops
         began = math.inf  # the first step compiles
+        marks, every = [(0.0, 0)], case.settings.output.every
         while state.time < stops.end:
-            before = state.time, state.step
             for _ in backend.advance(state, run.course, stops.next(state.time)):
                 began = min(began, time.perf_counter())
-                if time.perf_counter() - began > budget and state.step > before[1] + 4:
-                    break
-            if time.perf_counter() - began > budget:
-                pace = (state.step - before[1]) / (state.time - before[0])
-                return state.step + (stops.end - state.time) * pace, False
+                marks.append((state.time, state.step))
+                spent = time.perf_counter() - began
+                if spent > budget and state.step >= FEWEST_COARSE:
+                    longest = min(courant_limit(run.grid, state.mass_squared), every)
+                    return state.step + steps_left(marks, stops.end, longest), False
         return float(state.step), True
     finally:
         run.backend.close()
+
+
+def steps_left(marks: Sequence[tuple[float, int]], end: float, longest: float) -> float:
+    """Steps from the last mark to the end, if their lengths go on growing as they did.
+
+    Lengths are taken to be a power of time, from 0 to 1, by how much those between a half and all
+    of the time so far are longer than those between a quarter and a half.
+
+    marks : times [fm] and numbers of steps until then, from (0, 0) on; longest : of a step [fm]
+    """
+    now = marks[-1][0]
+    times, counts = (np.array(row, float) for row in zip(*marks, strict=True))
+    quarter, half, whole = np.interp([now / 4, now / 2, now], times, counts)
+    late, early = (now / 2) / (whole - half), (now / 4) / max(half - quarter, 1e-9)
+    power = min(max(math.log2(late / early), 0.0), 1.0)
+    ahead = np.linspace(now, end, 2000)
+    lengths = np.minimum(late * (ahead / (0.75 * now)) ** power, longest)
+    return float(np.trapezoid(1 / lengths, ahead))
 
 
 def _given_steps(stops: Stops, step: float) -> float:
@@ -136,15 +180,30 @@ def _given_steps(stops: Stops, step: float) -> float:
 
 
 def _coarse(case: Case) -> Case:
-    """The same with few momentum cells, odd or even as they were; a start on nodes keeps them."""
+    """The same with few momentum cells, odd or even as they were, and few space cells, as wide.
+
+    A start on nodes keeps them all.
+    """
     grid = case.grid
     most = COARSE if grid.sites == 1 else COARSE_IN_SPACE
     cells = [n if n <= most else most + (n - most) % 2 for n in grid.momentum_cells]
-    coarse = PhaseSpace(
-        cells, grid.momentum_max, grid.space_cells, grid.space_max, grid.boundary,
-        grid.momentum_boundary,
-    )  # fmt: skip
-    return _evaluated(case, coarse)
+    each = math.prod(cells) * case.settings.collisions.samples * len(case.model.processes)
+    return _evaluated(case, _middle(grid, cells, COARSE_EVENTS / each, 1))
+
+
+def _middle(grid: PhaseSpace, cells: Sequence[int], most: float, least: int) -> PhaseSpace:
+    """Space cells in the middle of the box, as wide as they are; most, least : how many of them.
+
+    cells : of momentum
+    """
+    places = list(grid.space_cells)
+    while math.prod(places) > max(most, least) and max(places) > 2:
+        axis = places.index(max(places))
+        places[axis] -= 2 if places[axis] > 3 else 1  # those that are left stay where they are
+    widths = [w * n / m for w, n, m in zip(grid.space_max, places, grid.space_cells, strict=True)]
+    return PhaseSpace(
+        cells, grid.momentum_max, places, widths, grid.boundary, grid.momentum_boundary
+    )
 
 
 def _evaluated(case: Case, grid: PhaseSpace) -> Case:
@@ -167,8 +226,9 @@ def _begun(case: Case) -> Run:
 
 @dataclass(frozen=True)
 class Timed:
-    """What a trial took: seconds of a step and of a record, cores in use, bytes on a GPU."""
+    """What a trial took: seconds to begin, of a step, of a record; cores in use, bytes on a GPU."""
 
+    begin: float
     step: float
     record: float
     busy: float
@@ -178,7 +238,9 @@ class Timed:
 
 def _timed(case: Case, budget: float) -> Timed:
     """A few steps of a case, and a record."""
+    at = time.perf_counter()
     run = _begun(case)
+    begin = time.perf_counter() - at
     try:
         backend, state, course = run.backend, run.state, run.course
         seconds: list[float] = []
@@ -200,7 +262,7 @@ def _timed(case: Case, budget: float) -> Timed:
         record = time.perf_counter() - at
         step = float(np.median(seconds[1:]))
         busy = float(np.median(cores[1:])) / step
-        return Timed(step, record, busy, float(backend.memory), run.known)
+        return Timed(begin, step, record, busy, float(backend.memory), run.known)
     finally:
         run.backend.close()
 
@@ -209,17 +271,9 @@ def _smaller(case: Case) -> tuple[Case, float]:
     """A case with fewer space cells, if there are very many; and how many times more there are."""
     grid = case.grid
     each = grid.size * len(case.model.species)
-    cells = list(grid.space_cells)
-    while math.prod(cells) * each > TRIAL_CELLS and math.prod(cells) > 64:
-        axis = cells.index(max(cells))
-        cells[axis] = max(1, cells[axis] // 2)
-    if cells == list(grid.space_cells):
+    few = _middle(grid, grid.momentum_cells, TRIAL_CELLS / each, 64)
+    if few.sites == grid.sites:
         return case, 1.0
-    widths = [w * n / m for w, n, m in zip(grid.space_max, cells, grid.space_cells, strict=True)]
-    few = PhaseSpace(
-        grid.momentum_cells, grid.momentum_max, cells, widths, grid.boundary,
-        grid.momentum_boundary,
-    )  # fmt: skip
     other = _evaluated(case, few)
     return other, grid.sites / other.grid.sites
 
@@ -233,7 +287,7 @@ def _bytes(case: Case) -> tuple[float, float]:
     lengths = {
         "species": len(model.species), "charge": len(model.conserved), "axis": 3, "axis2": 3,
         "mu": 4, "nu": 4, "wall": 6, "process": len(model.processes),
-        "p": max(grid.momentum_cells),
+        "p": len(Shells.of(grid).count),
         **dict(zip("xyz", grid.space_cells, strict=True)),
         **dict(zip(("px", "py", "pz"), grid.momentum_cells, strict=True)),
     }  # fmt: skip

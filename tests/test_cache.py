@@ -4,6 +4,8 @@ import errno
 import os
 import pickle
 import stat
+import subprocess
+import sys
 import warnings
 from collections import namedtuple
 from pathlib import Path
@@ -236,3 +238,33 @@ def test_equal_keys_have_one_name(tmp_path):
     files.save(("signature", (13, Capability(9, 0))), "code")
     assert files.load(("signature", (13, (9, 0)))) == "code"
     assert files.load(("signature", (13, (8, 0)))) is None
+
+
+TOGETHER = """
+import sys, time
+from pathlib import Path
+sys.path.insert(0, sys.argv[2])
+import test_cache
+from test_cache import started
+function = started(Path(sys.argv[1]))
+print("ready", flush=True)
+sys.stdin.readline()
+print(function(1.5), test_cache.cache._told, flush=True)
+"""
+
+
+def test_processes_that_start_at_once_share_an_empty_folder(tmp_path):
+    """All compile, all write the same file, and none sees half of it."""
+    command = [sys.executable, "-c", TOGETHER, str(tmp_path), str(Path(__file__).parent)]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    running = [subprocess.Popen(command, text=True, **pipes) for _ in range(4)]
+    for process in running:
+        assert process.stdout.readline() == "ready\n"
+    for process in running:
+        process.stdin.write("\n")
+        process.stdin.flush()
+    for process in running:
+        out, complaints = process.communicate()
+        assert (process.returncode, out, complaints) == (0, "3.0 []\n", "")
+    (kept,) = tmp_path.iterdir()  # no parts are left
+    assert kept.suffix == ".nbc" and not compiles(started(tmp_path))

@@ -50,8 +50,8 @@ def check(
 
 def _plain(found: Any) -> dict[str, Any]:
     names = (
-        "steps", "seconds_per_step", "seconds_per_record", "seconds", "core_seconds", "records",
-        "snapshots",
-        "memory", "device_memory", "file_size", "checkpoint_size", "finished",
+        "steps", "seconds_to_begin", "seconds_per_step", "seconds_per_record", "seconds",
+        "core_seconds", "records", "snapshots", "memory", "device_memory", "file_size",
+        "checkpoint_size", "finished",
     )  # fmt: skip
     return {name: getattr(found, name) for name in names}

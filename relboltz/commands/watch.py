@@ -30,6 +30,10 @@ def watch(
 
     if not every >= LEAST:
         raise InputError(f"--every {every:g}: use at least {LEAST:g} seconds")
+    if not once and starting(file):
+        tell(f"{file}: its run is starting; waiting for its first record")
+        while starting(file):
+            time.sleep(every)
     ds, going = looked(file)
     if once or not going or not console.is_terminal:
         _in_lines(file, every, ds, going and not once)
@@ -56,6 +60,13 @@ def _in_lines(file: Path, every: float, ds: xr.Dataset, going: bool) -> None:
             tell(words(file, ds, going))
             seen = ds.time.size
     delivered()
+
+
+def starting(file: Path) -> bool:
+    """Whether a process is at a result of which nothing is written yet."""
+    from ..records.reserved import is_taken
+
+    return not file.exists() and is_taken(file)
 
 
 def looked(file: Path) -> tuple[xr.Dataset, bool]:
