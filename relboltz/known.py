@@ -96,4 +96,9 @@ def found_out(backend: Backend, state: State, time: Time, f: Array) -> Known:
     lost = (np.nan, np.nan) if reach is None else reach.loss(grid.momentum_max)
     accuracy.warn(accuracy.of_box(grid, model, squares, predicted, reach), state.said)
     without = equilibrium.temperature_without_number(model, conserved[2])
+    energies = moments.sums[:, :, 0] @ model.degeneracy
+    peak = equilibrium.temperature_without_number(
+        model, conserved[2] * float(energies.max() / energies.mean())
+    )
+    accuracy.warn(accuracy.of_expansion(whole, time, peak), state.said)
     return Known(predicted, lost, negative, {"temperature_at_zero_chemical_potential": without})

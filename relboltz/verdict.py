@@ -46,7 +46,10 @@ def count(number: int, word: str) -> str:
 
 def rows(ds: xr.Dataset) -> Iterator[Row]:
     """Drifts, the final state against the predicted, and what found no place in the box."""
-    yield from _in_space(ds) if is_in_space(ds) else _homogeneous(ds)
+    if "scale" in ds:
+        yield from _expanding(ds)
+    else:
+        yield from _in_space(ds) if is_in_space(ds) else _homogeneous(ds)
     losses = [("null_weight", "collisions without a place in the box", ds.null_weight[-1])]
     if "box_loss" in ds:  # not in older files
         words = "equilibrium collisions beyond the box", "relaxation beyond the box"
@@ -91,7 +94,34 @@ def _conserved(ds: xr.Dataset, with_momentum: bool) -> Iterator[Row]:
         yield Row("conserved", "momentum", "change of momentum", value, "0")
     energy = ds.energy_total.values
     value, words = f"{energy[-1] / energy[0] - 1:.1e}", "change of total energy, relative"
+    if "scale" in ds:
+        words = "change of total energy and work done, relative"
     yield Row("conserved", "energy_total", words, value, "0")
+
+
+def _expanding(ds: xr.Dataset) -> Iterator[Row]:
+    """Rows of matter that expands: what it conserves with its volume, and how it ended."""
+    mean, local = box(ds, left=True), box(ds)
+    yield from _conserved(mean, with_momentum=not is_in_space(ds))
+    if "left_number" in ds and float(ds.left_number[-1].sum()) > 0:
+        gone = ds.left_number[-1].sum() * ds.scale[-1].prod() / mean.number[0].sum()
+        yield Row("lost", "left_number", "particles that left the box", _percent(gone, ".2g"))
+    words = "pressure along z over that across, at the end"
+    yield Row("state", "pressure_ratio", words, f"{float(local.pressure_ratio[-1]):.4f}")
+    entropy = local.entropy * ds.scale.prod("axis")
+    words = "entropy per comoving volume, end over start"
+    yield Row("state", "entropy", words, f"{float(entropy[-1] / entropy[0]):.4f}")
+    words = "temperature of the Landau frame, at the end [GeV]"
+    yield Row("state", "landau_temperature", words, _number(local.landau_temperature[-1]))
+    for name, unit in (("dN_deta", ds.get("dN_deta")), ("dET_deta", ds.get("dET_deta"))):
+        if unit is not None:
+            each = "" if is_in_space(ds) else f" [{unit.attrs['units']}]"
+            label = {"dN_deta": "dN/deta", "dET_deta": "dE_T/deta"}[name] + each
+            yield Row("state", name, f"{label}, at the end", f"{float(unit[-1].sum()):.5g}")
+    times = ds.doublings[-1].sum()
+    if times:
+        words = "how often a momentum spacing doubled"
+        yield Row("state", "doublings", words, f"{int(times)}")
 
 
 def _distance(ds: xr.Dataset) -> Row:

@@ -14,6 +14,7 @@ from ..errors import AccuracyWarning, say
 from ..grid import PhaseSpace
 from ..model import Model
 from ..qcd_settings import EKT_OVER_GLUON
+from ..settings import Time
 from ..stepping.watch import Seen
 from .matter import Squares
 from .reach import Reach
@@ -42,6 +43,8 @@ FEWEST_ODD = 21
 """Odd numbers of momentum cells below this leave too much matter at rest in space."""
 LARGEST_BOX, HOTTEST = 50.0, 20.0
 """Half width and temperature [GeV] beyond which units are in doubt."""
+FEWEST_TO_DOUBLE = 24
+"""Nodes along an axis that expands: with fewer, twice the spacing is coarser than 2 T."""
 IN_MEV = "momenta, temperatures and masses are in GeV; were some given in MeV?"
 
 
@@ -82,6 +85,32 @@ def of_setup(
             "final state with. Fermions may be close to full, the box too small, or nodes too far "
             "apart"
         )
+
+
+def of_expansion(grid: PhaseSpace, time: Time, temperature: float) -> Iterator[str]:
+    """Momenta that will be too far apart when matter has cooled, or too few to double.
+
+    temperature : of the start, without chemical potential [GeV]
+    """
+    law = grid.expansion
+    if law is None:
+        return
+    scales = law.scales(time.end, time.start)
+    volume = scales[0] * scales[1] * scales[2]
+    cold, slowest = temperature / volume ** (1 / 3), min(scales)
+    for axis, n, h, a in zip("xyz", grid.momentum_cells, grid.spacing, scales, strict=True):
+        if a == slowest and h / a > 0.5 * cold:
+            wanted = math.ceil(2 * grid.momentum_max["xyz".index(axis)] / a / (0.5 * cold))
+            yield (
+                f"matter will cool to about T = {cold:.2g} GeV, and the spacing along p{axis} will "
+                f"be {h / a:.2g} GeV then, more than T/2: late spectra and rates suffer. Use "
+                f"{wanted} nodes along it, or a shorter run"
+            )
+        elif a > 1.5 * slowest and n < FEWEST_TO_DOUBLE:
+            yield (
+                f"the spacing along p{axis} will double as matter expands, and {n} nodes are few "
+                f"for that: use {FEWEST_TO_DOUBLE} or more, an odd number"
+            )
 
 
 def _of_grid(grid: PhaseSpace, needed: float, what: str) -> Iterator[str]:

@@ -1,0 +1,12 @@
+"""Elliptic flow of an almond of gluons in the transverse plane, expanding along z."""
+
+import relboltz as rb
+
+grid = rb.PhaseSpace(
+    [9, 9, 17], [2.5, 2.5, 3.0], [12, 12, 1], [6.0, 6.0, 1.0], boundary="open", expansion="bjorken"
+)
+almond = rb.initial.gaussian_profile(radius=1.5, eccentricity=0.4)
+start = {"g": rb.initial.romatschke_strickland(0.5, xi=2.0, profile=almond)}
+run = rb.solve(rb.gluons(0.3), grid, start, start=0.3, end=3.0, every=0.3, samples=8)
+print(run.rb.eccentricity(2), run.rb.momentum_anisotropy(), run.rb.flow(2))
+run.rb.plot_map("landau_temperature").savefig("almond.png")
