@@ -7,7 +7,7 @@ hubble     the exact solution in Hubble flow, n_0 sigma/H = 40: deviation left a
 late       (P_T - P_L) tau/(2 eta) of gluons and of the mixture with thermal masses, and a picture
 symmetry   a round plane has no v_4, an almond turned by 45 degrees has the v_2 of the straight one
 opacity    v_2 of an almond against sigma
-plane      32 x 32 x 1 x 24 x 24 x 48 (cuda) or 16 x 16 x 1 x 12 x 12 x 24 (cpu) gluons: time, drifts
+plane      gluons, 32 x 32 x 1 x 24 x 24 x 48 (cuda) or 16 x 16 x 1 x 12 x 12 x 24 (cpu): time
 """
 
 import argparse

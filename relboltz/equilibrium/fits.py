@@ -80,7 +80,8 @@ class Fits:
 
     def _near(self, theta: Array, target: Array, squares: Array) -> Array:
         """Theta of sites where nothing flows, from that of a similar state; NaN where it fails."""
-        found, sums = np.empty_like(theta), self._at_rest
+        found, sums = np.empty(theta.shape), self._at_rest
+        theta, target, squares = map(np.ascontiguousarray, (theta, target, squares))
         fit_at_rest(
             theta, target, squares, (sums.momenta, sums.weights),
             (sums.statistics, self._model.degeneracy), found,

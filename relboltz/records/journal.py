@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import h5py
+import numpy as np
 import xarray as xr
 
 from ..arrays import Array
@@ -168,8 +169,9 @@ class Journal:
             self._records.add(self._row(values))
             self._save()
 
-    def snapshot(self, time: float, f: Array, scale: Array) -> None:
-        """Append f (sites, species, nodes); scale : of the momenta of nodes, by axis."""
+    def snapshot(self, time: float, f: Array, scale: Array | None = None) -> None:
+        """Append f (sites, species, nodes); scale : of the momenta of nodes, by axis, if not 1."""
+        scale = np.ones(3) if scale is None else scale
         if self.path is None:
             self._kept[1].append((time, f, scale))
         else:

@@ -95,7 +95,7 @@ class Frame:
         ds["shell_weight"] = variable("p", shells.count * self.grid.measure, "fm^-3", words)
         dims = ("species", *places, "px", "py", "pz")
         f = np.empty((len(snapshots), *(len(ds[dim][1]) for dim in dims)))
-        for row, (_, values, _) in zip(f, snapshots, strict=True):
+        for row, (_, values, *_) in zip(f, snapshots, strict=True):
             row[:] = self.arranged(values)
         ds["f"] = variable(("snapshot", *dims), f, "1", "distribution function")
         if "momentum_scale" in self.of_snapshots:
