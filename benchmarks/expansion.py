@@ -30,9 +30,9 @@ def energy(ds):
     return float(np.abs(total / total[0] - 1).max())
 
 
-def solved(given, model, grid, start, **options):
+def solved(given, model, grid, initial, **options):
     began = time.perf_counter()
-    ds = rb.solve(model, grid, start, backend=given.backend, progress=False, **options)
+    ds = rb.solve(model, grid, initial, backend=given.backend, progress=False, **options)
     return ds, time.perf_counter() - began
 
 

@@ -8,5 +8,8 @@ grid = rb.PhaseSpace(
 almond = rb.initial.gaussian_profile(radius=1.5, eccentricity=0.4)
 start = {"g": rb.initial.romatschke_strickland(0.5, xi=2.0, profile=almond)}
 run = rb.solve(rb.gluons(0.3), grid, start, start=0.3, end=3.0, every=0.3, samples=8)
-print(run.rb.eccentricity(2), run.rb.momentum_anisotropy(), run.rb.flow(2))
+shape, energy, particles = run.rb.eccentricity(2), run.rb.momentum_anisotropy(), run.rb.flow(2)
+print(f"eccentricity {float(shape.eccentricity[0]):.3f} -> {float(shape.eccentricity[-1]):.3f}")
+print(f"(T^xx - T^yy)/(T^xx + T^yy) = {float(energy.epsilon_p[-1]):.4f} at 3 fm")
+print(f"v_2 = {float(particles.v_integrated[-1, 0]):.4f}, what left included")
 run.rb.plot_map("landau_temperature").savefig("almond.png")

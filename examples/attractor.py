@@ -4,7 +4,7 @@ import relboltz as rb
 
 grid = rb.PhaseSpace([12, 12, 33], [3.0, 3.0, 4.0], expansion="bjorken")
 for name, model in (("gluons", rb.gluons(0.3)), ("mixture", rb.qcd(0.3, alike=True))):
-    eta = float(rb.transport_coefficients(model, 0.3).shear_viscosity_over_entropy[0])
+    eta = float(rb.transport_coefficients(model, 0.3).shear_viscosity_over_entropy)
     for xi in (0.0, 10.0):
         groups = ["g"] if name == "gluons" else ["g", "q"]
         start = {group: rb.initial.romatschke_strickland(0.5, xi=xi) for group in groups}
