@@ -98,19 +98,27 @@ def of_expansion(grid: PhaseSpace, time: Time, temperature: float) -> Iterator[s
     scales = law.scales(time.end, time.start)
     volume = scales[0] * scales[1] * scales[2]
     cold, slowest = temperature / volume ** (1 / 3), min(scales)
+    coarse, few = "", ""
     for axis, n, h, a in zip("xyz", grid.momentum_cells, grid.spacing, scales, strict=True):
         if a == slowest and h / a > 0.5 * cold:
-            wanted = math.ceil(2 * grid.momentum_max["xyz".index(axis)] / a / (0.5 * cold))
-            yield (
-                f"matter will cool to about T = {cold:.2g} GeV, and the spacing along p{axis} will "
-                f"be {h / a:.2g} GeV then, more than T/2: late spectra and rates suffer. Use "
-                f"{wanted} nodes along it, or a shorter run"
-            )
+            coarse += axis
         elif a > 1.5 * slowest and n < FEWEST_TO_DOUBLE:
-            yield (
-                f"the spacing along p{axis} will double as matter expands, and {n} nodes are few "
-                f"for that: use {FEWEST_TO_DOUBLE} or more, an odd number"
-            )
+            few += axis
+    if coarse:
+        i = "xyz".index(coarse[0])
+        now = grid.spacing[i] / slowest
+        wanted = math.ceil(2 * grid.momentum_max[i] / slowest / (0.5 * cold))
+        yield (
+            f"matter will cool to about T = {cold:.2g} GeV, and the spacing of momenta along "
+            f"{' and '.join(coarse)} will be {now:.2g} GeV then, more than T/2: late spectra and "
+            f"rates suffer. Use {wanted} nodes along each, or a shorter run"
+        )
+    if few:
+        yield (
+            f"the spacing of momenta along {few} will double as matter expands, and "
+            f"{grid.momentum_cells['xyz'.index(few[0])]} nodes are few for that: use "
+            f"{FEWEST_TO_DOUBLE} or more"
+        )
 
 
 def _of_grid(grid: PhaseSpace, needed: float, what: str) -> Iterator[str]:

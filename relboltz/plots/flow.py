@@ -25,6 +25,7 @@ def attractor(ds: Dataset, viscosity: Viscosity, ax: Ax = None, **options: Any) 
     ax.plot(x, line, color="0.3", linestyle="--", linewidth=1.2, label="first order")
     ax.axhline(1 / 3, color="0.6", linewidth=0.9, zorder=0)
     ax.set(xscale="log", ylim=(0, 0.36), ylabel="$P_L/e$")
+    style.plain_ticks(ax, "x")
     ax.set_xlabel(r"scaled time $\tau (e + P)/(4 \pi \eta)$")
     ax.legend(**style.ABOVE)
     return ax

@@ -107,10 +107,13 @@ def energies(ds: Dataset, ax: Ax = None) -> Axes:
     if not same:
         error = _error(ds, "energy_kinetic")
         _history(ds, ax, kinetic, error, color=COLORS[5], label="kinetic")
-    _history(ds, ax, total, color=COLORS[1], label="kinetic = total" if same else "total")
+    expands = "scale" in ds  # then the total has the work done
+    words = "total and work done" if expands else "kinetic = total" if same else "total"
+    _history(ds, ax, total, color=COLORS[1], label=words)
     low, high = np.min((kinetic, total)), np.max((kinetic, total))
     ax.set_ylim(low - 1.3 * (span := max(high - low, 0.02 * high)), high + 0.2 * span)
-    _finish(ds, ax, labelled(ds.energy_total, "energy density"))
+    words = "energy per comoving volume" if expands else "energy density"
+    _finish(ds, ax, labelled(ds.energy_total, words))
     drift = total / total[0] - 1
     if np.abs(drift).max() < ROUNDING:
         ax.text(0.97, 0.06, "the total is constant but for rounding", ha="right", color="0.3",
@@ -145,7 +148,10 @@ def masses(ds: Dataset, ax: Ax = None) -> Axes:
 def temperature(ds: Dataset, ax: Ax = None) -> Axes:
     """The temperature of the moment."""
     ds, ax = box(ds), ax or new_axes()
-    _history(ds, ax, ds.temperature, _error(ds, "temperature"), color="black", label="$T$")
+    name, words = "temperature", "$T$"
+    if "scale" in ds:  # nodes that double change what fits on them
+        name, words = "landau_temperature", "$T$, Landau frame"
+    _history(ds, ax, ds[name], _error(ds, name), color="black", label=words)
     _predicted(ax, ds.equilibrium_temperature, color="black")
     return _finish(ds, ax, "temperature [GeV]", "no equilibrium state")
 

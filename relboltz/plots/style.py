@@ -46,14 +46,14 @@ def new_axes() -> Axes:
     return Figure(figsize=(5.6, 4.2), layout="constrained").subplots()
 
 
-def plain_ticks(ax: Axes) -> None:
-    """0.2 and 0.5 along a logarithmic y axis of few decades, in place of powers of ten."""
-    low, high = ax.get_ylim()
+def plain_ticks(ax: Axes, along: str = "y") -> None:
+    """0.2 and 0.5 along a logarithmic axis of few decades, in place of powers of ten."""
+    (low, high), axis = (ax.get_ylim(), ax.yaxis) if along == "y" else (ax.get_xlim(), ax.xaxis)
     if high < 300 * low:
         subs = (1.0, 2.0, 5.0) if high < 30 * low else (1.0,)
-        ax.yaxis.set_major_locator(LogLocator(subs=subs))
-        ax.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
-        ax.yaxis.set_minor_formatter(NullFormatter())
+        axis.set_major_locator(LogLocator(subs=subs))
+        axis.set_major_formatter(lambda value, _: f"{value:g}")
+        axis.set_minor_formatter(NullFormatter())
 
 
 # --- species ------------------------------------------------------------------------------------

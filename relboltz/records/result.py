@@ -57,6 +57,7 @@ def comoving(ds: Dataset) -> Dataset:
         "number": ds.number * volume,
         "charge_density": ds.charge_density * volume,
         "momentum": ds.momentum * volume * ds.scale,
+        "energy_kinetic": ds.energy_kinetic * volume,
         "energy_total": ds.energy_total * volume + ds.energy_work,
     }
     return ds.assign({name: value.assign_attrs(ds[name].attrs) for name, value in found.items()})

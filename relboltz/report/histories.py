@@ -108,11 +108,14 @@ def _energies(ds: Dataset) -> Chart:
     ds = box(ds, left=True)
     kinetic = Curve("kinetic", ds.energy_kinetic.values, color=5, dash=1,
                     error=_error(ds, "energy_kinetic"))  # fmt: skip
-    total = Curve("total, fields included", ds.energy_total.values, color=1)
+    expands = "scale" in ds
+    words = "total and work done" if expands else "total, fields included"
+    total = Curve(words, ds.energy_total.values, color=1)
     curves = [total, kinetic]
     if np.allclose(kinetic.y, total.y, rtol=1e-9):
         curves = [Curve("kinetic, which is all", total.y, color=1)]
-    words = with_unit("energy density", ds.energy_total.attrs["units"])
+    words = "energy per comoving volume" if expands else "energy density"
+    words = with_unit(words, ds.energy_total.attrs["units"])
     note = "What left the box is included." if "what left" in ds.attrs.get("title", "") else ""
     return Chart("Energy", TIME, words, ds.time.values, curves, note=note)
 
@@ -133,7 +136,9 @@ def _masses(ds: Dataset) -> Chart:
 
 def _temperature(ds: Dataset) -> Chart:
     ds = box(ds)
-    curves = [Curve("T", ds.temperature.values, error=_error(ds, "temperature"))]
+    name = "landau_temperature" if "scale" in ds else "temperature"
+    words = "T, Landau frame" if "scale" in ds else "T"
+    curves = [Curve(words, ds[name].values, error=_error(ds, name))]
     curves += predicted(ds, float(ds.equilibrium_temperature))
     return Chart("Temperature", TIME, "temperature [GeV]", ds.time.values, curves)
 
