@@ -283,3 +283,24 @@ def test_a_configuration_expands(tmp_path):
     assert ds.scale.sel(axis="z").values[-1] == pytest.approx(2**0.5)
     assert ds.attrs["expansion"].endswith("law.py:grow")
     assert rb.resume(tmp_path / "run.nc", until=1.2, progress=False).time[-1] == 1.2
+
+
+def test_verdict_pictures_and_page_tell_of_expansion(tmp_path):
+    """Drifts are those of what is conserved with the volume; warnings name what will be coarse."""
+    from relboltz import verdict
+
+    grid = bjorken([7, 7, 13], [2.0, 2.0, 2.0])
+    ds = solved(GLUONS, grid, {"g": rb.initial.thermal(0.35)}, start=0.4, end=1.0, every=0.2)
+    rows = {row.key: row for row in verdict.rows(ds)}
+    assert rows["charge"].value == rows["momentum"].value == "0 (exact)"
+    assert abs(float(rows["energy_total"].value)) < 1e-3 and "work" in rows["energy_total"].words
+    assert float(rows["pressure_ratio"].value) == pytest.approx(
+        float(ds.pressure_ratio[-1]), abs=1e-4
+    )
+    assert float(rows["dN_deta"].value) == pytest.approx(float(ds.dN_deta[-1].sum()), rel=1e-4)
+    told = ds.attrs["warnings"]
+    assert "along x and y" in told and "more than T/2" in told and "13 nodes are few" in told
+    page = ds.rb.report(tmp_path / "run.html")
+    assert "work done" in page.read_text()
+    ds.rb.plot_attractor(0.3)
+    ds.rb.overview().savefig(tmp_path / "overview.png")
