@@ -99,12 +99,12 @@ def here(things, monkeypatch):
     monkeypatch.setenv("COLUMNS", "400")
     for place in (simulation, run):
         monkeypatch.setattr(place, "Run", too_late)
-    monkeypatch.setattr(output, "load", remembered)
     monkeypatch.setattr(rb, "load", remembered)
+    monkeypatch.setattr(output, "load", remembered)
     return things
 
 
-load = output.load
+load = rb.load  # names are imported when they are asked for: this one before it is replaced
 read = {}
 
 
