@@ -25,7 +25,7 @@ FEW = 200
 APART = (
     "test_accuracy", "test_alike", "test_box", "test_checkpoint", "test_coefficients",
     "test_coefficients_extremes", "test_contract", "test_equilibrium", "test_exact",
-    "test_kinematics", "test_laws", "test_observables", "test_plots",
+    "test_expansion", "test_flow", "test_kinematics", "test_laws", "test_observables", "test_plots",
     "test_plots_space", "test_poles", "test_rates", "test_replicas", "test_resuming", "test_space",
     "test_stages", "test_step", "test_team", "test_terms", "test_transport",
 )  # fmt: skip
