@@ -34,7 +34,7 @@ def reference_of(case: Case, seed: int) -> Case:
     grid = case.grid
     finer = rb.PhaseSpace(
         [2 * n for n in grid.momentum_cells], [1.25 * w for w in grid.momentum_max],
-        grid.space_cells, grid.space_max, grid.boundary, grid.momentum_boundary,
+        grid.space_cells, grid.space_max, grid.boundary, grid.momentum_boundary, grid.expansion,
     )  # fmt: skip
     samples = 16 * case.settings.collisions.samples
     return case.on(finer).with_keys("collisions", samples=samples, seed=seed)

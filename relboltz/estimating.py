@@ -202,7 +202,13 @@ def _middle(grid: PhaseSpace, cells: Sequence[int], most: float, least: int) -> 
         places[axis] -= 2 if places[axis] > 3 else 1  # those that are left stay where they are
     widths = [w * n / m for w, n, m in zip(grid.space_max, places, grid.space_cells, strict=True)]
     return PhaseSpace(
-        cells, grid.momentum_max, places, widths, grid.boundary, grid.momentum_boundary
+        cells,
+        grid.momentum_max,
+        places,
+        widths,
+        grid.boundary,
+        grid.momentum_boundary,
+        grid.expansion,
     )
 
 

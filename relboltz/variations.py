@@ -123,7 +123,7 @@ def scaled(n: int, factor: float) -> int:
 
 def _resized(grid: PhaseSpace, **keys: object) -> PhaseSpace:
     names = ("momentum_cells", "momentum_max", "space_cells", "space_max", "boundary")
-    given = {name: getattr(grid, name) for name in (*names, "momentum_boundary")}
+    given = {name: getattr(grid, name) for name in (*names, "momentum_boundary", "expansion")}
     return PhaseSpace(**given | keys)
 
 

@@ -248,10 +248,13 @@ def test_workers_and_threads_have_the_bits_of_one_process(space):
         state = begin(backend, f, flow, 1.2)
         for _ in backend.advance(state, Course("auto", 1e-3, 1e-9, grid, flow=flow), 1.2):
             pass
-        found.append((backend.get(), state.work, state.doublings, state.bits, state.squares))
+        shells = backend.moments(state.squares, np.zeros((1, grid.size))).shells
+        told = state.work, state.doublings, state.bits, state.squares, shells
+        found.append((backend.get(), *told))
         backend.close()
-    for number, work, doublings, bits, squares in found[1:]:
+    for number, work, doublings, bits, squares, shells in found[1:]:
         assert (number == found[0][0]).all() and (squares == found[0][4]).all()
+        assert (shells == found[0][5]).all()
         assert (work, doublings, bits) == found[0][1:4]
     assert found[0][2][2] >= 1
 

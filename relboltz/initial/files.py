@@ -93,6 +93,9 @@ def _grid_of(dataset: Any, path: str | Path) -> PhaseSpace:
             raise InputError(f"path = {str(path)!r}: an axis with one node does not tell its width")
     else:
         widths = [_half_width(axis) for axis in axes]
+    if "momentum_scale" in dataset:  # of matter that expanded
+        scale = dataset["momentum_scale"].values[-1]
+        widths = [float(f"{w * s:.12g}") for w, s in zip(widths, scale, strict=True)]
     places = [dataset[name].values if name in dataset["f"].dims else [0.0] for name in "xyz"]
     return PhaseSpace(
         [len(axis) for axis in axes], [float(w) for w in widths],

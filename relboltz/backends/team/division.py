@@ -74,7 +74,7 @@ class Division:
         cells = (rows, *(1,) * (depth - 1), *grid.space_cells[depth:])
         return PhaseSpace(
             grid.momentum_cells, grid.momentum_max, cells, grid.space_max, grid.boundary,
-            grid.momentum_boundary,
+            grid.momentum_boundary, grid.expansion,
         )  # fmt: skip
 
     # -- marginals of slabs ----------------------------------------------------------------------
