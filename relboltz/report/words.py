@@ -101,7 +101,7 @@ def _numerics(ds: Dataset, known: Mapping[str, Any]) -> Terms:
         )
     wants, taken = known.get("time", {}), ds.attrs.get("steps")
     step = wants.get("step", "auto")
-    words = f"0 to {float(ds.time[-1]):g} fm"
+    words = f"{wants.get('start', 0.0):g} to {float(ds.time[-1]):g} fm"
     if "end" in wants and wants["end"] > float(ds.time[-1]) * (1 + 1e-9):
         words += f" of {wants['end']:g} fm"
     if step == "auto":
@@ -122,7 +122,8 @@ def start(value: Any) -> str:
     if isinstance(value, Mapping):
         rest = {k: v for k, v in value.items() if k != "shape"}
         return ", ".join([str(value.get("shape", "?")), *([_listed(rest)] if rest else [])])
-    found = re.fullmatch(r"(\w+)\((.*)\)", str(value), re.DOTALL)
+    text = str(value).replace("profile=None, ", "")
+    found = re.fullmatch(r"(\w+)\((.*)\)", text, re.DOTALL)
     if not found:
         return cut(value)
     named = re.search(r"label='([^']*)'", found[2])
