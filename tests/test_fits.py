@@ -66,6 +66,24 @@ def test_matter_at_rest_follows_from_a_similar_state_without_a_matrix():
     assert fitting.KINDS in fitting.fit_at_rest.signatures
 
 
+def test_a_species_that_appears_has_the_chemical_potential_of_its_number():
+    """What was absent at the last record is no longer: T and mu are those of a fresh look."""
+    model = rb.qcd(0.3, alike=True)
+    start = {"g": rb.initial.gaussian(0.6, [0.8, 0.8, 0.4])}
+    ds = rb.solve(
+        model, rb.PhaseSpace(8, 3.0), start, end=0.3, every=0.1, samples=2, progress=False
+    )
+    assert np.isnan(ds.chemical_potential.sel(species="q")[0])
+    mu = ds.chemical_potential.sel(species="q").values[1:]
+    assert np.isfinite(mu).all() and (np.diff(mu) > 0).all()
+    backend, state = begun(
+        rb.PhaseSpace(8, 3.0), model, ds.f.values[-1].reshape(1, 2, -1), samples=1
+    )
+    fresh = observer_of(backend).record(state)
+    assert float(fresh["temperature"].item()) == pytest.approx(float(ds.temperature[-1]), rel=1e-9)
+    assert fresh["chemical_potential"].ravel()[1] == pytest.approx(mu[-1], rel=1e-9)
+
+
 def _asked(record, state):
     """-E, P and N_a of the sites, per node; squared masses."""
     rows = [-record["energy_kinetic"][None], np.zeros((3, 4, 1, 1)), record["number"]]

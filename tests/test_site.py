@@ -120,5 +120,6 @@ def test_notebooks_run_and_check_their_physics(path, tmp_path):
     assert pictures
 
 
-def test_there_are_three_notebooks():
-    assert [path.stem for path in NOTEBOOKS] == ["exact_solution", "hot_spot", "thermalisation"]
+def test_all_notebooks_are_known():
+    known = ["bjorken", "exact_solution", "hot_spot", "thermalisation"]
+    assert [path.stem for path in NOTEBOOKS] == known

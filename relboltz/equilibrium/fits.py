@@ -66,6 +66,7 @@ class Fits:
         theta[:, 4:][~there] = -np.inf
         filled = there.any(axis=1) & (energy > 0)
         found = self._near(theta, target, squares) if not flows else np.full_like(theta, np.nan)
+        found[cold] = np.nan  # such as where a species is new
         left = filled & np.isnan(found[:, 0])
         if left.any():
             self._start_cold(theta, target, squares, np.flatnonzero(cold & left), there)
