@@ -144,7 +144,8 @@ def _settings(
                     f"snapshots: {t:g} fm: the run is at t = {now:g} fm and goes on to "
                     f"{data['time']['end']:g} fm; use times between these"
                 )
-        asked = data["output"].get("snapshots", (0.0, data["time"]["end"]))
+        time = data["time"]
+        asked = data["output"].get("snapshots", (time.get("start", 0.0), time["end"]))
         data["output"]["snapshots"] = sorted({*asked, *map(float, snapshots)})
     data["run"] = elsewhere(data["run"], others)
     return Settings.checked(data)

@@ -264,11 +264,11 @@ def test_a_run_that_was_cut_goes_on_to_the_same_bits(tmp_path):
     options = {"start": 0.4, "every": 0.2, "samples": 2}
     whole = solved(GLUONS, grid, start, end=1.6, file=tmp_path / "whole.nc", **options)
     solved(GLUONS, grid, start, end=1.0, file=tmp_path / "cut.nc", **options)
-    gone_on = rb.resume(tmp_path / "cut.nc", until=1.6, progress=False)
+    gone_on = rb.resume(tmp_path / "cut.nc", until=1.6, snapshots=[1.4], progress=False)
     assert whole.doublings.values.max() >= 1
     for name in ("number", "energy_work", "pressure_ratio", "doublings", "dN_d2pT"):
         assert np.array_equal(whole[name], gone_on[name], equal_nan=True), name
-    assert (whole.f[-1] == gone_on.f[-1]).all()
+    assert (whole.f[-1] == gone_on.f[-1]).all() and 1.4 in gone_on.snapshot
     assert (whole.momentum_scale[-1] == gone_on.momentum_scale[-1]).all()
 
 

@@ -45,8 +45,9 @@ def converge(
 
     settings = config.load(file, overridden(set_, threads, backend))
     for time in at or ():
-        if not 0 <= time <= settings.time.end:
-            raise InputError(f"--at {time:g}: the run goes from 0 to {settings.time.end:g} fm")
+        first, last = settings.time.start, settings.time.end
+        if not first <= time <= last:
+            raise InputError(f"--at {time:g}: the run goes from {first:g} to {last:g} fm")
     if json_ is not None:
         output.check_writable(json_, "--json")
     own = Path(settings.output.file)
