@@ -1,11 +1,14 @@
 """Expanding matter against values that this code did not produce, and what it takes.
 
-    python benchmarks/expansion.py PART [--backend cpu|cuda] [--cells 40]
+    python benchmarks/expansion.py PART [--backend cpu|cuda] [--cells 36] [--tolerance 1e-3]
+                                   [--particles 1e6]
 
-gas        massless gas, Kn = 1/(n sigma tau) constant, against particles that collide in pairs
+gas        massless gas, Kn = 1/(n sigma tau) constant, against particles that collide in pairs, on
+           --cells and on two thirds of them, and what both come to for spacing 0
 hubble     the exact solution in Hubble flow, n_0 sigma/H = 40: deviation left at tau = 8 over exact
 late       (P_T - P_L) tau/(2 eta) of gluons and of the mixture with thermal masses, and a picture
-symmetry   a round plane has no v_4, an almond turned by 45 degrees has the v_2 of the straight one
+symmetry   a round plane has the v_4 of its lattice alone, an almond turned by 45 degrees the v_2 of
+           the straight one
 opacity    v_2 of an almond against sigma
 plane      gluons, 32 x 32 x 1 x 24 x 24 x 48 (cuda) or 16 x 16 x 1 x 12 x 12 x 24 (cpu): time
 """
@@ -14,6 +17,7 @@ import argparse
 import time
 import warnings
 
+import matplotlib.pyplot as plt
 import numpy as np
 
 import relboltz as rb
@@ -38,14 +42,15 @@ def solved(given, model, grid, initial, **options):
 
 def gas(given) -> None:
     for knudsen in (0.1, 0.5):
-        exact = particles.bjorken(0.0, knudsen, TIMES, 10**6, seed=1)
+        exact = particles.bjorken(0.0, knudsen, TIMES, int(given.particles), seed=1)
         found = []
         for n in (given.cells * 2 // 3, given.cells):
             grid = rb.PhaseSpace([n, n, 2 * n], [12.0, 12.0, 24.0], expansion="bjorken")
             f = np.exp(-np.sqrt(grid.momentum_squared))
             sigma = 1 / (knudsen * f.sum() * grid.measure)
             model = rb.Model([rb.Species("a", 1, 0)], [rb.Process("a a -> a a", sigma=sigma)])
-            ds, s = solved(given, model, grid, f[None], start=1.0, end=10.0, every=0.5, samples=4)
+            ds, s = solved(given, model, grid, f[None], start=1.0, end=10.0, every=0.5, samples=4,
+                           tolerance=given.tolerance)  # fmt: skip
             at = ds.sel(time=list(TIMES))
             ratio = at.pressure_ratio.values
             e = (at.energy_total / at.number.sum("species")).values
@@ -76,42 +81,80 @@ def hubble(given) -> None:
 
 def late(given) -> None:
     for name, model in (("gluons", rb.gluons(0.3)), ("mixture", rb.qcd(0.3, alike=True))):
-        grid = rb.PhaseSpace([20, 20, 49], [3.0, 3.0, 4.0], expansion="bjorken")
-        start = {g: rb.initial.romatschke_strickland(0.5) for g in model.names}
-        ds, s = solved(given, model, grid, start, start=1.0, end=30.0, every=1.0, samples=16)
-        found = ds.rb.first_order(model)
-        for tau in (5.0, 10.0, 20.0, 30.0):
-            now = found.sel(time=tau)
-            print(f"{name}, tau = {tau:g} fm: scaled time {float(now.scaled_time):.2f}, "
-                  f"(P_T - P_L) tau/(2 eta) = {float(now.driven):.3f}", flush=True)  # fmt: skip
-        print(f"  {s:.1f} s, energy {energy(ds):.1e}, doublings {ds.doublings.values[-1]}")
-        ds.rb.plot_attractor(model).savefig(f"late_{name}.png")
+        fig, axes = plt.subplots(figsize=(5, 4), layout="constrained")
+        for first in (1.0, 5.0, 25.0):
+            grid = rb.PhaseSpace([48, 48, 97], [6.5, 6.5, 8.0], expansion="bjorken")
+            start = {g: rb.initial.romatschke_strickland(0.5) for g in model.names}
+            ds, s = solved(given, model, grid, start, start=first, end=5 * first,
+                           every=first / 4, samples=16)  # fmt: skip
+            found = ds.rb.first_order(model)
+            for now in (2, 3, 4, 5):
+                at = found.sel(time=now * first)
+                print(f"{name}, tau = {now * first:g} fm, T = "
+                      f"{float(ds.landau_temperature.sel(time=now * first)):.3f} GeV: scaled time "
+                      f"{float(at.scaled_time):.2f}, (P_T - P_L) tau/(2 eta) = "
+                      f"{float(at.driven):.3f}", flush=True)  # fmt: skip
+            print(f"  {s:.1f} s, energy {energy(ds):.1e}, doublings {ds.doublings.values[-1]}")
+            axes.plot(found.scaled_time, found.driven, label=f"from {first:g} fm on")
+        axes.axhline(1, color="0.6", lw=0.8, zorder=0)
+        axes.set(xscale="log", xlabel=r"scaled time $\tau (e + P)/(4\pi\eta)$", ylim=(0, 1.3),
+                 ylabel=r"$(P_T - P_L)\,\tau/(2\eta)$", title=name)  # fmt: skip
+        axes.legend(frameon=False)
+        fig.savefig(f"late_{name}.png", dpi=120)
 
 
-def almond(given, sigma, angle=0.0, eccentricity=0.4, samples=8):
+def almond(given, sigma, angle=0.0, eccentricity=0.4, nodes=9, cells=14, box=3.0, **options):
     """A massless classical gas in the plane."""
-    grid = rb.PhaseSpace([9, 9, 17], [2.5, 2.5, 3.0], [14, 14, 1], [7.0, 7.0, 1.0],
-                         boundary="open", expansion="bjorken")  # fmt: skip
+    grid = rb.PhaseSpace([nodes, nodes, 2 * nodes - 1], [box, box, 3.0], [cells, cells, 1],
+                         [7.0, 7.0, 1.0], boundary="open", expansion="bjorken")  # fmt: skip
     model = rb.Model([rb.Species("a", 16, 0)], [rb.Process("a a -> a a", sigma=sigma)])
     profile = rb.initial.gaussian_profile(radius=1.5, eccentricity=eccentricity, angle=angle)
     start = {"a": rb.initial.romatschke_strickland(0.4, profile=profile)}
-    return solved(given, model, grid, start, start=0.4, end=3.0, every=0.65, samples=samples)
+    return solved(given, model, grid, start, start=0.4, end=3.0, every=0.65, samples=8, **options)
 
 
 def symmetry(given) -> None:
-    for label, angle, eccentricity in (
-        ("round", 0.0, 0.0), ("straight", 0.0, 0.4), ("turned", np.pi / 4, 0.4)
-    ):  # fmt: skip
-        ds, s = almond(given, 0.3, angle, eccentricity)
-        p2, p4 = (ds.rb.flow(n).v_integrated.values[-1, 0] for n in (2, 4))
-        size = float(ds.rb.momentum_anisotropy()["size"][-1])
-        print(f"{label}: v_2 {p2:.5f}, v_4 {p4:.5f}, energy flow {size:.5f}, {s:.0f} s, "
-              f"energy {energy(ds):.1e}", flush=True)  # fmt: skip
+    sizes = [(9, 14), (14, 14)]
+    if given.backend == "cuda":
+        sizes = [(14, 20), (20, 20), (28, 20), (20, 28), (20, 40)]
+    for nodes, cells in sizes:
+        grid = {"nodes": nodes, "cells": cells}
+        rounds = []
+        for seed in (1, 2):
+            ds, s = almond(given, 0.3, eccentricity=0.0, seed=seed, **grid)
+            rounds.append((_turned(ds, 4), _smooth(ds, 4)))
+        print(f"{nodes} nodes, {cells} cells, {s:.0f} s, energy {energy(ds):.1e}", flush=True)
+        for k, what in enumerate(("v_4", "smooth v_4")):
+            first, last = (np.array([r[k][i] for r in rounds]) for i in (0, -1))
+            print(f"  round: {what} {first.mean():.6f} at the start, {last.mean():.6f} at the end, "
+                  f"seeds apart {last.std(ddof=1):.1e}", flush=True)  # fmt: skip
+        for label, angle in (("straight", 0.0), ("turned", np.pi / 4)):
+            ds, s = almond(given, 0.3, angle, **grid)
+            size = float(ds.rb.momentum_anisotropy()["size"][-1])
+            print(f"  {label}: v_2 {float(ds.rb.flow(2).v_integrated[-1, 0]):.5f}, "
+                  f"energy flow {size:.5f}, {s:.0f} s", flush=True)  # fmt: skip
+
+
+def _turned(ds, n):
+    """v_n about the axis x at all records: with its sign."""
+    found = ds.rb.flow(n)
+    return found.v_integrated.values[:, 0] * np.cos(n * found.angle.values)
+
+
+def _smooth(ds, n):
+    """The same, weighted with p_T^n exp(-p_T^2/2 w^2), w = 0.6 GeV: it sees no lattice, no box."""
+    z = ds.px.values[:, None] + 1j * ds.py.values
+    weight = np.exp(-(abs(z) ** 2) / (2 * 0.6**2))
+    columns = ds.dN_d2pT.isel(species=0).transpose("time", "px", "py").values
+    return (columns * weight * (z**n).real).sum((1, 2)) / (columns * weight * abs(z) ** n).sum(
+        (1, 2)
+    )
 
 
 def opacity(given) -> None:
+    nodes, cells = (14, 20) if given.backend == "cuda" else (9, 14)
     for sigma in (0.0125, 0.025, 0.05, 0.1, 0.2, 0.4, 0.8):
-        ds, s = almond(given, sigma)
+        ds, s = almond(given, sigma, nodes=nodes, cells=cells)
         v2 = float(ds.rb.flow(2).v_integrated[-1, 0])
         flow = float(ds.rb.momentum_anisotropy().epsilon_p[-1])
         print(f"sigma = {sigma} fm^2: v_2 {v2:.5f}, v_2/sigma {v2 / sigma:.4f}, energy flow "
@@ -125,7 +168,8 @@ def plane(given) -> None:
                          boundary="open", expansion="bjorken")  # fmt: skip
     profile = rb.initial.gaussian_profile(radius=2.0, eccentricity=0.3)
     start = {"g": rb.initial.romatschke_strickland(0.6, xi=1.0, profile=profile)}
-    ds, s = solved(given, rb.gluons(0.3), grid, start, start=0.2, end=end, every=0.7, samples=16)
+    ds, s = solved(given, rb.gluons(0.3), grid, start, start=0.2, end=end, every=0.7,
+                   samples=given.samples)  # fmt: skip
     gone = float(ds.left_number[-1].sum() * ds.scale[-1].prod() / ds.total_number[0].sum())
     v2, quanta = float(ds.rb.flow(2).v_integrated[-1, 0]), int(abs(ds.charge_drift).max())
     took = f"{s:.0f} s (loop {ds.attrs['wall_seconds']:.0f} s), {ds.attrs['steps']} steps"
@@ -141,6 +185,9 @@ def main() -> None:
     parser.add_argument("parts", nargs="+", choices=PARTS)
     parser.add_argument("--backend", default="cpu")
     parser.add_argument("--cells", type=int, default=36)
+    parser.add_argument("--tolerance", type=float, default=1e-3)
+    parser.add_argument("--particles", type=float, default=1e6)
+    parser.add_argument("--samples", type=int, default=8, help="of plane")
     given = parser.parse_args()
     warnings.simplefilter("ignore")
     for part in given.parts:

@@ -225,9 +225,10 @@ def flow(ds: xr.Dataset, n: int = 2, weight: str = "number") -> xr.Dataset:
     """v_n = <cos n(phi - Psi_n)> of the snapshots, against p_T and of all.
 
     ``v`` (snapshot, species, pT), ``v_integrated`` (snapshot, species) and ``angle`` (snapshot)
-    Psi_n [rad], that of all species together. ``v`` is NaN for rings that leave the box: those of
-    its corners have directions of their own. f is taken as smooth between nodes; what is left of
-    the lattice falls with the square of the spacing, and a round start shows its size.
+    Psi_n [rad], that of all species together. Rings that leave the box do not count, and ``v`` is
+    NaN for them: its corners have directions of their own. f is taken as smooth between nodes;
+    what is left of the lattice falls with the square of the spacing, and a round start shows its
+    size.
 
     In Bjorken flow of every record (time in place of snapshot), in space with what left.
 
@@ -240,18 +241,19 @@ def flow(ds: xr.Dataset, n: int = 2, weight: str = "number") -> xr.Dataset:
     rings, when = Rings(ds), _when(ds)
     number = rings.number if weight == "number" else rings.number * rings.pt
     turned = number * np.exp(1j * n * rings.angle)
-    points = (2, 3, 4, 5)
-    plane = np.angle(turned.sum(axis=(1, *points))) / n
-    cosine = (turned * np.exp(-1j * n * plane)[:, None, None, None, None, None]).real
+    re, im, all_ = (rings.sums(v) for v in (turned.real, turned.imag, number))
+    inside = rings.inside
+    plane = np.angle((re + 1j * im)[..., inside].sum(axis=(1, 2))) / n
+    cosine = re * np.cos(n * plane)[:, None, None] + im * np.sin(n * plane)[:, None, None]
     with np.errstate(invalid="ignore", divide="ignore"):
-        by_ring = rings.sums(cosine) / rings.sums(number)
-        together = cosine.sum(axis=points) / number.sum(axis=points)
-    by_ring[..., ~rings.inside] = np.nan
+        by_ring = cosine / all_
+        together = cosine[..., inside].sum(axis=-1) / all_[..., inside].sum(axis=-1)
+    by_ring[..., ~inside] = np.nan
     words = f"v_{n} = <cos {n}(phi - Psi)>"
     return xr.Dataset(
         {
             "v": _variable((when, "species", "pT"), by_ring, "1", words),
-            "v_integrated": _variable((when, "species"), together, "1", f"{words}, all pT"),
+            "v_integrated": _variable((when, "species"), together, "1", f"{words}, all rings"),
             "angle": _variable(when, plane, "rad", f"Psi_{n}, of all species together"),
         },
         {when: ds[when], "species": ds.species, "pT": rings.radius},

@@ -6,11 +6,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..arrays import Array
+from ..backends.cpu.averages import bath_averages
 from ..errors import InputError
 from ..grid import PhaseSpace
 from ..model import Species
-from .baths import Bath
-from .shapes import MOST, RANGE, Shape, is_momentum, mirror_classes
+from .baths import THERMAL_POINTS, Bath
+from .shapes import MOST, RANGE, Shape, cell_rule, is_momentum, mirror_classes
 
 GLASMA_POINTS = 4
 """Gauss-Legendre points per axis of a momentum cell."""
@@ -37,6 +38,20 @@ class RomatschkeStrickland(Bath):
 
     def _exchanged(self) -> int:
         return 2 if self.xi else 3
+
+    def _averages(
+        self, centres: Array, grid: PhaseSpace, species: Species, m2: float
+    ) -> Array | None:
+        if self.sampling == "node":
+            return None
+        offsets, weights = cell_rule(THERMAL_POINTS)
+        offsets = offsets * np.array(grid.spacing)[:, None]
+        found = np.empty(centres.shape[1])
+        legal = bath_averages(
+            centres, offsets, weights, 1 + self.xi, m2, self.chemical_potential, self.temperature,
+            float(species.statistics), found,
+        )  # fmt: skip
+        return found if legal else None
 
     def extent(self) -> float:
         return super().extent() * max(1.0, 1 / math.sqrt(1 + self.xi))

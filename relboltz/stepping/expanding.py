@@ -32,6 +32,13 @@ DRIVEN = 1 / 3
 """Of the change of C that a step may make where nothing expands. An anisotropy that expansion
 drives and collisions with z = dt/relaxation time undo is z^2/(4 - 2z) too large: 0.3 % for z = 0.1.
 """
+SPREAD = 2.0
+"""Times the mean of all places that one of them may change faster. At the edge of a plane, where
+momenta point outwards and most nodes are empty, an event that fills a node makes its reverse
+possible at once: C changes by as much as it is there, however short the step."""
+QUIET = 0.01
+"""Errors below this part of the tolerance never shorten the step: matter that expanded far hardly
+collides, and what its C is, is mostly noise."""
 TIGHT = 0.02
 """Part of the second moment of a momentum in the outer quarter of the box beyond which the spacing
 along its axis doubles: a thermal state has it where the box ends at 12 T."""

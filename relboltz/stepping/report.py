@@ -38,15 +38,20 @@ class StepReport:
         difference, total = (sum(c[k] for c in self.counts) for k in (0, 2))
         return float(difference) / max(float(total), 1.0)
 
-    def change_ratio(self, tolerance: float) -> float:
+    def change_ratio(self, tolerance: float, spread: float = np.inf) -> float:
         """Change of C within the step, relative to C: the largest of all sites.
 
         Sites whose error is no more than rounding do not count, unless none does.
+
+        spread : times the mean of all sites at most
         """
         difference, moved, total = np.array(self.counts, float).T
         ratios = np.divide(difference, moved, out=np.zeros(len(moved)), where=moved > 0)
         counts = difference > STILL * tolerance * np.maximum(total, 1.0)
-        return float(ratios[counts].max() if counts.any() else ratios.max())
+        largest = float(ratios[counts].max() if counts.any() else ratios.max())
+        if spread < np.inf and moved.sum() > 0:
+            largest = min(largest, spread * float(difference.sum() / moved.sum()))
+        return largest
 
     @property
     def noise_ratio(self) -> float:

@@ -25,7 +25,7 @@ from ..model import Model
 from ..transport.forces import Force, courant_limit, total
 from ..transport.ledger import Ledger, Passage
 from .control import FIRST_STEP, adapted, largest_change, step_length
-from .expanding import DRIVEN, Flow, begin_flow, carry_on, reserve
+from .expanding import DRIVEN, QUIET, SPREAD, Flow, begin_flow, carry_on, reserve
 from .parts import Part, mean_squares, parts
 from .quanta import quantised
 from .report import StepReport
@@ -76,13 +76,16 @@ class Course:
         """Whether the step may stand, and the length wanted next."""
         if not self.automatic:
             return True, wanted
-        most = largest_change(self.tolerance, report.noise_ratio)
+        most, spread = largest_change(self.tolerance, report.noise_ratio), math.inf
         if self.flow is not None:
-            most = min(most, DRIVEN * largest_change(self.tolerance, 0.0))
-        return adapted(
-            report.length, report.error, report.change_ratio(self.tolerance),
+            most, spread = min(most, DRIVEN * largest_change(self.tolerance, 0.0)), SPREAD
+        stands, length = adapted(
+            report.length, report.error, report.change_ratio(self.tolerance, spread),
             most, wanted, self.tolerance,
         )  # fmt: skip
+        if self.flow is not None and report.error < QUIET * self.tolerance:
+            return True, max(wanted, length)
+        return stands, length
 
     def met(self, time: float, stop: float) -> float:
         """The time, or the stop if it is as near as rounding."""

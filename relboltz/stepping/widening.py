@@ -7,11 +7,13 @@ the column stay as they are; f stays legal that way, for bosons and for fermions
 smaller, so that number and momentum are kept to the last of them.
 """
 
+from concurrent.futures import ThreadPoolExecutor
 from math import exp, expm1, log, sqrt
 
 import numpy as np
 
 from ..arrays import Array, Integers
+from ..backends.cpu.threads import available_cores
 from ..compiling import kernel
 from ..errors import RunError
 from ..grid import PhaseSpace
@@ -254,7 +256,7 @@ def widened(
     m = grid.momentum_cells[axis]
     extra = more_bits(m)
     fine = bits + 1 + extra
-    most = max(int(site.sum()) for site in number) if len(number) else 0
+    most = int(number.sum(axis=(1, 2)).max(initial=0))
     if most >= 2 ** (TOTAL_BITS - extra):
         raise RunError(
             "the spacing along an expanding axis cannot be doubled once more: quanta have no "
@@ -267,8 +269,9 @@ def widened(
     capacity = capacities(model, fine)
     result = np.empty_like(number)
     energies, shape = np.zeros((len(number), 2)), (len(model.species), *grid.momentum_cells)
-    for site, here in enumerate(number):
-        cube = np.moveaxis(here.reshape(shape), axis + 1, 3)
+
+    def at(site: int) -> None:
+        cube = np.moveaxis(number[site].reshape(shape), axis + 1, 3)
         there = np.moveaxis(result[site].reshape(shape), axis + 1, 3)
         for a, species in enumerate(model.species):
             old = np.ascontiguousarray(cube[a].reshape(-1, m))
@@ -280,9 +283,18 @@ def widened(
             there[a] = new.reshape(there[a].shape)
             energies[site, 0] += _energy(old, p2, momenta[0]) * 2.0**extra
             energies[site, 1] += _energy(new, p2, momenta[1])
+
+    with ThreadPoolExecutor(available_cores()) as pool:
+        for _ in pool.map(at, range(len(number))):
+            pass
     return result, fine, energies
 
 
-def _energy(number: Integers, p2: Array, momenta: Array) -> float:
+@kernel
+def _energy(number, p2, momenta):
     """Sum of n E over columns."""
-    return float((number * np.sqrt(p2[:, None] + momenta**2)).sum())
+    total = 0.0
+    for row in range(number.shape[0]):
+        for j in range(number.shape[1]):
+            total += number[row, j] * sqrt(p2[row] + momenta[j] ** 2)
+    return total
