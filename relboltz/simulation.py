@@ -232,6 +232,9 @@ def grid_of(request: Request, model: Model, states: Mapping[str, Shape]) -> Phas
         stage("box that start and equilibrium need")
         space = request.phase_space(momentum_max=1.0)
         found = box.automatic_grid(cells, model, states, space)
+        from_file = any(isinstance(state, FromFile) for state in states.values())
+        if request.expansion == "bjorken" and not from_file:
+            found = box.with_room(found, model, cells is not None)
         return request.phase_space(
             momentum_cells=found.momentum_cells, momentum_max=found.momentum_max
         )

@@ -114,3 +114,21 @@ def test_relaxation_is_wrong_by_what_the_box_loses_of_it():
     assert rate < 0.02 and 0.35 < lost < 0.4 and little < 0.025
     assert 0.2 < 1 - small / largest < 0.4
     assert large == pytest.approx(largest, rel=0.05)
+
+
+def test_bjorken_flow_begins_with_room_along_z(tmp_path):
+    """p_z has 1.5 times the range, which shrinks; an odd number of nodes unless some are given."""
+    from relboltz.settings import Grid
+    from relboltz.simulation import grid_of
+
+    def asked(**keys):
+        return grid_of(Grid(**keys), GLUONS, {"g": rb.initial.thermal(0.4)})
+
+    still, flowing = asked(), asked(expansion="bjorken")
+    assert flowing.momentum_max[:2] == still.momentum_max[:2]
+    assert flowing.momentum_max[2] == pytest.approx(1.5 * still.momentum_max[2], abs=0.01)
+    assert flowing.momentum_cells == (31, 31, 61)
+    few = asked(expansion="bjorken", momentum_cells=(11, 11, 24))
+    assert few.momentum_cells == (11, 11, 24) and few.momentum_max[2] > 1.4 * few.momentum_max[0]
+    hubble = asked(expansion="hubble", hubble_rate=0.1)
+    assert hubble.momentum_max == still.momentum_max

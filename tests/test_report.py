@@ -9,6 +9,17 @@ from relboltz.stepping.report import StepReport, from_rows, mean_flows, to_rows
 NONE = Flows(np.zeros(1), np.zeros(1), 0.0, 0.0)
 
 
+def test_no_place_counts_for_more_than_twice_the_mean_where_that_is_asked_for():
+    """Ratios 0.1, 0.1 and 3, of places that move 500, 499 and 1: a mean of 0.1029."""
+    report = StepReport(0.1, [(50, 500, 100), (50, 499, 100), (3, 1, 1)], NONE)
+    assert report.change_ratio(1e-3) == pytest.approx(3.0)
+    assert report.change_ratio(1e-3, spread=2.0) == pytest.approx(2 * 103 / 1000)
+    even = StepReport(0.1, [(50, 500, 100), (52, 500, 100)], NONE)
+    assert even.change_ratio(1e-3, spread=2.0) == even.change_ratio(1e-3) == 0.104
+    still = StepReport(0.1, [(0, 0, 100)], NONE)
+    assert still.change_ratio(1e-3, spread=2.0) == 0.0
+
+
 def test_the_busiest_site_decides_on_the_step():
     """Change of C relative to C, where the error is more than rounding."""
     counts = [(10**6, 10**7, 10**9), (30, 10, 10**12), (0, 0, 0)]

@@ -10,7 +10,9 @@ import relboltz as rb
 from relboltz.backends.cpu.backend import CpuBackend
 from relboltz.errors import Halted
 from relboltz.events.collisions import Flows
+from relboltz.expansion import Expansion
 from relboltz.stepping.control import FIRST_STEP
+from relboltz.stepping.expanding import Flow
 from relboltz.stepping.report import StepReport
 from relboltz.stepping.state import State
 from relboltz.stepping.step import Course, advance
@@ -99,6 +101,17 @@ def test_a_course_judges_automatic_steps_and_lets_given_ones_stand():
     assert fixed.judge(report_of(0.25, 1.0, 9.0), 0.25) == (True, 0.25)
     assert fixed.length(state, 10.0) == fixed.wanted(state) == 0.25
     assert fixed.length(state, 10.0, 0.2) == 0.2  # as far as streaming goes
+
+
+def test_steps_of_expanding_matter_are_short_where_it_is_driven_and_only_there():
+    """C may change by a third of what it may at rest; errors of 1e-2 tolerances shorten nothing."""
+    still = course_of(rb.PhaseSpace(4, 1.0))
+    flowing = replace(still, flow=Flow(Expansion("bjorken"), 1.0))
+    assert still.judge(report_of(0.1, 1e-4, 0.2), 0.1)[1] > 0.1
+    stands, wanted = flowing.judge(report_of(0.1, 1e-4, 0.2), 0.1)
+    assert not stands and wanted == pytest.approx(0.1 * 0.9 * 0.1 / 0.2)
+    assert flowing.judge(report_of(0.1, 0.9e-5, 0.9), 0.1) == (True, 0.1)
+    assert not flowing.judge(report_of(0.1, 1.1e-5, 0.9), 0.1)[0]
 
 
 def test_times_as_near_as_rounding_are_the_stop():

@@ -27,6 +27,9 @@ AUTOMATIC_LOSS = 0.8 * ACCEPTED_LOSS
 """What is aimed at without collisions: below the warning also on nodes other than scratch ones."""
 DEFAULT_CELLS, MASSLESS_CELLS = 31, 32
 """Nodes per axis, and those where a species is massless: a node at p = 0 would not do for it."""
+ROOM = 1.5
+"""Times the transverse widths that p_z of Bjorken flow begins with: its range shrinks, and its
+spacing doubles when it is tight."""
 SCRATCH_CELLS = 24
 """Nodes per axis of the coarse grids on which a box is tried."""
 
@@ -100,6 +103,14 @@ def automatic_grid(
         "grid.momentum_max = 'auto': no box was found that holds the collisions of the predicted "
         "final state; give momentum_max in GeV"
     )
+
+
+def with_room(grid: PhaseSpace, model: Model, cells_given: bool) -> PhaseSpace:
+    """The same for Bjorken flow: longer along p_z, with an odd number of nodes there."""
+    x, y, z = grid.momentum_cells
+    wide, high, long = grid.momentum_max
+    along = z if cells_given else 2 * default_cells(model) - 1
+    return PhaseSpace((x, y, along), (wide, high, round(ROOM * long, 2)))
 
 
 def _bisected(low: float, high: float, fits: Callable[[float], bool]) -> float:
