@@ -43,14 +43,18 @@ def _unit(text):
 def _grids():
     import relboltz as rb
 
-    return rb.PhaseSpace(5, 2.5), rb.PhaseSpace(4, 2.5, [3, 1, 1], 2.0, "open")
+    return (
+        rb.PhaseSpace(5, 2.5),
+        rb.PhaseSpace(4, 2.5, [3, 1, 1], 2.0, "open"),
+        rb.PhaseSpace([4, 4, 7], 2.5, expansion="bjorken"),
+    )
 
 
 def datasets():
-    """Results that have every kind of variable: homogeneous and in space."""
+    """Results that have every kind of variable: homogeneous, in space, expanding."""
     import relboltz as rb
 
-    box, space = _grids()
+    box, space, flow = _grids()
     start = {"g": rb.initial.step(0.5, 1.5)}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -59,6 +63,7 @@ def datasets():
             rb.solve(
                 rb.gluons(0.3), space, start, snapshots=[0.1], marginals=["x px"], **USUAL
             ),
+            rb.solve(rb.gluons(0.3), flow, start, start=0.05, snapshots=[0.1], **USUAL),
         ]  # fmt: skip
 
 
@@ -101,6 +106,15 @@ def space():
     )
 
 
+def expansion():
+    """What only results of expanding matter have."""
+    from relboltz.records.quantities import BJORKEN, EXPANDING
+
+    return _listed(
+        {name: (("time", *dims), *rest) for name, (dims, *rest) in (EXPANDING | BJORKEN).items()}
+    )
+
+
 def once():
     """What a result holds once: snapshots, the prediction, constants."""
     from relboltz.records.quantities import quantities
@@ -116,7 +130,7 @@ def once():
 
 
 def coordinates():
-    """Coordinates of both kinds of results."""
+    """Coordinates of all kinds of results."""
     words = {
         "species": "names of the species", "process": "reactions, as written in the model",
         "charge": "conserved charges", "axis": "x, y, z", "axis2": "x, y, z",
@@ -199,7 +213,7 @@ def _choices(annotation):
 
 TABLES = {
     function.__name__: function
-    for function in (records, space, once, coordinates, commands, settings)
+    for function in (records, space, expansion, once, coordinates, commands, settings)
 }
 
 

@@ -59,6 +59,7 @@ def estimate(case: Any, found: Any) -> Table:
     rows = [
         ("grid", f"{nodes} nodes to ({widths}) GeV"),
         ("space", space(grid) if grid.sites > 1 else "homogeneous"),
+        *([("expansion", str(grid.expansion))] if grid.expansion else []),
         ("steps, about", steps),
         ("time of a step", _seconds(found.seconds_per_step)),
         ("time of the run, about", duration(found.seconds)),

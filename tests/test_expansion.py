@@ -303,7 +303,16 @@ def test_verdict_pictures_and_page_tell_of_expansion(tmp_path):
     assert float(rows["dN_deta"].value) == pytest.approx(float(ds.dN_deta[-1].sum()), rel=1e-4)
     told = ds.attrs["warnings"]
     assert "along x and y" in told and "more than T/2" in told and "13 nodes are few" in told
-    page = ds.rb.report(tmp_path / "run.html")
-    assert "work done" in page.read_text()
+    page = ds.rb.report(tmp_path / "run.html").read_text()
+    assert "work done" in page and "Bjorken flow: boost-invariant along z" in page
     ds.rb.plot_attractor(0.3)
     ds.rb.overview().savefig(tmp_path / "overview.png")
+
+
+def test_laws_have_words():
+    from relboltz.report.words import expansion
+
+    assert "H = 0.1/fm" in expansion("hubble", {"hubble_rate": 0.1})
+    assert "a = t^0.5" in expansion("hubble", {"hubble_power": 0.5})
+    assert expansion("hubble", {}) == "Hubble flow"
+    assert "of mine.py:a" in expansion("mine.py:a", {})

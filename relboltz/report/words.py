@@ -74,12 +74,25 @@ def setup(ds: Dataset) -> Terms:
     spacing = " × ".join(dict.fromkeys(f"{h:.3g}" for h in grid.spacing))
     yield "momentum box", f"{tables.nodes(grid).replace(' x ', ' × ')}, spacing {spacing} GeV"
     yield "space", tables.space(grid) if grid.sites > 1 else "homogeneous"
+    if "expansion" in ds.attrs:
+        yield "expansion", expansion(str(ds.attrs["expansion"]), known.get("grid", {}))
     starts: dict[str, list[str]] = {}
     for name, value in known.get("initial", {}).items():
         starts.setdefault(start(value), []).append(spelt(str(name)))
     for told, names in starts.items():
         yield f"start of {', '.join(names)}", told
     yield from _numerics(ds, known)
+
+
+def expansion(law: str, grid: Mapping[str, Any]) -> str:
+    """How matter expands."""
+    if law == "bjorken":
+        return "Bjorken flow: boost-invariant along z, times are proper times"
+    if law == "hubble":
+        rate, power = grid.get("hubble_rate"), grid.get("hubble_power")
+        told = f"a = exp(H t), H = {rate:g}/fm" if power is None else f"a = t^{power:g}"
+        return f"Hubble flow: {told}" if rate is not None or power is not None else "Hubble flow"
+    return f"scale factors of {law}"
 
 
 def _plain(value: Any) -> bool:
