@@ -90,8 +90,9 @@ def expansion(law: str, grid: Mapping[str, Any]) -> str:
         return "Bjorken flow: boost-invariant along z, times are proper times"
     if law == "hubble":
         rate, power = grid.get("hubble_rate"), grid.get("hubble_power")
-        told = f"a = exp(H t), H = {rate:g}/fm" if power is None else f"a = t^{power:g}"
-        return f"Hubble flow: {told}" if rate is not None or power is not None else "Hubble flow"
+        told = [f"a = exp(H t), H = {rate:g}/fm"] if rate is not None else []
+        told += [f"a = t^{power:g}"] if power is not None else []
+        return ": ".join(["Hubble flow", *told])
     return f"scale factors of {law}"
 
 
