@@ -5,7 +5,7 @@ BIN = $(VENV)/bin
 
 .PHONY: demo test docs test-docs dist lint format bench clean
 
-demo: $(VENV)/.ready
+demo: $(VENV)/.ready-demo
 	@mkdir -p demo
 	$(BIN)/relboltz run examples/gluons.toml --out demo/gluons.nc --force
 	$(BIN)/relboltz plot demo/gluons.nc --out demo
@@ -40,9 +40,14 @@ format: $(VENV)/.ready
 bench: $(VENV)/.ready
 	$(BIN)/relboltz bench
 
-$(VENV)/.ready: pyproject.toml constraints.txt
-	$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11) and 'Python 3.11 or later is needed: make PYTHON=python3.12 ...')"
-	$(PYTHON) -m venv $(VENV)
+$(VENV)/.ready-demo: pyproject.toml constraints.txt
+	@$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11) and 'Python 3.11 or later is needed: make PYTHON=python3.12 ...')"
+	@echo "setting up $(VENV), once"
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e .
+	@touch $@
+
+$(VENV)/.ready: $(VENV)/.ready-demo
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]"
 	@touch $@
 

@@ -43,7 +43,7 @@ def solve(
     replicas: int | None = None,
     **options: Any,
 ) -> xr.Dataset:
-    """Solve the Boltzmann equation from t = 0 to ``end`` [fm].
+    """Solve the Boltzmann equation from ``start`` (0 by default) to ``end`` [fm].
 
     Parameters
     ----------
@@ -60,8 +60,8 @@ def solve(
     replicas : number of independent runs, with seeds of their own, to take the mean of; every
         ``*_error`` is its standard error. They are kept in F.replicas beside ``file``
     **options : keys of [collisions], [time], [run] and [output]: samples, seed, projection,
-        sampling, symmetrical, pairs, step, tolerance, backend, precision, threads, workers,
-        address, gpus_per_worker, every, snapshots, marginals, checkpoint_every
+        sampling, symmetrical, pairs, start, step, tolerance, doublings, backend, precision,
+        threads, workers, address, gpus_per_worker, every, snapshots, marginals, checkpoint_every
 
     Returns
     -------

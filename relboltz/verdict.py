@@ -55,6 +55,8 @@ def rows(ds: xr.Dataset) -> Iterator[Row]:
         words = "equilibrium collisions beyond the box", "relaxation beyond the box"
         losses.append(("box_loss", words[0], ds.box_loss))
         losses.append(("box_loss_relaxation", words[1], ds.box_loss_relaxation))
+    if "scale" in ds:  # there is no equilibrium that they could be of
+        losses = [row for row in losses if not math.isnan(row[2])]
     for key, text, part in losses:
         yield Row("lost", key, text, _percent(part, ".1f"))
 

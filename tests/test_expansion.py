@@ -5,7 +5,8 @@ import pytest
 from begun import EVERYWHERE, backend_of
 
 import relboltz as rb
-from relboltz.records.result import comoving
+from relboltz.plots import save_all
+from relboltz.records.result import average, box, comoving
 from relboltz.stepping.expanding import Flow
 from relboltz.stepping.step import Course, begin
 
@@ -307,7 +308,21 @@ def test_verdict_pictures_and_page_tell_of_expansion(tmp_path):
     page = ds.rb.report(tmp_path / "run.html").read_text()
     assert "work done" in page and "Bjorken flow: boost-invariant along z" in page
     ds.rb.plot_attractor(0.3)
-    ds.rb.overview().savefig(tmp_path / "overview.png")
+    names = {path.name for path in save_all(ds, tmp_path, ("png",))}
+    assert "overview.png" in names and not any(name.startswith("box_") for name in names)
+
+
+def test_energy_is_made_comoving_once():
+    """Pictures of averages over a plane do so with what is one already."""
+    grid = bjorken([6, 6, 9], [2.0, 2.0, 2.0], **TRANSVERSE)
+    ds = solved(GAS, grid, {"a": almond}, start=0.4, end=0.8, every=0.2, doublings=[])
+    once, volume = ds.rb.comoving(), ds.scale.prod("axis")
+    expected = (ds.total_energy_total + ds.left_energy.sum("wall")) * volume + ds.energy_work
+    assert once.energy_total.values == pytest.approx(expected.values, rel=1e-14)
+    assert (comoving(once).energy_total == once.energy_total).all()
+    mean = average(ds, left=True)
+    assert (mean.number == ds.total_number).all()
+    assert (box(mean, left=True).energy_total == once.energy_total).all()
 
 
 def test_laws_have_words():

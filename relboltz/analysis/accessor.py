@@ -12,6 +12,7 @@ from rich.console import Console
 from .. import html, tables
 from ..errors import InputError
 from ..records.kinds import check_run
+from ..records.result import box
 from . import expansion, plane, spectra, times
 from .comparison import compare
 from .exports import export
@@ -65,6 +66,10 @@ class Result:
     def pressures(self) -> xr.Dataset:
         """Total P_L and P_T [GeV fm^-3], and P_L/e."""
         return expansion.pressures(self._ds)
+
+    def comoving(self) -> xr.Dataset:
+        """Averages over the box per volume of the start, E with what left and the work done."""
+        return box(self._ds, left=True)
 
     def scaled_time(self, viscosity: expansion.Viscosity, **options: Any) -> xr.DataArray:
         """tau (e + P)/(4 pi eta); viscosity: eta/s, the model, ...: see ``analysis.viscosity``."""

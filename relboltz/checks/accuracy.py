@@ -109,7 +109,7 @@ def of_expansion(grid: PhaseSpace, time: Time, temperature: float) -> Iterator[s
         now = grid.spacing[i] / slowest
         wanted = math.ceil(2 * grid.momentum_max[i] / slowest / (0.5 * cold))
         yield (
-            f"matter will cool to about T = {cold:.2g} GeV, and the spacing of momenta along "
+            f"ideal matter would cool to T = {cold:.2g} GeV, and the spacing of momenta along "
             f"{' and '.join(coarse)} will be {now:.2g} GeV then, more than T/2: late spectra and "
             f"rates suffer. Use {wanted} nodes along each, or a shorter run"
         )

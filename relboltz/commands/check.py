@@ -34,10 +34,10 @@ def check(
     if json_ is not None:
         output.check_writable(json_, "--json")
     settings = config.load(file, overridden(set_, threads, backend))
-    tell(f"{file}: all keys are legal")
     with plain_warnings():
         with waiting("choosing the grid"):
             case = Case.of_config(settings)
+        tell(f"{file}: all keys are legal")
         with waiting("trying some steps"):
             found = estimating.estimate(case, seconds)
     console.print(tables.estimate(case, found))

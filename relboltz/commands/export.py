@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from ..errors import InputError
-from ..terminal import delivered, tell
+from ..terminal import delivered, plain_warnings, tell
 from .options import Result
 
 NAMES = ("csv", "music", "vtk")
@@ -57,7 +57,7 @@ def export(
     ds = output.load_run(file)
     if not force and folder.is_dir() and any(folder.iterdir()):
         raise InputError(f"--out {folder}: has files in it; add --force, or name another folder")
-    with undamaged(file):
+    with undamaged(file), plain_warnings():
         paths = exported(ds, folder, format_, base(file), **options)
     shown = paths if len(paths) <= 4 else [paths[-1]]
     for path in shown:

@@ -207,7 +207,8 @@ def isotropisation(ds: Dataset, ax: Ax = None) -> Axes:
     words = r"$|P_z / P_\perp - 1|$"
     _history(ds, ax, apart.where(apart > 0), error, color=COLORS[3], label=words)
     top = float(np.nanmax(apart, initial=0)) or 1.0
-    least = float(apart[int(apart.argmax()) :].min())  # it may begin at nothing
+    largest = int(np.nan_to_num(apart.values).argmax())
+    least = float(apart[largest:].min())  # it may begin at nothing
     ax.set(yscale="log", ylim=(max(0.5 * least, 1e-5 * top), 2 * top))
     style.plain_ticks(ax)
     return _finish(ds, ax, r"$|P_z / P_\perp - 1|$")

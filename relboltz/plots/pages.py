@@ -15,7 +15,7 @@ from xarray import Dataset
 
 from ..arrays import Array
 from ..records.quantities import WEIGHTED
-from ..records.result import box, is_in_space
+from ..records.result import average, is_in_space
 from . import histories
 from .momenta import spectra, thermalisation
 from .space import (
@@ -278,7 +278,7 @@ def _of_space(ds: Dataset) -> dict[str, Panels]:
 def save_all(ds: Dataset, folder: str | Path, kinds: Sequence[str] = ("png", "pdf")) -> list[Path]:
     """Write every picture into a folder; in space, box_... are those of averages over the box."""
     paths = list[Path]()
-    for part in (ds,) if (mean := box(ds, left=True)) is ds else (mean, ds):
+    for part in (average(ds, left=True), ds) if is_in_space(ds) else (ds,):
         rows = _of_space(ds) if is_in_space(part) else _of_matter(part)
         figures = {"overview": overview(part), **{n: page(part, r) for n, r in rows.items()}}
         for name, figure in figures.items():

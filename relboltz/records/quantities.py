@@ -103,6 +103,7 @@ LEDGER: Quantities = {
 EXPANDING: Quantities = {
     "scale": (("axis",), "1", "scale factors a: momenta are comoving ones over them; 1 at first"),
     "doublings": (("axis",), "1", "how often the spacing of comoving momenta doubled"),
+    "energy_total": ((), "GeV fm^-3", "kinetic plus field energy density"),
     "field_pressure": ((), "GeV fm^-3", "pressure of the mean field"),
     "energy_work": ((), "GeV fm^-3",
         "work of the total pressure since the start, by quadrature over steps, per volume of the "

@@ -30,9 +30,18 @@ def is_in_space(ds: Dataset) -> bool:
 
 
 def box(ds: Dataset, left: bool = False) -> Dataset:
-    """Averages over the box under their plain names; ``left``: E and P include what left."""
+    """Averages over the box under their plain names.
+
+    left : E and P include what left; where matter expands, with the work done (``comoving``)
+    """
+    mean = average(ds, left)
+    return comoving(mean) if left else mean
+
+
+def average(ds: Dataset, left: bool = False) -> Dataset:
+    """The same, without the work."""
     if not is_in_space(ds):
-        return comoving(ds) if left else ds
+        return ds
     mean = ds.drop_dims(("x", "y", "z"))
     totals = [str(name) for name in mean if str(name).startswith("total_")]
     mean = mean.rename({name: name.removeprefix("total_") for name in totals})
@@ -44,13 +53,12 @@ def box(ds: Dataset, left: bool = False) -> Dataset:
         words += "; the total energy includes what left"
         for name, gone in ("energy_total", mean.left_energy), ("momentum", mean.left_momentum):
             mean[name] = (mean[name] + gone.sum("wall")).assign_attrs(mean[name].attrs)
-    mean = mean.assign_attrs(title=words)
-    return comoving(mean) if left else mean
+    return mean.assign_attrs(title=words)
 
 
 def comoving(ds: Dataset) -> Dataset:
     """What expansion conserves: densities per volume of the start, energy with the work done."""
-    if "scale" not in ds:
+    if "scale" not in ds or ds.energy_total.attrs.get("volume") == "comoving":
         return ds
     volume = ds.scale.prod("axis")
     found = {
@@ -60,4 +68,5 @@ def comoving(ds: Dataset) -> Dataset:
         "energy_kinetic": ds.energy_kinetic * volume,
         "energy_total": ds.energy_total * volume + ds.energy_work,
     }
-    return ds.assign({name: value.assign_attrs(ds[name].attrs) for name, value in found.items()})
+    attrs = {name: ds[name].attrs | {"volume": "comoving"} for name in found}
+    return ds.assign({name: value.assign_attrs(attrs[name]) for name, value in found.items()})

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from xarray import Dataset
 
 from .. import verdict
+from ..analysis.spectra import is_bjorken
 from ..plots.space import directions
 from ..records.result import is_in_space
 from . import comparing, histories, space, words
@@ -193,6 +194,8 @@ def configuration(ds: Dataset, key: str) -> str:
     if not told:
         return "<p>The file holds no configuration.</p>"
     says = "Save it as a file and start it with relboltz run."
+    if own := sorted(set(re.findall(r"[\w./-]+\.py(?=:)", told))):
+        says = f"Save it as a file beside {', '.join(own)} and start it with relboltz run."
     if not words.runnable(words.configuration(ds)):
         says = (
             "This run was started from Python; what solve() was given is described here in the "
@@ -200,7 +203,7 @@ def configuration(ds: Dataset, key: str) -> str:
         )
     lines = verdict.count(told.count("\n") + 1, "line")
     return (
-        f'<p>{says}</p><div class="copying"><button type="button" class="copy" '
+        f'<p>{text(says)}</p><div class="copying"><button type="button" class="copy" '
         f'data-copies="{key}">Copy the configuration</button>'
         '<span class="copied" role="status"></span></div>'
         f'<details class="code"><summary>{lines} of TOML</summary>'
@@ -220,6 +223,11 @@ def spectra(ds: Dataset, figures: Figures, key: str, level: int) -> str:
     said = (
         f"<p>{of} over shells of |p|; points are shells, dashed is the predicted equilibrium.</p>"
     )
+    if is_bjorken(ds):
+        said = (
+            f"<p>{of} over rings of p<sub>T</sub> and over all p<sub>z</sub> of the nodes, whose "
+            "range shrinks with time and doubles now and then.</p>"
+        )
     return said + slider + grid(drawn)
 
 

@@ -144,9 +144,10 @@ def start(value: Any) -> str:
     if named:
         kept = re.search(r"sampling='(\w+)'", found[2])
         return f"function {cut(named[1])}" + (f", sampling = {kept[1]}" if kept else "")
+    name = re.sub(r"(?<=[a-z])(?=[A-Z])", "-", found[1]).lower()
     words = re.sub(r"(\w+)=", r"\1 = ", found[2]).replace("'", "")
     words = re.sub(r"\d+\.\d*(?:e[+-]?\d+)?", lambda value: f"{float(value[0]):g}", words)
-    return cut(f"{found[1].lower()}, {words}" if words else found[1].lower())
+    return cut(f"{name}, {words}" if words else name)
 
 
 def _listed(values: Mapping[str, Any]) -> str:
