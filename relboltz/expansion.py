@@ -7,19 +7,30 @@ does not change: nodes are fixed in k, and the momenta they stand for shrink as 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from .errors import InputError
 from .loading import load_function, users_code
+from .process import is_number
+from .units import LARGEST
 from .words import shown, suggest
 
 KINDS = ("none", "bjorken", "hubble")
 Scales = tuple[float, float, float]
 APART = 1e-4
 """Part of a time over which a scale factor that is a function is differentiated."""
+WIDEST = 1e6
+"""Largest scale factor, and one over the smallest."""
+LOOKS = 33
+"""Times at which a law is tried before a run."""
+FUNCTION = "function "
+"""What the name of a function of Python begins with where a law is told in words."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +52,17 @@ class Expansion:
             raise InputError(f"{key}: {suggest(law, (*KINDS, 'file.py:function'))}")
         if not isinstance(law, str) and not callable(law):
             raise InputError(f"{key}: use 'bjorken', 'hubble' or a function of time in fm")
+        if isinstance(law, str) and ".py:" in law:  # as workers elsewhere, and resume, need it
+            where, _, name = law.rpartition(":")
+            object.__setattr__(self, "law", f"{Path(where).absolute()}:{name}")
         given = [name for name in ("rate", "power") if getattr(self, name) is not None]
+        for name in given:
+            value = getattr(self, name)
+            if not is_number(value) or not abs(value) <= LARGEST:
+                raise InputError(
+                    f"grid.hubble_{name} = {shown(value)}: use a number"
+                    + (" of 1/fm" if name == "rate" else "")
+                )
         if law != "hubble" and given:
             raise InputError(
                 f"grid.hubble_{given[0]} = {getattr(self, given[0])!r}: is for expansion = 'hubble'"
@@ -53,8 +74,14 @@ class Expansion:
             )
 
     def __str__(self) -> str:
-        """As the key of a configuration."""
-        return self.law if isinstance(self.law, str) else getattr(self.law, "__name__", "function")
+        """As the key of a configuration; of a function of Python its name."""
+        if isinstance(self.law, str):
+            return self.law
+        return FUNCTION + getattr(self.law, "__name__", type(self.law).__name__)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What another process needs: it loads a function of a file by itself."""
+        return {"law": self.law, "rate": self.rate, "power": self.power}
 
     @cached_property
     def _function(self) -> Callable[[float], Any]:
@@ -81,35 +108,62 @@ class Expansion:
         x, y, z = (b / a for a, b in zip(first, now, strict=True))
         return x, y, z
 
-    def rates(self, time: float) -> Scales:
-        """H_i = d ln a_i / dt at a time [1/fm]."""
+    def rates(self, time: float, start: float = 0.0) -> Scales:
+        """H_i = d ln a_i / dt at a time [1/fm]; a function is not asked of times before the start.
+
+        Of a function it is that of the time just before, or just after the start.
+        """
         if self.law == "bjorken":
             return 0.0, 0.0, 1 / time
         if self.rate is not None or self.power is not None:
             h = self.rate if self.rate is not None else float(self.power or 0.0) / time
             return h, h, h
         apart = APART * max(abs(time), 1.0)
-        late, early = self._called(time + apart), self._called(max(time - apart, 0.0))
-        length = apart + min(apart, time)
-        x, y, z = (math.log(b / a) / length for a, b in zip(early, late, strict=True))
+        first, last = (time - apart, time) if time - apart >= start else (time, time + apart)
+        early, late = self._called(first), self._called(last)
+        x, y, z = (math.log(b / a) / (last - first) for a, b in zip(early, late, strict=True))
         return x, y, z
+
+    def problems(self, start: float, end: float) -> Iterator[str]:
+        """What is wrong with it between two times [fm]: it is tried at some."""
+        remedy = {"bjorken": "time.start nearer to it", "hubble": "a smaller rate or power"}
+        for i in range(LOOKS):
+            t = start + (end - start) * i / (LOOKS - 1)
+            try:
+                worst = max(max(a, 1 / a) for a in self.scales(t, start))
+            except (OverflowError, ZeroDivisionError):
+                worst = math.inf
+            if not worst <= WIDEST:
+                yield (
+                    f"grid.expansion = {str(self)!r}: its scale factors change by a factor "
+                    f"{worst:.3g} until t = {t:g} fm, and may by {WIDEST:g}; use an earlier "
+                    f"time.end, or {remedy.get(self.law, 'a slower expansion')}"
+                )
+                return
 
     def _called(self, time: float) -> Scales:
         """What the user's function says."""
         with users_code(f"grid.expansion = {str(self)!r}: the function at t = {time:g} fm"):
             found = self._function(time)
-            values = tuple(float(v) for v in found) if hasattr(found, "__len__") else None
-            x, y, z = values if values is not None else (float(found),) * 3
-        if not all(0.0 < v < math.inf for v in (x, y, z)):
+        try:
+            values = np.asarray(found, float).ravel()
+        except (TypeError, ValueError):
+            values = np.zeros(0)
+        if values.size not in (1, 3) or not (np.isfinite(values) & (values > 0)).all():
             raise InputError(
                 f"grid.expansion = {str(self)!r}: its scale factors at t = {time:g} fm are "
-                f"{(x, y, z)}; return one number above 0, or three"
+                f"{shown(found)}; return one number above 0, or three"
             )
+        x, y, z = (float(v) for v in np.broadcast_to(values, 3))
         return x, y, z
+
+    def fingerprint(self, start: float, end: float) -> list[list[float]]:
+        """Its scale factors at some times: a function that has others is another one."""
+        return [[t, *self.scales(t, start)] for t in np.linspace(start, end, 9).tolist()]
 
     def grows(self, start: float, end: float) -> tuple[bool, bool, bool]:
         """Which axes expand or shrink between two times."""
-        times = [start + (end - start) * i / 16 for i in range(1, 17)]
+        times = [start + (end - start) * i / (LOOKS - 1) for i in range(1, LOOKS)]
         found = [self.scales(t, start) for t in times]
         x, y, z = (any(a[i] != 1.0 for a in found) for i in range(3))
         return x, y, z

@@ -17,6 +17,8 @@ import xarray as xr
 
 from .config import Config, call_model
 from .errors import CheckpointWarning, InputError, say
+from .expansion import FUNCTION
+from .grid import PhaseSpace
 from .known import described
 from .launched import started
 from .model import Model, check_model
@@ -45,6 +47,7 @@ def resume(
     until: float | None = None,
     snapshots: Sequence[float] = (),
     model: Model | None = None,
+    expansion: Callable[[float], Any] | None = None,
     progress: bool | Report = True,
     threads: int | None = None,
     workers: int | None = None,
@@ -57,6 +60,7 @@ def resume(
     until : a later end [fm]; without it the run goes on to its own
     snapshots : times [fm] of further snapshots of f, besides those that the run was asked for
     model : needed again only if it was made in Python of your own processes
+    expansion : needed again if the grid expands by a function of Python
     progress : as in ``solve``
     threads : of the CPU, if other than before; 0 for all cores
     workers : of Ray, if others than before; 0 for this process alone
@@ -73,7 +77,7 @@ def resume(
     telling: Any = bar() if progress is True else nullcontext(progress or None)
     with telling as report:
         with resting():
-            run = taken_up(Path(file), until, model, threads, workers, snapshots)
+            run = taken_up(Path(file), until, model, threads, workers, snapshots, expansion)
         return run.go(report)
 
 
@@ -84,6 +88,7 @@ def taken_up(
     threads: int | None = None,
     workers: int | None = None,
     snapshots: Sequence[float] = (),
+    expansion: Callable[[float], Any] | None = None,
 ) -> Run:
     """A run that can go on."""
     stage("reading the checkpoint")
@@ -95,7 +100,7 @@ def taken_up(
         others = {"threads": threads, "workers": workers}
         settings = _settings(file, facts, until, others, snapshots)
         about = _about(facts, settings)
-        grid = Grid.model_validate(facts["grid"], strict=False).phase_space()
+        grid = _grid(file, facts, expansion)
         found = _model(file, facts, model)
     except (KeyError, TypeError) as error:
         raise InputError(f"{saved.path} is not of this version of relboltz ({error})") from None
@@ -157,6 +162,33 @@ def elsewhere(run: Mapping[str, Any], others: Mapping[str, Any]) -> dict[str, An
     if found["workers"] == 0 or started():
         found |= {"workers": 0, "address": "", "gpus_per_worker": 0.0}
     return found
+
+
+def _grid(file: Path, facts: Mapping[str, Any], law: Callable[[float], Any] | None) -> PhaseSpace:
+    """The grid of the run, expanding as it did."""
+    told = str(facts["grid"].get("expansion", "none"))
+    if told.startswith(FUNCTION):
+        name = told.removeprefix(FUNCTION)
+        if law is None:
+            raise InputError(
+                f"{file}: its grid expands by {name}, a function of Python; give it again: "
+                f"resume(file, expansion={name})"
+            )
+        still = Grid.model_validate({**facts["grid"], "expansion": "none"}, strict=False)
+        grid = still.phase_space(expansion=law)
+    else:
+        if law is not None:
+            raise InputError(f"expansion = {shown(law)}: the run has {told!r}; leave it out")
+        grid = Grid.model_validate(facts["grid"], strict=False).phase_space()
+    known = facts.get("scales") if grid.expansion is not None else None
+    for t, *scales in known or []:
+        now = grid.expansion.scales(t, known[0][0])  # type: ignore[union-attr, index]
+        if max(abs(a / b - 1) for a, b in zip(now, scales, strict=True)) > 1e-12:
+            raise InputError(
+                f"{file}: grid.expansion = {told!r} has scale factors {now} at t = {t:g} fm, and "
+                f"the run had {tuple(scales)}; bring back the function that it began with"
+            )
+    return grid
 
 
 def _about(facts: Mapping[str, Any], settings: Settings) -> About:

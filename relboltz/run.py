@@ -81,7 +81,8 @@ class Run:
         """All that is fixed before the first step."""
         model, grid, settings = self.model, self.grid, self.settings
         wants, kept = settings.time, settings.output
-        self.stops = Stops(wants.end, kept.every, kept.snapshots, wants.start)
+        named = () if isinstance(wants.doublings, str) else wants.doublings
+        self.stops = Stops(wants.end, kept.every, kept.snapshots, wants.start, named)
         law = grid.expansion
         flow = None if law is None else Flow(law, wants.start, wants.doublings)
         self.course = Course(wants.step, wants.tolerance, self.stops.near, grid, flow=flow)
@@ -92,7 +93,7 @@ class Run:
         else:
             f = start.reshape(-1, len(model.species), grid.size)
             stage("masses of the start (compiling, if need be)")
-            self.state = begin(self.backend, f, flow, wants.end)
+            self.state = begin(self.backend, f, flow)
             self.state.time = wants.start
             stage("predicted final state, matrix elements, accuracy")
             self.known = found_out(self.backend, self.state, settings.time, f)
@@ -222,6 +223,7 @@ class Run:
                     backend.set_out(state, self.course, self.stops.next(state.time))
                 self._complete(leg.flows, leg.null_weight)
                 self._record(looked)
+                self._say(text for text in state.stuck if text)
                 if self.journal.due():
                     self.journal.update(self._told("running"), state.pending)
                 if due:
@@ -342,7 +344,10 @@ class Run:
         settings["run"]["backend"] = self.backend.name
         if self.settings.default_snapshots and self.grid.sites == 1:
             del settings["output"]["snapshots"]
+        law, start = self.grid.expansion, self.settings.time.start
+        now = self.state.time
         facts = {
+            "scales": None if law is None else law.fingerprint(start, now),
             "known": known, "about": self.about.packed(), "place": self.journal.place(),
             "settings": {name: settings[name] for name in Settings.model_fields},
             "grid": Grid.told(self.grid),
@@ -390,7 +395,8 @@ class Run:
         self._say(accuracy.of_steps(watch.summary(), self.settings.time.step, in_space))
         self._say(accuracy.of_flow(self.model, np.array([watch.fastest])))
         self._say(poles.of_negative(self.model, np.array(watch.negative), self.known.negative))
-        density = self.state.unit * self.backend.grid.measure / self.grid.sites
+        volume = float(np.prod(last.get("scale", 1.0)))  # first and last are per own volumes
+        density = volume * self.state.unit * self.backend.grid.measure / self.grid.sites
         charges = accuracy.charge_drifts(self.model, first, last, density)
         energy = energy_of(last) / energy_of(first) - 1
         nearest = self.settings.collisions.projection == "nearest"

@@ -387,11 +387,24 @@ def of_expansion(grid: PhaseSpace, time: Time) -> Iterator[str]:
     """What does not go together with an expansion of the grid."""
     law = grid.expansion
     if law is None:
+        if time.doublings not in ("auto", ()):
+            yield (
+                f"time.doublings = {list(time.doublings)}: is for momenta that expand; set "
+                "grid.expansion, or leave it out"
+            )
         return
     key = f"grid.expansion = {str(law)!r}"
     if law.needs_start() and not time.start > 0:
         yield f"{key}: needs a time of start above 0; set time.start, in fm"
         return
+    if problems := list(law.problems(time.start, time.end)):
+        yield from problems
+        return
+    if not isinstance(time.doublings, str) and any(t <= time.start for t in time.doublings):
+        yield (
+            f"time.doublings = {list(time.doublings)}: the run begins at {time.start:g} fm; use "
+            "times after that, 'auto', or [] for none"
+        )
     for axis, grows in zip("xyz", law.grows(time.start, time.end), strict=True):
         if grows and grid.space_cells["xyz".index(axis)] > 1:
             yield (

@@ -1,13 +1,21 @@
 """Matter that expands: comoving nodes, conservation, work, spacings that double."""
 
+import os
+import pickle
+import signal
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from begun import EVERYWHERE, backend_of
 
 import relboltz as rb
+from relboltz.backends.cpu.backend import CpuBackend
 from relboltz.plots import save_all
 from relboltz.records.result import average, box, comoving
-from relboltz.stepping.expanding import Flow
+from relboltz.stepping import expanding
+from relboltz.stepping.expanding import Flow, reserve
 from relboltz.stepping.step import Course, begin
 
 GAS = rb.Model([rb.Species("a", 1, 0)], [rb.Process("a a -> a a", sigma=0.5)])
@@ -59,6 +67,15 @@ def test_laws_of_expansion_start_at_one_and_have_the_rates_of_their_scales():
         ({"expansion": "none", "hubble_power": 1.0}, "is for expansion = 'hubble'"),
         ({"expansion": lambda t: -t}, "one number above 0"),
         ({"expansion": lambda t: 1 / 0}, "ZeroDivisionError"),
+        ({"expansion": lambda t: None}, "are None; return one number above 0, or three"),
+        ({"expansion": lambda t: [1.0, t]}, "one number above 0, or three"),
+        ({"expansion": lambda t: np.exp(600 * t)}, "an earlier time.end, or a slower expansion"),
+        ({"expansion": "hubble", "hubble_rate": 1e6}, "an earlier time.end, or a smaller rate"),
+        ({"expansion": "hubble", "hubble_rate": -1e6}, "change by a factor inf"),
+        ({"expansion": "hubble", "hubble_power": 1e5}, "change by a factor inf"),
+        ({"expansion": "hubble", "hubble_rate": "a"}, "hubble_rate = 'a': use a number of 1/fm"),
+        ({"expansion": "hubble", "hubble_rate": np.nan}, "hubble_rate = nan: use a number"),
+        ({"expansion": "hubble", "hubble_power": True}, "hubble_power = True: use a number"),
     ],
 )
 def test_what_cannot_expand_is_said_before_any_work(options, words):
@@ -66,6 +83,34 @@ def test_what_cannot_expand_is_said_before_any_work(options, words):
     with pytest.raises(rb.InputError, match=words):
         solved(GAS, rb.PhaseSpace(6, 2.0, **options), {"a": rb.initial.step(0.5, 1.5)},
                start=start, end=1.0)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("law", "times", "words"),
+    [("none", [0.7], "is for momenta that expand"), ("bjorken", [0.2, 0.7], "begins at 0.5 fm")],
+)
+def test_times_of_doubling_that_make_no_sense_are_refused(law, times, words):
+    with pytest.raises(rb.InputError, match=rf"time.doublings = \[.*{words}"):
+        solved(GAS, rb.PhaseSpace(6, 2.0, expansion=law), {"a": rb.initial.step(0.5, 1.5)},
+               start=0.5, end=1.0, doublings=times)  # fmt: skip
+
+
+def table(t):
+    """Known between 0.5 and 1.5 fm alone."""
+    assert 0.5 <= t <= 1.5
+    return np.array(1 + t)
+
+
+def test_functions_are_asked_of_times_of_the_run_alone_and_may_turn_around():
+    """Work of matter that is compressed again: of second order as ever, 1e-5 for these steps."""
+    start = {"a": rb.initial.thermal(0.3)}
+    solved(GAS, rb.PhaseSpace(6, 2.0, expansion=table), start, start=0.5, end=1.5)
+    turning = rb.PhaseSpace(8, 2.4, expansion=lambda t: 2 - abs(t - 1))
+    ds = solved(GAS, turning, start, start=0.5, end=1.5, step=0.125, every=0.25)
+    assert ds.scale.values[[0, 2, 4], 0] == pytest.approx([1.0, 4 / 3, 1.0])
+    assert abs(energy(ds)).max() < 2e-3
+    finer = solved(GAS, turning, start, start=0.5, end=1.5, step=0.125 / 4, every=0.25)
+    assert abs(energy(finer)).max() < abs(energy(ds)).max() / 8
 
 
 # --- free streaming -----------------------------------------------------------------------------
@@ -77,7 +122,7 @@ def test_free_particles_keep_the_numbers_of_their_nodes_to_the_bit(where):
     backend = backend_of(grid, FREE, where, samples=1)
     flow = Flow(grid.expansion, 0.5, ())
     rng = np.random.default_rng(3)
-    state = begin(backend, rng.random((1, 1, grid.size)), flow, 2.0)
+    state = begin(backend, rng.random((1, 1, grid.size)), flow)
     before = backend.get().copy()
     for _ in backend.advance(state, Course(0.3, 1e-3, 1e-9, grid, flow=flow), 2.0):
         pass
@@ -133,9 +178,12 @@ def test_spacings_double_when_momenta_become_tight_and_nothing_is_lost(nz):
 def test_named_times_of_doubling_are_taken():
     grid = bjorken([7, 7, 15], [2.5, 2.5, 2.5])
     start = {"a": rb.initial.thermal(0.35)}
-    ds = solved(GAS, grid, start, start=0.5, end=2.0, every=0.25, doublings=[1.0], samples=4)
+    options = {"start": 0.5, "end": 2.0, "every": 0.25, "samples": 4}
+    ds = solved(GAS, grid, start, doublings=[1.0], **options)
     doubled = ds.time.values[ds.doublings.sel(axis="z").values > 0]
     assert doubled[0] == pytest.approx(1.0) and ds.doublings.values.max() == 1
+    between = solved(GAS, grid, start, doublings=[0.9], step=0.2, snapshots=[0.9], **options)
+    assert between.momentum_scale.sel(axis="z").values == pytest.approx([2 * 0.5 / 0.9])
     scale = ds.momentum_scale.sel(axis="z").values
     assert scale == pytest.approx([1.0, 2 * 0.5 / 2.0])
 
@@ -247,7 +295,7 @@ def test_workers_and_threads_have_the_bits_of_one_process(space):
         backend_of(grid, GLUONS, "cpu", threads=2, samples=1),
         team_of(grid, GLUONS, size=3, samples=1),
     ):
-        state = begin(backend, f, flow, 1.2)
+        state = begin(backend, f, flow)
         for _ in backend.advance(state, Course("auto", 1e-3, 1e-9, grid, flow=flow), 1.2):
             pass
         shells = backend.moments(state.squares, np.zeros((1, grid.size))).shells
@@ -272,6 +320,94 @@ def test_a_run_that_was_cut_goes_on_to_the_same_bits(tmp_path):
         assert np.array_equal(whole[name], gone_on[name], equal_nan=True), name
     assert (whole.f[-1] == gone_on.f[-1]).all() and 1.4 in gone_on.snapshot
     assert (whole.momentum_scale[-1] == gone_on.momentum_scale[-1]).all()
+
+
+def dense(px, py, pz):
+    """So much that quanta of all of it are coarse: digits for doublings count."""
+    return 2e5 * np.exp(-np.sqrt(px**2 + py**2 + pz**2) / 0.35)
+
+
+def test_quanta_do_not_depend_on_the_end_and_are_used_up_without_harm():
+    """Six doublings have their digits; the seventh is not done, and the result says so."""
+    thin = rb.Model([rb.Species("a", 1, 0)], [rb.Process("a a -> a a", sigma=1e-9)])
+    grid, start = bjorken([7, 7, 15], [2.0, 2.0, 2.0]), {"a": dense}
+    early, late = (
+        solved(thin, grid, start, start=0.4, end=end, every=end, doublings="auto")
+        for end in (0.45, 3.2)
+    )
+    assert early.attrs["quantum"] > 2.0**-44  # or there would be nothing to see
+    reserved = [reserve(Flow(grid.expansion, 0.4, times), grid) for times in ("auto", (), (1.0,))]
+    assert reserved == [6, 0, 1]
+    assert early.attrs["quantum"] == late.attrs["quantum"] and late.doublings.values.max() == 1
+    times = [0.42 + 0.02 * i for i in range(7)]
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("relboltz.stepping.expanding.DOUBLINGS", 1)
+        patched.setattr("relboltz.stepping.expanding.MOST_LOST", 1.0)
+        ds = solved(thin, grid, start, start=0.4, end=0.7, every=0.3, doublings=times)
+    assert 2 <= ds.doublings.values.max() < 7 and not ds.charge_drift.any()
+    assert "no binary digits left" in ds.attrs["warnings"]
+
+
+@pytest.mark.parametrize("when", ["widened", "stresses"])
+def test_a_signal_after_a_step_lets_it_stand_with_its_work(tmp_path, monkeypatch, when):
+    """SIGINT while spacings double, or while work is added up: resumed to the same bits."""
+    grid, start = bjorken([7, 7, 13], [2.0, 2.0, 2.0]), {"g": rb.initial.thermal(0.35)}
+    options = {"start": 0.4, "end": 1.2, "every": 0.2, "backend": "cpu"}
+    whole = solved(GLUONS, grid, start, **options)
+    where = expanding if when == "widened" else CpuBackend
+    real, calls = getattr(where, when), []
+
+    def cut(*given):
+        calls.append(None)
+        if len(calls) == (1 if when == "widened" else 12):
+            os.kill(os.getpid(), signal.SIGINT)
+        return real(*given)
+
+    monkeypatch.setattr(where, when, cut)
+    with pytest.raises(rb.Interrupted):
+        solved(GLUONS, grid, start, file=tmp_path / "cut.nc", **options)
+    monkeypatch.undo()
+    gone_on = rb.resume(tmp_path / "cut.nc", progress=False)
+    for name in ("energy_work", "pressure_ratio", "doublings", "dN_d2pT"):
+        assert np.array_equal(whole[name], gone_on[name].sel(time=whole.time)), name
+    assert (whole.f[-1] == gone_on.f[-1]).all() and whole.doublings.values.max() >= 1
+
+
+LAW = "def grow(t):\n    return 1.0, 1.0, t\n"
+
+
+def test_a_law_of_a_file_goes_to_other_processes_and_is_known_again(tmp_path):
+    (tmp_path / "law.py").write_text(LAW)
+    grid = rb.PhaseSpace(6, 2.0, expansion=f"{tmp_path}/law.py:grow")
+    start = {"g": rb.initial.thermal(0.35)}
+    solved(GLUONS, grid, start, start=0.5, end=0.6, file=tmp_path / "f.nc")
+    code = "import pickle, sys; print(pickle.load(sys.stdin.buffer).expansion.scales(1.0, 0.5))"
+    told = subprocess.run([sys.executable, "-c", code], input=pickle.dumps(grid),
+                          capture_output=True, check=True)  # fmt: skip
+    assert told.stdout.decode().strip() == "(1.0, 1.0, 2.0)"
+    (tmp_path / "law.py").write_text(LAW.replace("t\n", "t**2\n"))
+    with pytest.raises(rb.InputError, match="bring back the function"):
+        rb.resume(tmp_path / "f.nc", until=0.7, progress=False)
+    (tmp_path / "law.py").write_text(LAW)
+    assert rb.resume(tmp_path / "f.nc", until=0.7, progress=False).scale[-1, 2] == 1.4
+
+
+def bjorken_like(t):
+    return 1.0, 1.0, t
+
+
+def test_a_function_of_python_is_given_again(tmp_path):
+    bjorken_like.__name__ = "bjorken"  # its name alone means nothing
+    grid = rb.PhaseSpace(6, 2.0, expansion=bjorken_like)
+    start, file = {"g": rb.initial.thermal(0.35)}, tmp_path / "f.nc"
+    ds = solved(GLUONS, grid, start, start=0.5, end=0.6, file=file)
+    assert ds.attrs["expansion"] == "function bjorken" and "dN_deta" not in ds
+    with pytest.raises(rb.InputError, match=r"give it again: resume\(file, expansion=bjorken\)"):
+        rb.resume(file, until=0.7, progress=False)
+    with pytest.raises(rb.InputError, match="bring back the function"):
+        rb.resume(file, until=0.7, expansion=lambda t: 1 + t, progress=False)
+    gone_on = rb.resume(file, until=0.7, expansion=bjorken_like, progress=False)
+    assert gone_on.scale[-1, 2] == 1.4
 
 
 def test_a_configuration_expands(tmp_path):

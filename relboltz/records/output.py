@@ -91,6 +91,8 @@ class Frame:
         ds["degeneracy"] = variable("species", model.degeneracy, "1", states)
         ds["statistics"] = variable("species", model.statistics, "1", words)
         words = "d^3p/(2 pi)^3 of a shell: a density is degeneracy times the sum of this x spectrum"
+        if self.grid.expansion is not None:
+            words += ", times 2^doublings/scale of all axes"
         shells = Shells.of(self.grid)
         ds["shell_weight"] = variable("p", shells.count * self.grid.measure, "fm^-3", words)
         dims = ("species", *places, "px", "py", "pz")
@@ -126,7 +128,11 @@ class Frame:
             "nu": ["t", *AXES],
         }  # fmt: skip
         ds: dict[str, Any] = {name: (name, list(values)) for name, values in words.items()}
-        ds["p"] = variable("p", self.p, "GeV", "mean momentum of a shell")
+        words = "mean momentum of a shell"
+        if grid.expansion is not None:
+            ring = grid.expansion.law == "bjorken"
+            words = "mean p_T of a ring" if ring else "mean comoving momentum of a shell"
+        ds["p"] = variable("p", self.p, "GeV", words)
         for i, axis in enumerate(AXES):
             ds["p" + axis] = variable("p" + axis, grid.axis(i), "GeV", f"momentum along {axis}")
             if grid.sites > 1:

@@ -108,6 +108,8 @@ EXPANDING: Quantities = {
     "energy_work": ((), "GeV fm^-3",
         "work of the total pressure since the start, by quadrature over steps, per volume of the "
         "start: this plus energy_total, and what left, times the volume is conserved"),
+    "spectrum": (("species", "p"), "1",
+        "f averaged over shells of comoving |k|, those of the nodes at the start"),
     "pressure_ratio": ((), "1",
         "total pressure along z, field included, over the mean of those along x and y"),
 }  # fmt: skip

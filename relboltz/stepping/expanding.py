@@ -7,19 +7,21 @@ at its middle; what a moment has is measured on the nodes of that moment.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..arrays import Array
-from ..errors import AccuracyWarning, say
 from ..expansion import Expansion, Scales
 from ..grid import PhaseSpace
 from ..masses import field_energy
 from ..model import Model
 from ..moments import Moments
 from .control import USUAL
+from .quanta import TOTAL_BITS
 from .state import State
 from .widening import more_bits, widened
 
@@ -43,6 +45,8 @@ TIGHT = 0.02
 """Part of the second moment of a momentum in the outer quarter of the box beyond which the spacing
 along its axis doubles: a thermal state has it where the box ends at 12 T."""
 OUTER = 0.75
+DOUBLINGS = 6
+"""That binary digits are kept for: matter that thins out along one axis by 2^6."""
 MOST_LOST = 1e-3
 """Part of the energy that a doubling may change."""
 COLUMNS = 9
@@ -72,21 +76,29 @@ class Flow:
 
     def longest(self, time: float, tolerance: float) -> float:
         """Longest step [fm] from a time."""
-        fastest = max(abs(h) for h in self.law.rates(max(time, 1e-12)))
+        fastest = max(abs(h) for h in self.law.rates(max(time, 1e-12), self.start))
         bound = STRETCH * math.sqrt(tolerance / USUAL)
         return bound / fastest if fastest > 0 else math.inf
 
-    def most_doublings(self, end: float) -> int:
-        """How often a spacing can double until the end: with what its axis gained on the others."""
-        times = np.linspace(self.start, end, 33)[1:]
-        found = [self.scales(float(t)) for t in times]
-        gained = max(max(a) / min(a) for a in found)
-        return max(0, math.ceil(math.log2(gained)))
+
+def reserve(flow: Flow, grid: PhaseSpace) -> int:
+    """Binary digits that numbers may gain: the same whenever a run ends, so that it may go on."""
+    if isinstance(flow.doublings, str):
+        count = 0 if flow.law.law == "hubble" else DOUBLINGS
+    else:
+        count = min(len(flow.doublings), 2 * DOUBLINGS)
+    cells = grid.momentum_cells[2:] if flow.law.law == "bjorken" else grid.momentum_cells
+    return count * max(more_bits(n) for n in cells)
 
 
-def reserve(flow: Flow, grid: PhaseSpace, end: float) -> int:
-    """Binary digits that numbers may gain until the end."""
-    return flow.most_doublings(end) * max(more_bits(n) for n in grid.momentum_cells)
+@contextmanager
+def uninterrupted(backend: Backend) -> Iterator[None]:
+    """Within it nobody is heard who wants the run to stop."""
+    before, backend.interrupt = backend.interrupt, False
+    try:
+        yield
+    finally:
+        backend.interrupt = before
 
 
 def stresses(grid: PhaseSpace, model: Model, moments: Moments, squares: Array) -> Array:
@@ -128,17 +140,17 @@ def carry_on(backend: Backend, state: State, flow: Flow, base: PhaseSpace) -> No
         early = [[(r[i], r[3 + i]) for r in rows] for i in range(3)]
         state.work += sum(_integral(e[::-1]) * -1.0 - _integral(e[:2]) for e in early)
     state.strain = rows[-2:]
-    axis = None if state.stuck else _tight(state, flow, mean)
+    axis = _tight(state, flow, mean)
     if axis is not None:
         double(backend, state, flow, base, axis)
 
 
 def _integral(points: list[tuple[float, float]]) -> float:
-    """Over the last interval, of the parabola through three points; the chord of two."""
+    """Over the last interval, of the parabola through three points in a row; else of the chord."""
     (x1, y1), (x2, y2) = points[-2:]
     h = x2 - x1
     area = 0.5 * h * (y1 + y2)
-    if len(points) == 3 and points[0][0] != x1 and h:
+    if len(points) == 3 and (x1 - points[0][0]) * h > 0:
         x0, y0 = points[0]
         bend = ((y2 - y1) / h - (y1 - y0) / (x1 - x0)) / (x2 - x0)
         area -= bend * h**3 / 6
@@ -147,40 +159,47 @@ def _integral(points: list[tuple[float, float]]) -> float:
 
 def _tight(state: State, flow: Flow, mean: Array) -> int | None:
     """The axis along which momenta have become too few, if there is one."""
-    gained = [a / 2.0**d for a, d in zip(flow.scales(state.time), state.doublings, strict=True)]
+    scales = flow.scales(state.time)
+    gained = [a / 2.0**d for a, d in zip(scales, state.doublings, strict=True)]
+    order = [i for i in np.argsort(gained)[::-1] if scales[i] > min(scales) and not state.stuck[i]]
     if not isinstance(flow.doublings, str):
         due = sum(t <= state.time * (1 + 1e-12) for t in flow.doublings)
-        return int(np.argmax(gained)) if due > sum(state.doublings) else None
-    if max(gained) / min(gained) < 1.5:  # momenta of all axes shrank alike: it is the box itself
-        return None
-    axis = int(np.argmax(gained))
-    return axis if mean[3 + axis] > TIGHT * mean[6 + axis] else None
+        return int(order[0]) if order and due > sum(state.doublings) else None
+    for axis in order:  # where momenta of all axes shrank alike it is the box itself
+        if gained[axis] >= 1.5 * min(gained) and mean[3 + axis] > TIGHT * mean[6 + axis]:
+            return int(axis)
+    return None
 
 
 def double(backend: Backend, state: State, flow: Flow, base: PhaseSpace, axis: int) -> None:
-    """Twice the spacing along an axis, unless the nodes are too few to keep the energy."""
-    grid = backend.grid
+    """Twice the spacing along an axis, unless nodes are too few to keep the energy, or digits."""
+    grid, name = backend.grid, "xyz"[axis]
+    extra, number = more_bits(grid.momentum_cells[axis]), backend.get()
+    held = number.sum(axis=(1, 2)).astype(float)[:, None]
+    words = f"at t = {state.time:.4g} fm matter has little room in its momenta along {name}, but "
+    stay = "spacings stay as they are, and pressures along it suffer; "
+    if backend.of_all(held).max() >= 2.0 ** (TOTAL_BITS - extra):
+        state.stuck[axis] = (
+            f"{words}its numbers have no binary digits left for twice the spacing: {stay}begin "
+            f"with a larger momentum_max along {name}, and an odd number of nodes"
+        )
+        return
+    threads = getattr(backend, "count", 0)
     number, bits, energies = widened(
-        backend.get(), state.bits, grid, backend.model, state.squares[backend.held], axis
+        number, state.bits, grid, backend.model, state.squares[backend.held], axis, threads
     )
     before, after = backend.of_all(energies).sum(axis=0)
     lost = after / before - 1 if before > 0 else 0.0
     if abs(lost) > MOST_LOST:
-        state.stuck = True
-        say(
-            f"at t = {state.time:.4g} fm matter has little room in its momenta along "
-            f"{'xyz'[axis]}, but with twice the spacing its energy would change by "
-            f"{100 * lost:.2g} %: spacings stay as they are, and pressures along it suffer; use "
-            f"more nodes along {'xyz'[axis]}, an odd number",
-            AccuracyWarning,
+        state.stuck[axis] = (
+            f"{words}with twice the spacing its energy would change by {100 * lost:.2g} %: {stay}"
+            f"use more nodes along {name}, an odd number"
         )
         return
-    extra = more_bits(grid.momentum_cells[axis])
     state.ledger.widen(grid, axis, extra)
     if state.origin is not None:
         charges, momenta = state.origin
-        shifts = [extra - (i == axis) for i in range(3)]
-        moved = [p << s if s >= 0 else p >> -s for p, s in zip(momenta, shifts, strict=True)]
+        moved = [p << extra - (i == axis) for i, p in enumerate(momenta)]
         state.origin = [q << extra for q in charges], moved
     state.bits = bits
     state.doublings = [d + (i == axis) for i, d in enumerate(state.doublings)]

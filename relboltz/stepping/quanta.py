@@ -67,5 +67,5 @@ def occupation(number: Integers, bits: int, model: Model) -> Array:
 
 def capacities(model: Model, bits: int) -> Integers:
     """Quanta that a cell of each species can hold: N for fermions, what 64 bits hold for others."""
-    full = np.rint(model.degeneracy * 2.0**bits)
+    full = np.minimum(np.rint(model.degeneracy * 2.0**bits), 2.0**62)
     return np.where(model.statistics < 0, full, 2.0**62).astype(np.int64)

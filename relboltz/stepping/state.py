@@ -47,7 +47,7 @@ class State:
     recorded, kept : times of the last record and of the last f that was kept [fm]
     pending : records that wait for what the next steps tell of them
     said : warnings so far
-    doublings : how often spacings doubled in an expansion, by axis; stuck : they will no more
+    doublings : how often spacings doubled in an expansion, by axis; stuck : why they will no more
     work : done by the pressure since the start, per volume of the start [GeV fm^-3]
     strain : ln a_i and V (P_i + B) before the last step and after it, see ``expanding``
     """
@@ -71,7 +71,7 @@ class State:
     pending: list[dict[str, Any]] = field(default_factory=list)
     said: list[str] = field(default_factory=list)
     doublings: list[int] = field(default_factory=lambda: [0, 0, 0])
-    stuck: bool = False
+    stuck: list[str] = field(default_factory=lambda: ["", "", ""])
     work: float = 0.0
     strain: list[list[float]] = field(default_factory=list)
 

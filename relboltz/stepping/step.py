@@ -25,7 +25,7 @@ from ..model import Model
 from ..transport.forces import Force, courant_limit, total
 from ..transport.ledger import Ledger, Passage
 from .control import FIRST_STEP, adapted, largest_change, step_length
-from .expanding import DRIVEN, QUIET, SPREAD, Flow, begin_flow, carry_on, reserve
+from .expanding import DRIVEN, QUIET, SPREAD, Flow, begin_flow, carry_on, reserve, uninterrupted
 from .parts import Part, mean_squares, parts
 from .quanta import quantised
 from .report import StepReport
@@ -105,13 +105,10 @@ class Leg:
     null_weight: float
 
 
-def begin(backend: Backend, f: Array, flow: Flow | None = None, end: float = 0.0) -> State:
-    """Hand f (sites, species, nodes) to a backend; masses are solved self-consistently.
-
-    end : of the run [fm], until which spacings of an expanding grid may double
-    """
+def begin(backend: Backend, f: Array, flow: Flow | None = None) -> State:
+    """Hand f (sites, species, nodes) to a backend; masses are solved self-consistently."""
     grid, model = backend.grid, backend.model
-    number, bits = quantised(f, model, 0 if flow is None else reserve(flow, grid, end))
+    number, bits = quantised(f, model, 0 if flow is None else reserve(flow, grid))
     backend.put(number, bits)
     bare = np.append(model.constant_mass_squared, np.zeros(len(model.screenings)))
     squares = backend.masses(np.tile(bare, (grid.sites, 1)))
@@ -144,7 +141,8 @@ def advance(backend: Backend, state: State, course: Course, stop: float) -> Iter
             state.step_taken(attempt.squares, attempt.rates, length, time)
             state.ledger.enter(attempt.passages)
             if flow is not None:
-                carry_on(backend, state, flow, course.grid)
+                with uninterrupted(backend):  # or the step would stand without its work
+                    carry_on(backend, state, flow, course.grid)
             yield Leg(length, report.flows, report.null_weight)
 
 

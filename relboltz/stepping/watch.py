@@ -21,14 +21,21 @@ NEAREST = 1e-6
 
 
 class Stops:
-    """Times [fm] that a step must hit: records at every multiple and at the end, snapshots.
+    """Times [fm] that a step must hit: records at every multiple and at the end, snapshots, others.
 
     Times closer than ``near`` are the same. None of them depends on the end but the last, so that
     a longer run has the same: multiples are rounded to 15 digits, and one that is near the end
     stands for it.
     """
 
-    def __init__(self, end: float, every: float, snapshots: tuple[float, ...], start: float = 0.0):
+    def __init__(
+        self,
+        end: float,
+        every: float,
+        snapshots: tuple[float, ...],
+        start: float = 0.0,
+        others: tuple[float, ...] = (),
+    ):
         self.near = min(1e-9 * min(every, end - start), NEAREST)
         count = math.floor((end - start) / every + 1e-9)
         records = [float(f"{start + i * every:.15g}") for i in range(count + 1)]
@@ -37,6 +44,8 @@ class Stops:
         last = self.end - self.near
         self._snapshots = np.array(sorted(t if t < last else self.end for t in snapshots))
         self.all = np.union1d(self.records, self._snapshots)
+        if others:
+            self.all = np.union1d(self.all, [t for t in others if t < last])
 
     def _at(self, times: Array, now: float) -> bool:
         i = np.searchsorted(times, now - self.near)

@@ -15,10 +15,9 @@ import numpy as np
 from ..arrays import Array, Integers
 from ..backends.cpu.threads import available_cores
 from ..compiling import kernel
-from ..errors import RunError
 from ..grid import PhaseSpace
 from ..model import Model
-from .quanta import TOTAL_BITS, capacities
+from .quanta import capacities
 
 TRIES = 40
 CLOSE = 1e-13
@@ -246,22 +245,18 @@ def widen(old, extra, scales, p2, momenta, eta, capacity, new):
 
 
 def widened(
-    number: Integers, bits: int, grid: PhaseSpace, model: Model, squares: Array, axis: int
-) -> tuple[Integers, int, Array]:
+    number: Integers, bits: int, grid: PhaseSpace, model: Model, squares: Array, axis: int,
+    threads: int = 0,
+) -> tuple[Integers, int, Array]:  # fmt: skip
     """A state (sites, species, nodes) on nodes twice as far apart along an axis.
 
-    squares : of the sites; grid : the nodes as they are. Returns also the new bits, and the energy
-    of every site before and after, in the same units: columns that are too coarse change theirs.
+    squares : of the sites; grid : the nodes as they are; threads : 0 for all cores. Returns also
+    the new bits, and the energy of every site before and after, in the same units: columns that
+    are too coarse change theirs.
     """
     m = grid.momentum_cells[axis]
     extra = more_bits(m)
     fine = bits + 1 + extra
-    most = int(number.sum(axis=(1, 2)).max(initial=0))
-    if most >= 2 ** (TOTAL_BITS - extra):
-        raise RunError(
-            "the spacing along an expanding axis cannot be doubled once more: quanta have no "
-            "binary digits left; begin with a larger momentum_max along it and more nodes"
-        )
     wide = grid.scaled(tuple(2.0 if i == axis else 1.0 for i in range(3)))  # type: ignore[arg-type]
     across = [grid.axis(i) ** 2 for i in range(3) if i != axis]
     transverse = (across[0][:, None] + across[1][None, :]).ravel()
@@ -284,7 +279,7 @@ def widened(
             energies[site, 0] += _energy(old, p2, momenta[0]) * 2.0**extra
             energies[site, 1] += _energy(new, p2, momenta[1])
 
-    with ThreadPoolExecutor(available_cores()) as pool:
+    with ThreadPoolExecutor(threads or available_cores()) as pool:
         for _ in pool.map(at, range(len(number))):
             pass
     return result, fine, energies
