@@ -128,11 +128,11 @@ class Frame:
             "nu": ["t", *AXES],
         }  # fmt: skip
         ds: dict[str, Any] = {name: (name, list(values)) for name, values in words.items()}
-        words = "mean momentum of a shell"
+        told = "mean momentum of a shell"
         if grid.expansion is not None:
             ring = grid.expansion.law == "bjorken"
-            words = "mean p_T of a ring" if ring else "mean comoving momentum of a shell"
-        ds["p"] = variable("p", self.p, "GeV", words)
+            told = "mean p_T of a ring" if ring else "mean comoving momentum of a shell"
+        ds["p"] = variable("p", self.p, "GeV", told)
         for i, axis in enumerate(AXES):
             ds["p" + axis] = variable("p" + axis, grid.axis(i), "GeV", f"momentum along {axis}")
             if grid.sites > 1:
