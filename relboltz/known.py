@@ -92,13 +92,15 @@ def found_out(backend: Backend, state: State, time: Time, f: Array) -> Known:
         last = (m2, model.screening_squared(coupling_integrals(grid, model, final, m2)))
         negative = poles.check_state(elements, grid, final, last, state.said, negative, happens)
     accuracy.warn(accuracy.of_setup(grid, model, squares, predicted, leaks), state.said)
+    energies = moments.sums[:, :, 0] @ model.degeneracy
+    densest = float(energies.max() / energies.mean())
     reach = None if leaks else box.reach_of(elements, conserved)
+    if whole.expansion is not None:  # it is at its hottest now
+        numbers, momentum, total = conserved
+        reach = box.reach_of(elements, (densest * numbers, densest * momentum, densest * total))
     lost = (np.nan, np.nan) if reach is None else reach.loss(grid.momentum_max)
     accuracy.warn(accuracy.of_box(grid, model, squares, predicted, reach), state.said)
     without = equilibrium.temperature_without_number(model, conserved[2])
-    energies = moments.sums[:, :, 0] @ model.degeneracy
-    peak = equilibrium.temperature_without_number(
-        model, conserved[2] * float(energies.max() / energies.mean())
-    )
+    peak = equilibrium.temperature_without_number(model, conserved[2] * densest)
     accuracy.warn(accuracy.of_expansion(whole, time, peak), state.said)
     return Known(predicted, lost, negative, {"temperature_at_zero_chemical_potential": without})

@@ -154,9 +154,10 @@ def fluid(eta_over_s=0.2, t0=0.5):
     e = 3 * 16 * t**4 / (np.pi**2 * HBARC**3)
     eta = eta_over_s * (4 / 3) * e / t * HBARC
     along, across = e / 3 - 4 * eta / (3 * tau), e / 3 + 2 * eta / (3 * tau)
-    tensor = np.zeros((4, 4, 4))
+    tensor, stress = np.zeros((4, 4, 4)), np.zeros((4, 4, 4))
     for i, value in enumerate((e, across, across, along)):
         tensor[:, i, i] = value
+        stress[:, i, i] = value - e / 3 if i else 0.0
     zeros = np.zeros((4, 1))
     ds = xr.Dataset(
         {
@@ -168,8 +169,12 @@ def fluid(eta_over_s=0.2, t0=0.5):
             "landau_energy": ("time", e), "pressure": ("time", e / 3),
             "bulk_pressure": ("time", 0 * e), "landau_temperature": ("time", t),
             "landau_chemical_potential": (("time", "species"), zeros),
+            "landau_velocity": (("time", "axis"), np.zeros((4, 3))),
+            "number_current": (("time", "species", "axis"), np.zeros((4, 1, 3))),
+            "shear_stress": (("time", "mu", "nu"), stress),
         },
-        {"time": tau, "species": ["a"], "mu": list("txyz"), "nu": list("txyz")},
+        {"time": tau, "species": ["a"], "mu": list("txyz"), "nu": list("txyz"),
+         "axis": list("xyz")},
     )  # fmt: skip
     return ds, eta, t
 
@@ -186,6 +191,36 @@ def test_first_order_matter_is_recognised_as_such():
             found.longitudinal_over_energy.values, rel=1e-12
         )
     assert ds.rb.scaled_time(0.4).values == pytest.approx(0.5 * scaled, rel=1e-12)
+
+
+def test_matter_that_flows_is_looked_at_in_its_own_frame():
+    """The same fluid, boosted along x with v = 0.6: nothing that hydrodynamics asks for changes."""
+    ds, _, _ = fluid()
+    ds["landau_chemical_potential"] = ds.landau_chemical_potential - 0.1
+    v, gamma = 0.6, 1.25
+    boost = np.eye(4)
+    boost[:2, :2] = gamma * np.array([[1, v], [v, 1]])
+    moving = ds.copy(deep=True)
+    for name in ("energy_momentum", "shear_stress"):
+        moving[name][:] = boost @ ds[name].values @ boost.T
+    moving["number"] = gamma * ds.number
+    moving["number_current"][:, :, 0] = gamma * v * ds.number
+    moving["landau_velocity"][:, 0] = v
+    moving["energy_total"] = moving["energy_kinetic"] = moving.energy_momentum[:, 0, 0]
+    for name in ("driven", "scaled_time", "longitudinal_over_energy", "first_order"):
+        still, flowing = (one.rb.first_order(0.2)[name].values for one in (ds, moving))
+        assert flowing == pytest.approx(still, rel=1e-12)
+
+
+def test_first_order_agrees_with_pressures_of_matter_at_rest(matter):
+    """Of a run: the Landau frame is that of the grid, but for rounding."""
+    found, plain = matter.rb.first_order(0.3), matter.rb.pressures()
+    assert found.longitudinal_over_energy.values == pytest.approx(
+        plain.longitudinal_over_energy.values, rel=1e-9
+    )
+    eta = analysis.viscosity(matter, 0.3).values
+    apart = (plain.transverse - plain.longitudinal).values
+    assert found.driven.values == pytest.approx(apart * matter.time.values / (2 * eta), abs=1e-9)
 
 
 def test_the_viscosity_of_a_model_is_that_of_transport_coefficients():

@@ -94,6 +94,19 @@ def _enthalpy(ds: xr.Dataset) -> Array:
     return np.asarray((ds.landau_energy + pressure).values, float)
 
 
+def _density(ds: xr.Dataset) -> xr.DataArray:
+    """Numbers in the Landau frame (time, species): u . N = gamma (n - v . N) [fm^-3]."""
+    v = ds.landau_velocity
+    gamma = 1 / np.sqrt(1 - (v**2).sum("axis"))
+    return gamma * (ds.number - (v * ds.number_current).sum("axis"))
+
+
+def _at_rest(ds: xr.Dataset) -> tuple[Array, Array]:
+    """Total P_L and P_T - P_L in the Landau frame [GeV fm^-3]; nothing flows along z."""
+    stress = ds.shear_stress.sel(mu="z", nu="z").values
+    return ds.pressure.values + stress, -1.5 * stress
+
+
 def _of_model(ds: xr.Dataset, model: Model, options: dict[str, Any]) -> Array:
     """eta of a model at all records, from some of them: ln(eta/T^3) is interpolated in ln tau."""
     from ..linear.coefficients import transport_coefficients  # not before it is asked for
@@ -130,7 +143,7 @@ def viscosity(ds: xr.Dataset, given: Viscosity, **options: Any) -> xr.DataArray:
     elif is_number(given):
         if not given > 0:  # type: ignore[operator]
             raise InputError(f"viscosity = {shown(given)}: eta/s is a number above 0")
-        mu_n = (ds.landau_chemical_potential * ds.number).sum("species", skipna=True).values
+        mu_n = (ds.landau_chemical_potential * _density(ds)).sum("species", skipna=True).values
         entropy = (_enthalpy(ds) - mu_n) / ds.landau_temperature.values
         values = float(given) * entropy * HBARC  # type: ignore[arg-type]
     elif callable(given):
@@ -162,19 +175,21 @@ def first_order(ds: xr.Dataset, given: Viscosity, **options: Any) -> xr.Dataset:
     """A comparison with first-order hydrodynamics: (P_T - P_L) tau/(2 eta), which tends to 1.
 
     ``driven`` is that; ``scaled_time``; ``longitudinal_over_energy`` P_L/e, and
-    ``first_order`` the P_L/e that first-order hydrodynamics has with these e, P and eta.
+    ``first_order`` the P_L/e that first-order hydrodynamics has with these e, P and eta, without
+    bulk viscosity. All in the Landau frame; in a cell of a plane, where other gradients drive
+    stresses besides, P_T - P_L is -3/2 of its shear stress along z.
     """
-    eta = viscosity(ds, given, **options)
-    apart, tau = pressures(ds), ds.time.values
-    driven = (apart.transverse - apart.longitudinal).values * tau / (2 * eta.values)
+    eta, tau = viscosity(ds, given, **options), ds.time.values
+    along, apart = _at_rest(ds)
+    driven = apart * tau / (2 * eta.values)
     expected = (ds.pressure - ds.bulk_pressure).values - 4 * eta.values / (3 * tau)
     return xr.Dataset(
         {
             "driven": _of_time(driven, "1", "(P_T - P_L) tau/(2 eta)"),
             "scaled_time": scaled_time(ds, eta),
-            "longitudinal_over_energy": apart.longitudinal_over_energy,
+            "longitudinal_over_energy": _of_time(along / ds.landau_energy.values, "1", "P_L/e"),
             "first_order": _of_time(
-                expected / ds.energy_total.values, "1", "P_L/e of first-order hydrodynamics"
+                expected / ds.landau_energy.values, "1", "P_L/e of first-order hydrodynamics"
             ),
         },
         {"time": ds.time},
