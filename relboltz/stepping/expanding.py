@@ -45,6 +45,8 @@ TIGHT = 0.02
 """Part of the second moment of a momentum in the outer quarter of the box beyond which the spacing
 along its axis doubles: a thermal state has it where the box ends at 12 T."""
 OUTER = 0.75
+GAINED = 1.02
+"""By how much the momenta of such an axis must have shrunk against those of the others."""
 DOUBLINGS = 6
 """That binary digits are kept for: matter that thins out along one axis by 2^6."""
 MOST_LOST = 1e-3
@@ -165,8 +167,8 @@ def _tight(state: State, flow: Flow, mean: Array) -> int | None:
     if not isinstance(flow.doublings, str):
         due = sum(t <= state.time * (1 + 1e-12) for t in flow.doublings)
         return int(order[0]) if order and due > sum(state.doublings) else None
-    for axis in order:  # where momenta of all axes shrank alike it is the box itself
-        if gained[axis] >= 1.5 * min(gained) and mean[3 + axis] > TIGHT * mean[6 + axis]:
+    for axis in order:
+        if gained[axis] >= GAINED * min(gained) and mean[3 + axis] > TIGHT * mean[6 + axis]:
             return int(axis)
     return None
 
