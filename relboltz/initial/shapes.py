@@ -2,8 +2,8 @@
 
 ``relboltz.initial.step(height=0.5, edge=1.5)`` in Python and a table ``[initial.g]`` with
 ``shape = "step"`` in a configuration are the same object. With ``sampling = "cell"`` (default)
-the value of a node is the average of the function over its cell, so that numbers are right and edges
-count as they should; with ``"node"`` it is the function at the node.
+the value of a node is the average of the function over its cell, so that numbers are right and
+edges count as they should; with ``"node"`` it is the function at the node.
 """
 
 import math
