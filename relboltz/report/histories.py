@@ -247,8 +247,10 @@ def spectra(ds: Dataset, slider: str) -> Iterator[Chart]:
             "eta": int(one.statistics), "squares": numbers(mean(some.mass_squared, group)),
             "last": numbers(one.equilibrium_mass_squared.values),
         }  # fmt: skip
+        ring = "dN_deta" in ds
         yield Chart(
-            label(group) + ", mean of them" * (len(group) > 1), "momentum |p| [GeV]",
-            "occupation f", ds.p.values[inside], curves, True, momenta.limits(ds, group), slider,
-            note, {"straight": straight},
+            label(group) + ", mean of them" * (len(group) > 1),
+            f"{'transverse momentum' if ring else 'momentum |p|'} [GeV]",
+            "f, mean over all p_z" if ring else "occupation f", ds.p.values[inside], curves,
+            True, momenta.limits(ds, group), slider, note, {"straight": straight},
         )  # fmt: skip
