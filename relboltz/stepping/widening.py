@@ -13,7 +13,6 @@ from math import exp, expm1, log, sqrt
 import numpy as np
 
 from ..arrays import Array, Integers
-from ..backends.cpu.threads import available_cores
 from ..compiling import kernel
 from ..grid import PhaseSpace
 from ..model import Model
@@ -279,7 +278,7 @@ def widened(
             energies[site, 0] += _energy(old, p2, momenta[0]) * 2.0**extra
             energies[site, 1] += _energy(new, p2, momenta[1])
 
-    with ThreadPoolExecutor(threads or available_cores()) as pool:
+    with ThreadPoolExecutor(threads or None) as pool:
         for _ in pool.map(at, range(len(number))):
             pass
     return result, fine, energies
