@@ -202,7 +202,10 @@ class Shape:
             part = slice(first, first + together)
             at = centres[:, None, :] + offsets[:, part, None]
             found = function(*at.reshape(3, -1))
-            total += weights[part] @ np.reshape(found, (-1, centres.shape[1]))
+            for weight, values in zip(
+                weights[part], np.reshape(found, (-1, centres.shape[1])), strict=True
+            ):  # one by one: a product of matrices has other last bits on other machines
+                total += weight * values
         return total
 
 
