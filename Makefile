@@ -26,7 +26,7 @@ dist: $(VENV)/.ready-docs
 	rm -rf dist
 	$(BIN)/python -m build
 	$(BIN)/python -m twine check --strict dist/*
-	$(BIN)/python tests/installed.py dist
+	$(BIN)/python tests/installed.py dist $(WHOLE)
 
 lint: $(VENV)/.ready
 	$(BIN)/ruff check .

@@ -1,7 +1,8 @@
-"""``python tests/installed.py dist``: do the wheel and the sdist work outside of the clone?
+"""``python tests/installed.py dist [--whole]``: do wheel and sdist work outside of the clone?
 
 The wheel is installed into a new virtual environment in a temporary folder, the sdist is unpacked
-beside it without its package, and a fast part of its tests runs against what was installed.
+beside it without its package, and a fast part of its tests, or the whole suite, runs against what
+was installed.
 """
 
 import os
@@ -14,7 +15,7 @@ import zipfile
 from pathlib import Path
 
 FAST = (
-    "test_cli", "test_config", "test_documents", "test_initial", "test_model",
+    "test_cli", "test_config", "test_documents", "test_expansion", "test_initial", "test_model",
     "test_output", "test_process", "test_projection", "test_report", "test_reproduction",
 )  # fmt: skip
 """Of modules with these names: commands, files, package data, examples."""
@@ -49,6 +50,8 @@ def main():
         run([program, "run", "run.toml", "--set", "time.end=0.2", "--quiet"], where)
         run([program, "report", "run.nc"], where)
         tests = [clone / "tests" / f"{name}.py" for name in FAST]
+        if "--whole" in sys.argv:
+            tests = [clone / "tests"]
         run([python, "-m", "pytest", "-p", "no:cacheprovider", *tests], clone)
 
 
