@@ -7,6 +7,7 @@ import xarray as xr
 import relboltz as rb
 from relboltz import analysis
 from relboltz.errors import InputError
+from relboltz.plots import save_all
 from relboltz.units import HBARC
 
 GAS = rb.Model([rb.Species("a", 1, 0)], [rb.Process("a a -> a a", sigma=0.5)])
@@ -267,7 +268,7 @@ def test_what_has_no_meaning_is_refused(plane, matter):
 # --- pictures -----------------------------------------------------------------------------------
 
 
-def test_pictures_draw_what_was_found(plane):
+def test_pictures_draw_what_was_found(plane, tmp_path):
     ds, _, _ = fluid()
     ax = ds.rb.plot_attractor(0.2).axes[0]
     found = ds.rb.first_order(0.2)
@@ -285,3 +286,12 @@ def test_pictures_draw_what_was_found(plane):
     assert labels[r"$\varepsilon_p$"].get_ydata() == pytest.approx(
         plane.rb.momentum_anisotropy()["size"].values
     )
+    ax = plane.rb.plot_flow_spectra(2, times=[0.5, 2.0]).axes[0]
+    found = plane.rb.flow(2).v.sel(time=2.0, species="a").values
+    assert ax.lines[1].get_ydata() == pytest.approx(found, nan_ok=True)
+    assert "p_T" in ax.get_xlabel() and ax.get_ylabel() == "$v_2$ of a"
+    lines = {one.get_label(): one for one in plane.rb.plot_per_rapidity().axes[0].lines}
+    assert lines[r"$dN/d\eta$"].get_ydata() == pytest.approx(1.0)
+    assert lines[r"$dS/d\eta$"].get_ydata()[0] == 1.0
+    names = {path.stem for path in save_all(plane, tmp_path, ("png",))}
+    assert "flow" in names and "box_rapidity" in names

@@ -203,6 +203,17 @@ class Result:
         """v_n of all particles, and the flow of energy, against time."""
         return self._drawn("flows", harmonics=harmonics, **options)
 
+    def plot_flow_spectra(
+        self, harmonic: int = 2, species: Any = None, times: Times = None, **options: Any
+    ) -> Any:
+        """v_n against p_T at several times."""
+        options |= {"harmonic": harmonic, "species": species, "times": times}
+        return self._drawn("flow_spectra", **options)
+
+    def plot_per_rapidity(self, **options: Any) -> Any:
+        """What matter in Bjorken flow has per rapidity, over what it began with, against time."""
+        return self._drawn("rapidity", **options)
+
     def plot_profile(
         self, quantity: str = "number", species: Any = None, axis: str = "x", times: Times = None,
         ax: Any = None,

@@ -10,7 +10,7 @@ pictures; dashed lines are the predicted equilibrium. Matplotlib's global state 
 from .changes import changes
 from .coefficients import coefficients
 from .films import FILMS, animation
-from .flow import attractor, eccentricities, flows
+from .flow import attractor, eccentricities, flow_spectra, flows, rapidity
 from .histories import (
     anisotropy,
     chemical_potentials,
@@ -35,8 +35,8 @@ from .style import chosen_times, groups, label
 __all__ = [
     "FILMS", "animation", "anisotropy", "attractor", "changes", "chemical_potentials",
     "chosen_times", "coefficients", "comparison", "conservation", "directions", "distance",
-    "eccentricities", "energies", "entropy", "field_map", "flows", "groups", "isotropisation",
-    "label", "ledger", "masses", "numbers", "overview", "phase_space", "predicted_densities",
-    "prediction", "profile", "rates", "save", "save_all", "spectra", "temperature",
+    "eccentricities", "energies", "entropy", "field_map", "flow_spectra", "flows", "groups",
+    "isotropisation", "label", "ledger", "masses", "numbers", "overview", "phase_space", "predicted_densities",
+    "prediction", "profile", "rapidity", "rates", "save", "save_all", "spectra", "temperature",
     "thermalisation",
 ]  # fmt: skip

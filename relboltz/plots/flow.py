@@ -7,12 +7,12 @@ import numpy as np
 from matplotlib.axes import Axes
 from xarray import Dataset
 
-from ..analysis.expansion import Viscosity, first_order
+from ..analysis.expansion import Viscosity, first_order, per_rapidity
 from ..analysis.plane import eccentricity, momentum_anisotropy
 from ..analysis.spectra import flow
 from ..records.result import is_in_space
 from . import style
-from .style import COLORS, Ax, groups, label, labelled, new_axes, styled
+from .style import COLORS, Ax, Names, groups, label, labelled, members, new_axes, styled
 
 
 @styled
@@ -59,6 +59,39 @@ def flows(ds: Dataset, harmonics: Sequence[int] = (2,), ax: Ax = None) -> Axes:
         size = momentum_anisotropy(ds)["size"].values
         ax.plot(ds.time.values, size, color="0.3", label=r"$\varepsilon_p$")
     return _finished(ds, ax, "$v_n$")
+
+
+@styled
+def flow_spectra(
+    ds: Dataset, harmonic: int = 2, species: Names = None, times: Any = None, ax: Ax = None
+) -> Axes:
+    """v_n of a species, or mean of several, against p_T, at several times."""
+    ax, group, found = ax or new_axes(), members(ds, species), flow(ds, harmonic)
+    when = found.v.dims[0]
+    some = style.recorded(ds, times) if when == "time" else found[when].values
+    for time, look in style.shades(some):
+        values = found.v.sel({when: time}).sel(species=group).mean("species").values
+        ax.plot(found.pT.values, values, **look)
+    ax.set(xlim=(0, None), xlabel=labelled(found.pT, "transverse momentum $p_T$"))
+    ax.set_ylabel(f"$v_{harmonic}$ of {label(group)}")
+    ax.axhline(0.0, color="0.6", linewidth=0.9, zorder=0)
+    ax.legend(ncols=4, columnspacing=1.0, **style.ABOVE)
+    return ax
+
+
+@styled
+def rapidity(ds: Dataset, ax: Ax = None) -> Axes:
+    """What matter in Bjorken flow has per rapidity, over what it began with, against time."""
+    ax, found = ax or new_axes(), per_rapidity(ds)
+    lines = {
+        r"$dN/d\eta$": found.dN_deta.sum("species"), r"$dE_T/d\eta$": found.dET_deta,
+        r"$dE/d\eta$": found.dE_deta, r"$dS/d\eta$": found.dS_deta,
+    }  # fmt: skip
+    for color, (words, values) in zip(COLORS, lines.items(), strict=False):
+        ax.plot(ds.time.values, (values / values[0]).values, color=color, label=words)
+    ax.set(xlabel=labelled(ds.time), ylabel="per rapidity, over the start", ylim=(0, None))
+    ax.legend(ncols=4, columnspacing=1.0, **style.ABOVE)
+    return ax
 
 
 def _finished(ds: Dataset, ax: Axes, ylabel: str) -> Axes:

@@ -13,10 +13,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from xarray import Dataset
 
+from ..analysis.spectra import is_bjorken
 from ..arrays import Array
 from ..records.quantities import WEIGHTED
 from ..records.result import average, is_in_space
-from . import histories
+from . import flow, histories
 from .momenta import spectra, thermalisation
 from .space import (
     MATTER,
@@ -251,6 +252,8 @@ def _of_matter(ds: Dataset) -> dict[str, Panels]:
     ]  # fmt: skip
     always = (h.rates, h.conservation, *(h.isotropisation,) * (h.anisotropy in worth))
     rows = [[draw for draw in pair if draw in always or draw in worth] for pair in pairs]
+    if is_bjorken(ds):
+        rows.append([flow.rapidity])
     return pages | {"_".join(draw.__name__ for draw in row): [row] for row in rows if row}
 
 
@@ -263,6 +266,8 @@ def _of_space(ds: Dataset) -> dict[str, Panels]:
         pages["masses"] = _rows(_profiles(masses, axes), len(axes))
     if len(axes) > 1:
         pages["maps"] = _maps(drawn + masses, _some_times(ds, 5))
+    if is_bjorken(ds) and min(ds.sizes["x"], ds.sizes["y"]) > 1:
+        pages["flow"] = [[flow.eccentricities, flow.flows, flow.flow_spectra]]
     for name in marginals(ds):
         f = partial(phase_space, name=name)
         pages[f"phase_space_{name[2:]}"] = [
