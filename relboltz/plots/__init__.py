@@ -36,7 +36,7 @@ __all__ = [
     "FILMS", "animation", "anisotropy", "attractor", "changes", "chemical_potentials",
     "chosen_times", "coefficients", "comparison", "conservation", "directions", "distance",
     "eccentricities", "energies", "entropy", "field_map", "flow_spectra", "flows", "groups",
-    "isotropisation", "label", "ledger", "masses", "numbers", "overview", "phase_space", "predicted_densities",
-    "prediction", "profile", "rapidity", "rates", "save", "save_all", "spectra", "temperature",
-    "thermalisation",
+    "isotropisation", "label", "ledger", "masses", "numbers", "overview", "phase_space",
+    "predicted_densities", "prediction", "profile", "rapidity", "rates", "save", "save_all",
+    "spectra", "temperature", "thermalisation",
 ]  # fmt: skip
