@@ -16,7 +16,8 @@ from pathlib import Path
 
 FAST = (
     "test_cli", "test_config", "test_documents", "test_expansion", "test_initial", "test_model",
-    "test_mutations",    "test_output", "test_process", "test_projection", "test_report", "test_reproduction",
+    "test_mutations", "test_output", "test_process", "test_projection", "test_report",
+    "test_reproduction",
 )  # fmt: skip
 """Of modules with these names: commands, files, package data, examples."""
 DATA = (
