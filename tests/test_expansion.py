@@ -176,6 +176,26 @@ def test_spacings_double_when_momenta_become_tight_and_nothing_is_lost(nz):
     assert np.diff(entropy).min() > -2e-3 * entropy[0]
 
 
+def test_a_spacing_that_is_too_coarse_yet_doubles_later():
+    """Ten nodes to 8 T: twice their spacing costs too much energy at first, and less later."""
+    grid, start = bjorken([7, 7, 10], [2.5, 2.5, 1.6]), {"g": rb.initial.thermal(0.2)}
+    states = []
+    with pytest.MonkeyPatch.context() as patched:
+        real = expanding.double
+
+        def seen(backend, state, *others):
+            real(backend, state, *others)
+            states.append((state.time, list(state.doublings), list(state.waits), any(state.stuck)))
+
+        patched.setattr(expanding, "double", seen)
+        ds = solved(GLUONS, grid, start, start=0.4, end=1.6, every=0.2, backend="cpu")
+    first, last = states[0], states[-1]
+    assert first[0] > 0.6 and first[1] == [0, 0, 0] and first[2][2] > 2.0 and not first[3]
+    assert len(states) < 4  # not at every step
+    assert last[1:] == ([0, 0, 1], [1.0, 1.0, 1.0], False)
+    assert not ds.charge_drift.any() and not ds.momentum_drift.any()
+
+
 def test_named_times_of_doubling_are_taken():
     grid = bjorken([7, 7, 15], [2.5, 2.5, 2.5])
     start = {"a": rb.initial.thermal(0.35)}

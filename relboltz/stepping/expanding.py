@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
@@ -28,6 +28,7 @@ from .widening import more_bits, widened
 if TYPE_CHECKING:
     from ..backends.contract import Backend
 
+T = TypeVar("T")
 STRETCH = 0.05
 """Largest change of ln a in a step with the usual tolerance."""
 DRIVEN = 1 / 3
@@ -47,13 +48,20 @@ along its axis doubles: a thermal state has it where the box ends at 12 T."""
 OUTER = 0.75
 GAINED = 1.02
 """By how much the momenta of such an axis must have shrunk against those of the others."""
+PATIENCE = 1.4
+"""By how much more where twice the spacing would be too coarse yet, up to a factor LATEST."""
+LATEST = 2.0
 DOUBLINGS = 6
 """That binary digits are kept for: matter that thins out along one axis by 2^6."""
 MOST_LOST = 1e-3
 """Part of the energy that a doubling may change."""
-COLUMNS = 9
+FINE = 4.0
+"""Of the rms momentum along an axis, in halves of a spacing: then there are nodes enough for twice
+the spacing. With fewer, matter waits until its momenta shrank by COARSE."""
+COARSE = 1.5
+COLUMNS = 10
 """Of ``stresses``: total pressure along the axes, then second moments of the outer momenta and of
-all, in quanta times half a spacing squared."""
+all, in quanta times half a spacing squared, and all quanta."""
 
 
 @dataclass(frozen=True)
@@ -117,6 +125,7 @@ def stresses(grid: PhaseSpace, model: Model, moments: Moments, squares: Array) -
         outer = np.sqrt(k2) > OUTER * n
         planes = moments.planes[i].astype(float)
         found[:, 3 + i], found[:, 6 + i] = planes[:, outer] @ k2[outer], planes @ k2
+    found[:, 9] = moments.totals.sum(axis=1, dtype=float)
     return found
 
 
@@ -168,9 +177,16 @@ def _tight(state: State, flow: Flow, mean: Array) -> int | None:
         due = sum(t <= state.time * (1 + 1e-12) for t in flow.doublings)
         return int(order[0]) if order and due > sum(state.doublings) else None
     for axis in order:
-        if gained[axis] >= GAINED * min(gained) and mean[3 + axis] > TIGHT * mean[6 + axis]:
+        fine = mean[6 + axis] >= FINE**2 * mean[9]
+        least = max(GAINED if fine else COARSE, state.waits[axis])
+        if gained[axis] >= least * min(gained) and mean[3 + axis] > TIGHT * mean[6 + axis]:
             return int(axis)
     return None
+
+
+def _changed(values: list[T], axis: int, value: T) -> list[T]:
+    """The same but for one axis."""
+    return [value if i == axis else old for i, old in enumerate(values)]
 
 
 def double(backend: Backend, state: State, flow: Flow, base: PhaseSpace, axis: int) -> None:
@@ -181,10 +197,11 @@ def double(backend: Backend, state: State, flow: Flow, base: PhaseSpace, axis: i
     words = f"at t = {state.time:.4g} fm matter has little room in its momenta along {name}, but "
     stay = "spacings stay as they are, and pressures along it suffer; "
     if backend.of_all(held).max() >= 2.0 ** (TOTAL_BITS - extra):
-        state.stuck[axis] = (
+        why = (
             f"{words}its numbers have no binary digits left for twice the spacing: {stay}begin "
             f"with a larger momentum_max along {name}, and an odd number of nodes"
         )
+        state.stuck = _changed(state.stuck, axis, why)
         return
     threads = getattr(backend, "count", 0)
     number, bits, energies = widened(
@@ -193,18 +210,24 @@ def double(backend: Backend, state: State, flow: Flow, base: PhaseSpace, axis: i
     before, after = backend.of_all(energies).sum(axis=0)
     lost = after / before - 1 if before > 0 else 0.0
     if abs(lost) > MOST_LOST:
-        state.stuck[axis] = (
+        gained = [a / 2.0**d for a, d in zip(flow.scales(state.time), state.doublings, strict=True)]
+        if isinstance(flow.doublings, str) and gained[axis] < LATEST * min(gained):
+            wait = PATIENCE * gained[axis] / min(gained)
+            state.waits = _changed(state.waits, axis, wait)
+            return
+        why = (
             f"{words}with twice the spacing its energy would change by {100 * lost:.2g} %: {stay}"
             f"use more nodes along {name}, an odd number"
         )
+        state.stuck = _changed(state.stuck, axis, why)
         return
     state.ledger.widen(grid, axis, extra)
     if state.origin is not None:
         charges, momenta = state.origin
         moved = [p << extra - (i == axis) for i, p in enumerate(momenta)]
         state.origin = [q << extra for q in charges], moved
-    state.bits = bits
-    state.doublings = [d + (i == axis) for i, d in enumerate(state.doublings)]
+    state.bits, state.waits = bits, _changed(state.waits, axis, 1.0)
+    state.doublings = _changed(state.doublings, axis, state.doublings[axis] + 1)
     backend.put(number, bits)
     backend.stretch(flow.grid(base, state.time, state.doublings))
     state.squares = backend.masses(state.squares)

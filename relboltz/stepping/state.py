@@ -21,14 +21,14 @@ History = list[tuple[Array, float]]
 
 
 PLAIN = (
-    "bits", "species", "wanted", "time", "step", "recorded", "kept", "doublings", "stuck", "work",
-    "strain",
+    "bits", "species", "wanted", "time", "step", "recorded", "kept", "doublings", "waits", "stuck",
+    "work", "strain",
 )  # fmt: skip
 
 
 FOLLOWED = (
     "bits", "squares", "wanted", "ledger", "time", "step", "past", "by_part", "doublings",
-    "stuck", "work", "strain",
+    "waits", "stuck", "work", "strain",
 )  # fmt: skip
 """What steps change."""
 
@@ -47,7 +47,8 @@ class State:
     recorded, kept : times of the last record and of the last f that was kept [fm]
     pending : records that wait for what the next steps tell of them
     said : warnings so far
-    doublings : how often spacings doubled in an expansion, by axis; stuck : why they will no more
+    doublings : how often spacings doubled in an expansion, by axis; waits : by how much momenta
+        must shrink before the next; stuck : why there will be none
     work : done by the pressure since the start, per volume of the start [GeV fm^-3]
     strain : ln a_i and V (P_i + B) before the last step and after it, see ``expanding``
     """
@@ -71,6 +72,7 @@ class State:
     pending: list[dict[str, Any]] = field(default_factory=list)
     said: list[str] = field(default_factory=list)
     doublings: list[int] = field(default_factory=lambda: [0, 0, 0])
+    waits: list[float] = field(default_factory=lambda: [1.0, 1.0, 1.0])
     stuck: list[str] = field(default_factory=lambda: ["", "", ""])
     work: float = 0.0
     strain: list[list[float]] = field(default_factory=list)
