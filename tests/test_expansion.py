@@ -196,6 +196,28 @@ def test_a_spacing_that_is_too_coarse_yet_doubles_later():
     assert not ds.charge_drift.any() and not ds.momentum_drift.any()
 
 
+def test_many_nodes_double_their_spacing_as_soon_as_momenta_are_tight():
+    """To 10 T, 4 % of <p_z^2> lie in the outer quarter from the start on; to 16 T, 0.1 %."""
+    start = {"a": rb.initial.thermal(0.2)}
+    early, late = (
+        solved(GAS, bjorken([6, 6, 4 * n + 1], [1.6, 1.6, n * 0.2]), start, start=0.4, end=0.5)
+        for n in (10, 16)
+    )
+    assert early.doublings.values[-1, 2] == 1 and not late.doublings.any()
+
+
+def test_an_expanding_run_is_told_that_its_box_is_small():
+    """By the equilibrium of its start: 4 T hold too few collisions, 14 T nearly all."""
+    start = {"g": rb.initial.thermal(0.25)}
+    small, large = (
+        solved(GLUONS, bjorken([8, 8, 12], w), start, start=0.4, end=0.41, samples=1)
+        for w in (1.0, 3.5)
+    )
+    assert "the box is small" in small.attrs["warnings"] and float(small.box_loss_relaxation) > 0.3
+    assert "the box is small" not in large.attrs["warnings"]
+    assert float(large.box_loss_relaxation) < 0.05
+
+
 def test_named_times_of_doubling_are_taken():
     grid = bjorken([7, 7, 15], [2.5, 2.5, 2.5])
     start = {"a": rb.initial.thermal(0.35)}

@@ -102,6 +102,16 @@ def test_flow_of_records_includes_what_left(plane):
     assert plane.rb.mean_pT().values[0] == pytest.approx(mean, rel=1e-9)
 
 
+def test_corners_of_the_box_do_not_flow(matter):
+    """v_4 of all is the mean over rings that lie in the box; there are others."""
+    found = matter.rb.flow(4)
+    rings, inside = matter.rb.dN_dpT(), np.isfinite(found.v[-1, 0].values)
+    number = (rings * rings.width).values[-1, 0][inside]
+    together = (number * found.v.values[-1, 0][inside]).sum() / number.sum()
+    assert found.v_integrated.values[-1, 0] == pytest.approx(together, rel=1e-12)
+    assert not inside.all()
+
+
 def test_what_is_there_per_rapidity(plane, matter):
     """tau times the sum over cells and their area; of homogeneous matter per area."""
     found = plane.rb.per_rapidity()

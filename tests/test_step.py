@@ -112,6 +112,10 @@ def test_steps_of_expanding_matter_are_short_where_it_is_driven_and_only_there()
     assert not stands and wanted == pytest.approx(0.1 * 0.9 * 0.1 / 0.2)
     assert flowing.judge(report_of(0.1, 0.9e-5, 0.9), 0.1) == (True, 0.1)
     assert not flowing.judge(report_of(0.1, 1.1e-5, 0.9), 0.1)[0]
+    many = report_of(0.1, 1e-4, 0.04)  # and a thin place beside it, whose C changes by all of it
+    counts = [*many.counts, (3 * 10**6, 10**6, 10**7)]
+    many = StepReport(0.1, counts, many.flows, (1.0, 0.0), noise=(0.0, 1.0))
+    assert flowing.judge(many, 0.1)[0] and not still.judge(many, 0.1)[0]
 
 
 def test_times_as_near_as_rounding_are_the_stop():

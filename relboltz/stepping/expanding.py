@@ -84,6 +84,10 @@ class Flow:
         x, y, z = (2.0**d / a for d, a in zip(doublings, self.scales(time), strict=True))
         return base.scaled((x, y, z))
 
+    def gained(self, state: State) -> list[float]:
+        """By how much momenta of the nodes shrank along the axes, doublings taken off."""
+        return [a / 2.0**d for a, d in zip(self.scales(state.time), state.doublings, strict=True)]
+
     def longest(self, time: float, tolerance: float) -> float:
         """Longest step [fm] from a time."""
         fastest = max(abs(h) for h in self.law.rates(max(time, 1e-12), self.start))
@@ -170,8 +174,7 @@ def _integral(points: list[tuple[float, float]]) -> float:
 
 def _tight(state: State, flow: Flow, mean: Array) -> int | None:
     """The axis along which momenta have become too few, if there is one."""
-    scales = flow.scales(state.time)
-    gained = [a / 2.0**d for a, d in zip(scales, state.doublings, strict=True)]
+    scales, gained = flow.scales(state.time), flow.gained(state)
     order = [i for i in np.argsort(gained)[::-1] if scales[i] > min(scales) and not state.stuck[i]]
     if not isinstance(flow.doublings, str):
         due = sum(t <= state.time * (1 + 1e-12) for t in flow.doublings)
@@ -210,7 +213,7 @@ def double(backend: Backend, state: State, flow: Flow, base: PhaseSpace, axis: i
     before, after = backend.of_all(energies).sum(axis=0)
     lost = after / before - 1 if before > 0 else 0.0
     if abs(lost) > MOST_LOST:
-        gained = [a / 2.0**d for a, d in zip(flow.scales(state.time), state.doublings, strict=True)]
+        gained = flow.gained(state)
         if isinstance(flow.doublings, str) and gained[axis] < LATEST * min(gained):
             wait = PATIENCE * gained[axis] / min(gained)
             state.waits = _changed(state.waits, axis, wait)
