@@ -1,4 +1,4 @@
-"""Spectra and flow of a result: sums over its nodes, so that their integrals are exact."""
+"""Spectra and flow of a result; their integrals are the sums over its nodes, exactly."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -10,14 +10,11 @@ from ..arrays import Array
 from ..errors import InputError
 from ..units import HBARC
 from ..words import shown
+from .rings import Rings
 
 SPACE = ("x", "y", "z")
 MOMENTA = ("px", "py", "pz")
 INSIDE = "whether it lies inside the box; beyond momentum_max its corners alone do"
-POINTS = 8
-"""Points of a cell along an axis over which its particles are spread."""
-STEEP = 4.0
-"""Largest change of ln f over a cell that is followed."""
 
 
 def _spacing(ds: xr.Dataset, axis: str) -> float:
@@ -118,63 +115,17 @@ def _stretched(ds: xr.Dataset) -> Array:
     return scales[0]
 
 
-class Rings:
-    """Particles in rings of p_T, a spacing wide, and how their directions are distributed.
-
-    Between nodes ln f is a parabola through the neighbours: the particles of a node are spread over
-    POINTS x POINTS points of its cell, so that rings and directions know little of the lattice.
-    """
-
-    def __init__(self, ds: xr.Dataset):
-        stretched = dict(zip(MOMENTA, _stretched(ds), strict=False))
-        px, py = (ds[axis].values * factor for axis, factor in stretched.items())
-        hx, hy = (_spacing(ds, axis) * factor for axis, factor in stretched.items())
-        at = (np.arange(POINTS) + 0.5) / POINTS - 0.5
-        x, y = px[:, None] + hx * at, py[:, None] + hy * at
-        self.pt = np.hypot(x[:, :, None, None], y)
-        self.angle = np.arctan2(*np.broadcast_arrays(y, x[:, :, None, None]))
-        self.number = _spread(_particles(ds), at)
-        self.width = min(hx, hy)
-        self._ring = np.floor(self.pt / self.width).astype(int).ravel()
-        self.count = int(self._ring.max()) + 1
-        edges = self.width * np.arange(self.count + 1)
-        middle = (2 / 3) * np.diff(edges**3) / np.diff(edges**2)
-        self.radius = _variable("pT", middle, "GeV", "transverse momentum")
-        face = _face(ds, MOMENTA[:2]) * min(stretched.values())
-        self.inside = edges[1:] <= face * (1 + 1e-9)
-
-    def sums(self, values: Array) -> Array:
-        """Sums over the points of every ring: (snapshot, species, points...) to (..., rings)."""
-        flat = values.reshape(*values.shape[:2], -1)
-        found = np.empty((*values.shape[:2], self.count))
-        for i, j in np.ndindex(*values.shape[:2]):
-            found[i, j] = np.bincount(self._ring, flat[i, j], self.count)
-        return found
-
-
-def _spread(number: Array, at: Array) -> Array:
-    """Particles at the points of all cells: (snapshot, species, px, ., py, .), as many in all.
-
-    ln N is expanded to second order about each node; where a neighbour is empty, it is flat.
-    """
-    with np.errstate(divide="ignore", invalid="ignore"):
-        logs = np.log(number)
-        x, y = (_slope(logs, axis) for axis in (2, 3))
-        xx, yy, xy = _slope(x, 2), _slope(y, 3), _slope(x, 3)
-    parts = [np.where(np.isfinite(v), v, 0.0)[:, :, :, None, :, None] for v in (x, y, xx, yy, xy)]
-    u, v = at[:, None, None], at
-    bend = parts[0] * u + parts[1] * v
-    bend = bend + 0.5 * parts[2] * u**2 + 0.5 * parts[3] * v**2 + parts[4] * u * v
-    spread = number[:, :, :, None, :, None] * np.exp(np.clip(bend, -STEEP, STEEP))
-    points = (2, 3, 4, 5)
-    total = spread.sum(axis=points, keepdims=True)
-    whole = number.sum(axis=(2, 3))[:, :, None, None, None, None]
-    return spread * np.divide(whole, total, out=np.zeros_like(total), where=total > 0)
-
-
-def _slope(values: Array, axis: int) -> Array:
-    """Change over a cell along an axis, from the neighbours."""
-    return np.gradient(values, axis=axis) if values.shape[axis] > 1 else np.zeros_like(values)
+def _rings(ds: xr.Dataset) -> tuple[Rings, xr.Variable, Any]:
+    """Rings of a result, the middles of these [GeV], and which lie inside the box."""
+    factors = _stretched(ds)
+    px, py = (ds[axis].values * factor for axis, factor in zip(MOMENTA, factors, strict=False))
+    half = [0.5 * _spacing(ds, axis) * x for axis, x in zip(MOMENTA, factors, strict=False)]
+    rings = Rings(px, py, (half[0], half[1]))
+    edges = rings.edges
+    middle = (2 / 3) * np.diff(edges**3) / np.diff(edges**2)
+    face = _face(ds, MOMENTA[:2]) * min(factors)
+    radius = _variable("pT", middle, "GeV", "transverse momentum")
+    return rings, radius, edges[1:] <= face * (1 + 1e-9)
 
 
 def dN_dpT(ds: xr.Dataset) -> xr.DataArray:
@@ -187,10 +138,10 @@ def dN_dpT(ds: xr.Dataset) -> xr.DataArray:
     In Bjorken flow of every record (time, species, pT), per rapidity and area [fm^-2 GeV^-1]; in
     space of all of the plane [GeV^-1], what left included.
     """
-    rings, when = Rings(ds), _when(ds)
+    (rings, radius, inside), when = _rings(ds), _when(ds)
     width = np.full(rings.count, rings.width)
-    values = rings.sums(rings.number) / width
-    coords = {when: ds[when], "species": ds.species, "pT": rings.radius}
+    values = rings.numbers(_particles(ds)) / width
+    coords = {when: ds[when], "species": ds.species, "pT": radius}
     unit, words = "fm^-3 GeV^-1", "dN/dpT per volume"
     if is_bjorken(ds):
         unit = f"{ds.dN_deta.attrs['units']} GeV^-1".removeprefix("1 ")
@@ -199,7 +150,7 @@ def dN_dpT(ds: xr.Dataset) -> xr.DataArray:
     found = xr.DataArray(values, coords, (when, "species", "pT"), "dN_dpT", attrs)
     return found.assign_coords(
         width=_variable("pT", width, "GeV", "width of a ring"),
-        inside=_variable("pT", rings.inside, "1", INSIDE),
+        inside=_variable("pT", inside, "1", INSIDE),
     )
 
 
@@ -226,9 +177,9 @@ def flow(ds: xr.Dataset, n: int = 2, weight: str = "number") -> xr.Dataset:
 
     ``v`` (snapshot, species, pT), ``v_integrated`` (snapshot, species) and ``angle`` (snapshot)
     Psi_n [rad], that of all species together. Rings that leave the box do not count, and ``v`` is
-    NaN for them: its corners have directions of their own. f is taken as smooth between nodes;
-    what is left of the lattice falls with the square of the spacing, and a round start shows its
-    size.
+    NaN for them: its corners have directions of their own. Between nodes f is taken as smooth, and
+    what a round spectrum on the same nodes shows is taken off (``analysis.rings``): of thermal
+    matter some 1e-5 are left at h = T. How the lattice changes what happens is not.
 
     In Bjorken flow of every record (time in place of snapshot), in space with what left.
 
@@ -238,13 +189,10 @@ def flow(ds: xr.Dataset, n: int = 2, weight: str = "number") -> xr.Dataset:
         raise InputError(f"flow({shown(n)}): n is a whole number, 1 or more")
     if weight not in ("number", "pT"):
         raise InputError(f"weight = {shown(weight)}: use 'number' or 'pT'")
-    rings, when = Rings(ds), _when(ds)
-    number = rings.number if weight == "number" else rings.number * rings.pt
-    turned = number * np.exp(1j * n * rings.angle)
-    re, im, all_ = (rings.sums(v) for v in (turned.real, turned.imag, number))
-    inside = rings.inside
-    plane = np.angle((re + 1j * im)[..., inside].sum(axis=(1, 2))) / n
-    cosine = re * np.cos(n * plane)[:, None, None] + im * np.sin(n * plane)[:, None, None]
+    (rings, radius, inside), when = _rings(ds), _when(ds)
+    turned, all_ = rings.turned(_particles(ds), n, 0 if weight == "number" else 1)
+    plane = np.angle(turned[..., inside].sum(axis=(1, 2))) / n
+    cosine = (turned * np.exp(-1j * n * plane)[:, None, None]).real
     with np.errstate(invalid="ignore", divide="ignore"):
         by_ring = cosine / all_
         together = cosine[..., inside].sum(axis=-1) / all_[..., inside].sum(axis=-1)
@@ -256,5 +204,5 @@ def flow(ds: xr.Dataset, n: int = 2, weight: str = "number") -> xr.Dataset:
             "v_integrated": _variable((when, "species"), together, "1", f"{words}, all rings"),
             "angle": _variable(when, plane, "rad", f"Psi_{n}, of all species together"),
         },
-        {when: ds[when], "species": ds.species, "pT": rings.radius},
+        {when: ds[when], "species": ds.species, "pT": radius},
     )
