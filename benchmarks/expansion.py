@@ -3,14 +3,14 @@
     python benchmarks/expansion.py PART [--backend cpu|cuda] [--cells 36] [--tolerance 1e-3]
                                    [--particles 1e6]
 
-gas        massless gas, Kn = 1/(n sigma tau) constant, against particles that collide in pairs, on
-           --cells and on two thirds of them, and what both come to for spacing 0
-hubble     the exact solution in Hubble flow, n_0 sigma/H = 40: deviation left at tau = 8 over exact
-late       (P_T - P_L) tau/(2 eta) of gluons and of the mixture with thermal masses, and a picture
-symmetry   a round plane has the v_4 of its lattice alone, an almond turned by 45 degrees the v_2 of
-           the straight one
-opacity    v_2 of an almond against sigma
-plane      gluons, 32 x 32 x 1 x 24 x 24 x 48 (cuda) or 16 x 16 x 1 x 12 x 12 x 24 (cpu): time
+gas             massless gas, Kn = 1/(n sigma tau) constant, against particles that collide in
+                pairs, on --cells and on two thirds of them, and both taken to spacing 0
+hubble          the exact solution in Hubble flow, n_0 sigma/H = 40: deviation left at tau = 8
+late            (P_T - P_L) tau/(2 eta) of gluons and mixture with thermal masses, and a picture
+round_plane     v_4 of a round plane, --seeds of them
+turned_almond   v_2 of an almond along the axes and turned by 45 degrees
+opacity         v_2 of an almond against sigma
+plane           gluons, 32 x 32 x 1 x 24 x 24 x 48 (cuda) or 16 x 16 x 1 x 12 x 12 x 24 (cpu): time
 """
 
 import argparse
@@ -103,52 +103,59 @@ def late(given) -> None:
         fig.savefig(f"late_{name}.png", dpi=120)
 
 
-def almond(given, sigma, angle=0.0, eccentricity=0.4, nodes=9, cells=14, box=3.0, **options):
-    """A massless classical gas in the plane."""
-    grid = rb.PhaseSpace([nodes, nodes, 2 * nodes - 1], [box, box, 3.0], [cells, cells, 1],
+def almond(given, sigma, angle=0.0, eccentricity=0.4, nodes=9, cells=14, most=3.0, **options):
+    """A massless classical gas in the plane, thermal at first."""
+    grid = rb.PhaseSpace([nodes, nodes, 2 * nodes - 1], [most, most, 3.0], [cells, cells, 1],
                          [7.0, 7.0, 1.0], boundary="open", expansion="bjorken")  # fmt: skip
     model = rb.Model([rb.Species("a", 16, 0)], [rb.Process("a a -> a a", sigma=sigma)])
     profile = rb.initial.gaussian_profile(radius=1.5, eccentricity=eccentricity, angle=angle)
-    start = {"a": rb.initial.romatschke_strickland(0.4, profile=profile)}
-    return solved(given, model, grid, start, start=0.4, end=3.0, every=0.65, samples=8, **options)
+    start = {"a": rb.initial.romatschke_strickland(0.4, profile=profile, sampling="node")}
+    return solved(given, model, grid, start, start=0.4, end=3.0, every=0.65, samples=8,
+                  snapshots=[], **options)  # fmt: skip
 
 
-def symmetry(given) -> None:
-    sizes = [(9, 14), (14, 14)]
-    if given.backend == "cuda":
-        sizes = [(14, 20), (20, 20), (28, 20), (20, 28), (20, 40)]
+def flowing(ds, n, angle=0.0):
+    """v_n exp(i n (Psi_n - angle)) at the end."""
+    found = ds.rb.flow(n).isel(time=-1)
+    return complex(found.v_integrated[0] * np.exp(1j * n * (found.angle - angle)))
+
+
+def told(values):
+    """Mean of seeds and its error."""
+    mean = np.mean(values)
+    if len(values) < 2:
+        return f"{mean:.6f}"
+    return f"{mean:.6f} +- {np.std(values, ddof=1) / np.sqrt(len(values)):.6f}"
+
+
+def round_plane(given) -> None:
+    """The part of v_4 along the axes shows the lattice; the other one, and v_2, are noise alone."""
+    sizes = [(28, 20, 4.5), (42, 20, 4.5), (60, 20, 4.5)]
+    for nodes, cells, most in sizes if given.backend == "cuda" else [(14, 14, 3.0)]:
+        found = []
+        for seed in range(1, given.seeds + 1):
+            ds, s = almond(given, 0.3, eccentricity=0.0, seed=seed, nodes=nodes, cells=cells,
+                           most=most)  # fmt: skip
+            found.append((flowing(ds, 4), flowing(ds, 2)))
+        four, two = np.array(found).T
+        noise = np.sqrt(np.mean(np.concatenate([four.imag, two.real, two.imag]) ** 2))
+        print(f"{nodes} nodes to {most} GeV, {cells} cells, {s:.0f} s each, energy "
+              f"{energy(ds):.1e}: v_4 {told(four.real)} ({four.real.round(6)}), noise of one run "
+              f"{noise:.1e}", flush=True)  # fmt: skip
+
+
+def turned_almond(given) -> None:
+    """v_2 of an almond along the axes, and turned by 45 degrees."""
+    sizes = [(28, 40), (40, 40), (56, 40)] if given.backend == "cuda" else [(9, 14), (14, 14)]
     for nodes, cells in sizes:
-        grid = {"nodes": nodes, "cells": cells}
-        rounds = []
-        for seed in (1, 2):
-            ds, s = almond(given, 0.3, eccentricity=0.0, seed=seed, **grid)
-            rounds.append((_turned(ds, 4), _smooth(ds, 4)))
-        print(f"{nodes} nodes, {cells} cells, {s:.0f} s, energy {energy(ds):.1e}", flush=True)
-        for k, what in enumerate(("v_4", "smooth v_4")):
-            first, last = (np.array([r[k][i] for r in rounds]) for i in (0, -1))
-            print(f"  round: {what} {first.mean():.6f} at the start, {last.mean():.6f} at the end, "
-                  f"seeds apart {last.std(ddof=1):.1e}", flush=True)  # fmt: skip
         for label, angle in (("straight", 0.0), ("turned", np.pi / 4)):
-            ds, s = almond(given, 0.3, angle, **grid)
+            found = []
+            for seed in range(1, 1 + (given.seeds if nodes < 40 else 1)):
+                ds, s = almond(given, 0.3, angle, nodes=nodes, cells=cells, seed=seed)
+                found.append(flowing(ds, 2, angle).real)
             size = float(ds.rb.momentum_anisotropy()["size"][-1])
-            print(f"  {label}: v_2 {float(ds.rb.flow(2).v_integrated[-1, 0]):.5f}, "
-                  f"energy flow {size:.5f}, {s:.0f} s", flush=True)  # fmt: skip
-
-
-def _turned(ds, n):
-    """v_n about the axis x at all records: with its sign."""
-    found = ds.rb.flow(n)
-    return found.v_integrated.values[:, 0] * np.cos(n * found.angle.values)
-
-
-def _smooth(ds, n):
-    """The same, weighted with p_T^n exp(-p_T^2/2 w^2), w = 0.6 GeV: it sees no lattice, no box."""
-    z = ds.px.values[:, None] + 1j * ds.py.values
-    weight = np.exp(-(abs(z) ** 2) / (2 * 0.6**2))
-    columns = ds.dN_d2pT.isel(species=0).transpose("time", "px", "py").values
-    return (columns * weight * (z**n).real).sum((1, 2)) / (columns * weight * abs(z) ** n).sum(
-        (1, 2)
-    )
+            print(f"{nodes} nodes, {cells} cells, {label}: v_2 {told(found)}, energy flow "
+                  f"{size:.5f}, {s:.0f} s each", flush=True)  # fmt: skip
 
 
 def opacity(given) -> None:
@@ -177,7 +184,7 @@ def plane(given) -> None:
           f"v_2 {v2:.4f}")  # fmt: skip
 
 
-PARTS = {f.__name__: f for f in (gas, hubble, late, symmetry, opacity, plane)}
+PARTS = {f.__name__: f for f in (gas, hubble, late, round_plane, turned_almond, opacity, plane)}
 
 
 def main() -> None:
@@ -187,6 +194,7 @@ def main() -> None:
     parser.add_argument("--cells", type=int, default=36)
     parser.add_argument("--tolerance", type=float, default=1e-3)
     parser.add_argument("--particles", type=float, default=1e6)
+    parser.add_argument("--seeds", type=int, default=2, help="of round_plane and turned_almond")
     parser.add_argument("--samples", type=int, default=8, help="of plane")
     given = parser.parse_args()
     warnings.simplefilter("ignore")
