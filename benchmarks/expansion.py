@@ -1,7 +1,6 @@
 """Expanding matter against values that this code did not produce, and what it takes.
 
-    python benchmarks/expansion.py PART [--backend cpu|cuda] [--cells 36] [--tolerance 1e-3]
-                                   [--particles 1e6]
+    python benchmarks/expansion.py PART ... [--backend cpu|cuda], other options by part
 
 gas             massless gas, Kn = 1/(n sigma tau) constant, against particles that collide in
                 pairs, on --cells and on two thirds of them, and both taken to spacing 0
@@ -116,8 +115,8 @@ def almond(given, sigma, angle=0.0, eccentricity=0.4, nodes=9, cells=14, most=3.
 
 def flowing(ds, n, angle=0.0):
     """v_n exp(i n (Psi_n - angle)) at the end."""
-    found = ds.rb.flow(n).isel(time=-1)
-    return complex(found.v_integrated[0] * np.exp(1j * n * (found.angle - angle)))
+    both = (ds.rb.flow(n, angle=angle + turn).v_integrated[-1, 0] for turn in (0, 0.5 * np.pi / n))
+    return complex(*map(float, both))
 
 
 def told(values):
@@ -128,10 +127,17 @@ def told(values):
     return f"{mean:.6f} +- {np.std(values, ddof=1) / np.sqrt(len(values)):.6f}"
 
 
+def sizes(given, usual, small):
+    """Nodes, space cells and box [GeV] of planes: as given, or as usual on a GPU or a CPU."""
+    if given.nodes:
+        return [(n, given.space, given.most) for n in given.nodes]
+    return usual if given.backend == "cuda" else small
+
+
 def round_plane(given) -> None:
     """The part of v_4 along the axes shows the lattice; the other one, and v_2, are noise alone."""
-    sizes = [(28, 20, 4.5), (42, 20, 4.5), (60, 20, 4.5)]
-    for nodes, cells, most in sizes if given.backend == "cuda" else [(14, 14, 3.0)]:
+    usual = [(n, 20, 4.5) for n in (28, 42, 60)]
+    for nodes, cells, most in sizes(given, usual, [(14, 14, 3.0)]):
         found = []
         for seed in range(1, given.seeds + 1):
             ds, s = almond(given, 0.3, eccentricity=0.0, seed=seed, nodes=nodes, cells=cells,
@@ -145,17 +151,29 @@ def round_plane(given) -> None:
 
 
 def turned_almond(given) -> None:
-    """v_2 of an almond along the axes, and turned by 45 degrees."""
-    sizes = [(28, 40), (40, 40), (56, 40)] if given.backend == "cuda" else [(9, 14), (14, 14)]
-    for nodes, cells in sizes:
+    """v_2 of an almond along the axes, and turned by 45 degrees; also of p_T above 0.5 GeV."""
+    usual = [(n, 40, 3.0) for n in (28, 40, 56)]
+    for nodes, cells, most in sizes(given, usual, [(9, 14, 3.0), (14, 14, 3.0)]):
         for label, angle in (("straight", 0.0), ("turned", np.pi / 4)):
             found = []
-            for seed in range(1, 1 + (given.seeds if nodes < 40 else 1)):
-                ds, s = almond(given, 0.3, angle, nodes=nodes, cells=cells, seed=seed)
+            for seed in range(1, given.seeds + 1):
+                ds, s = almond(given, 0.3, angle, nodes=nodes, cells=cells, most=most, seed=seed)
                 found.append(flowing(ds, 2, angle).real)
             size = float(ds.rb.momentum_anisotropy()["size"][-1])
-            print(f"{nodes} nodes, {cells} cells, {label}: v_2 {told(found)}, energy flow "
-                  f"{size:.5f}, {s:.0f} s each", flush=True)  # fmt: skip
+            print(f"{nodes} nodes, {cells} cells, {label}: v_2 {told(found)}, above 0.5 GeV "
+                  f"{hard(ds, angle):.5f}, energy flow {size:.5f}, {s:.0f} s each",
+                  flush=True)  # fmt: skip
+
+
+def hard(ds, angle):
+    """v_2 of particles with p_T from 0.5 to 3 GeV at the end; rings that are cut count in part."""
+    v, number = ds.rb.flow(2, angle=angle).v[-1, 0], ds.rb.dN_dpT()[-1, 0]
+    edges = np.arange(number.size + 1) * float(number.width[0])
+    share = np.clip(
+        (np.minimum(edges[1:], 3.0) - np.maximum(edges[:-1], 0.5)) / np.diff(edges), 0, 1
+    )
+    weight = share * number.values
+    return float(np.nansum(weight * v.values) / weight[np.isfinite(v.values)].sum())
 
 
 def opacity(given) -> None:
@@ -195,6 +213,9 @@ def main() -> None:
     parser.add_argument("--tolerance", type=float, default=1e-3)
     parser.add_argument("--particles", type=float, default=1e6)
     parser.add_argument("--seeds", type=int, default=2, help="of round_plane and turned_almond")
+    parser.add_argument("--nodes", type=int, nargs="*", help="of these two, in place of the usual")
+    parser.add_argument("--space", type=int, default=20, help="space cells with --nodes")
+    parser.add_argument("--most", type=float, default=3.0, help="box with --nodes [GeV]")
     parser.add_argument("--samples", type=int, default=8, help="of plane")
     given = parser.parse_args()
     warnings.simplefilter("ignore")

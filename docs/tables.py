@@ -190,6 +190,8 @@ def settings():
     for table, kind in (*kinds, ("output", Output)):
         for key, field in kind.model_fields.items():
             default = "needed" if field.is_required() else _toml(field.default)
+            if (table, key) == ("output", "snapshots"):
+                default = "start and end; in space none"
             words = field.description or _choices(field.annotation)
             rows.append((f"`{table}.{key}`", default, _escaped(words)))
     return _table(("key", "default", "what to write"), rows)
@@ -199,7 +201,7 @@ def _toml(value):
     if isinstance(value, bool):
         return f"`{str(value).lower()}`"
     if value is None:
-        return "start and end; in space none"
+        return "none"
     if isinstance(value, tuple):
         return f"`{list(value)}`".replace("'", '"')
     return f"`{value!r}`".replace("'", '"')

@@ -90,14 +90,14 @@ def test_the_lattice_has_little_flow_of_its_own(cells):
     """f is smooth between nodes: v_2 and v_4 of a round state, v_2 of an oblong one (0.10101).
 
     Nodes alone, each with its own direction, have 0.042 and 0.24, and 0.055 in place of 0.101;
-    what is left of these at h/T = 1.25: 1e-5, 9e-5, and 2.5 % of v_2, 0.6 % of it beyond the rings.
+    what is left of these at h/T = 1.25: 6e-5, 9e-5, 2.5 % of v_2, 0.6 % of it beyond the rings.
     """
     grid = rb.PhaseSpace(cells, 3.0)
     round_, oblong = (
         solved({"g": rb.initial.from_function(f, sampling="node")}, grid, end=1e-6, every=1e-6)
         for f in (thermal, lambda px, py, pz: thermal(px, py, pz, sharp=0.2))
     )
-    assert abs(float(round_.rb.flow(2).v_integrated[0, 0])) < 3e-5
+    assert abs(float(round_.rb.flow(2).v_integrated[0, 0])) < 1.2e-4
     assert abs(float(round_.rb.flow(4).v_integrated[0, 0])) < 2e-4
     assert float(oblong.rb.flow(2).v_integrated[0, 0]) == pytest.approx(0.10101, rel=0.03)
 

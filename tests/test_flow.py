@@ -305,3 +305,74 @@ def test_pictures_draw_what_was_found(plane, tmp_path):
     assert lines[r"$dS/d\eta$"].get_ydata()[0] == 1.0
     names = {path.stem for path in save_all(plane, tmp_path, ("png",))}
     assert "flow" in names and "box_rapidity" in names
+
+
+# --- directions and harmonics -------------------------------------------------------------------
+
+
+def test_flow_about_a_given_direction_has_a_sign(plane):
+    """Of the short axis of the start v_2 > 0, along the long one the same below 0."""
+    own, given = plane.rb.flow(2), plane.rb.flow(2, angle=0.4)
+    last = float(own.v_integrated[-1, 0])
+    turn = np.cos(2 * (float(own.angle[-1]) - 0.4))
+    assert float(given.v_integrated[-1, 0]) == pytest.approx(last * turn, rel=1e-12)
+    assert given.angle.values == pytest.approx(0.4)
+    away = plane.rb.flow(2, angle=0.4 + np.pi / 2)
+    assert away.v_integrated.values == pytest.approx(-given.v_integrated.values, rel=1e-12)
+    with pytest.raises(InputError, match="angle = 'x': use an angle in rad"):
+        plane.rb.flow(2, angle="x")
+
+
+def test_what_does_not_flow_has_no_direction(matter):
+    """A square lattice has no v_2 of its own; NumPy's whole numbers are whole numbers."""
+    found = matter.isel(time=[0]).rb.flow(np.int64(2))
+    assert np.isnan(found.angle.values).all() and abs(found.v_integrated.values).max() < 1e-12
+
+
+def test_few_nodes_tell_no_directions(matter):
+    thin = matter.isel(px=slice(0, 2))
+    for call in (lambda: thin.rb.flow(2), lambda: thin.rb.dN_dpT()):
+        with pytest.raises(InputError, match="directions of p_T need 3 nodes or more"):
+            call()
+    with pytest.raises(InputError, match=r"flow\(9\): use an n not above the nodes along p_x"):
+        matter.rb.flow(9)
+
+
+def test_rings_of_hubble_flow_have_the_spacing_of_the_moment():
+    """Spacings and the face of the box shrink as 1/a."""
+    grid = rb.PhaseSpace(6, 2.0, expansion="hubble", hubble_rate=0.5)
+    free = rb.Model([rb.Species("a", 1, 0)], [])
+    times = dict(start=0.0, end=1.0, every=1.0, snapshots=[1.0])
+    late = rb.solve(free, grid, {"a": rb.initial.gaussian(0.5, 0.5)}, **USUAL | times).rb.dN_dpT()
+    assert late.width.values == pytest.approx(2 / 3 * np.exp(-0.5), rel=1e-12)
+    assert int(late.inside.sum()) == 3
+
+
+def test_a_triangle_is_shown_with_its_own_harmonic(plane):
+    """Pictures without a word about n take that of the largest eccentricity of the start."""
+    x = np.linspace(-6, 6, plane.sizes["x"]), np.linspace(-6, 6, plane.sizes["y"])
+    profile = rb.initial.gaussian_profile(1.5, 0.3, harmonic=3)
+    triangle = plane.assign_coords(x=x[0], y=x[1])
+    density = profile.at(*np.meshgrid(*x, indexing="ij"))[None, :, :, None]
+    triangle["energy_total"] = (plane.energy_total.dims, density * np.ones((4, 1, 1, 1)))
+    for ds, n in ((plane, 2), (triangle, 3)):
+        assert f"v_{n}" in ds.rb.plot_flow_spectra().axes[0].get_ylabel()
+        labels = [line.get_label() for line in ds.rb.plot_flow().axes[0].lines]
+        assert f"$v_{n}$ of a" in labels and (r"$\varepsilon_p$" in labels) == (n == 2)
+    assert len(plane.rb.plot_eccentricities(4).axes[0].lines) == 2  # and the axis
+    assert "$v_3$ of a" in [line.get_label() for line in plane.rb.plot_flow(3).axes[0].lines]
+
+
+def test_pictures_say_that_nothing_is_there_and_which_snapshots_are():
+    gas = [rb.Species("a", 1, 0), rb.Species("b", 1, 0)]
+    model = rb.Model(gas, [rb.Process("a a -> a a", sigma=0.5)])
+    times = dict(end=0.2, every=0.1, snapshots=[0.0, 0.2])
+    start = {"a": rb.initial.gaussian(0.5, [0.9, 0.6, 0.7])}
+    ds = rb.solve(model, rb.PhaseSpace(8, 2.0), start, **USUAL | times)
+    words = [text.get_text() for text in ds.rb.plot_flow_spectra(species="b").axes[0].texts]
+    assert words == ["no particles"]
+    labels = [line.get_label() for line in ds.rb.plot_flow().axes[0].lines]
+    assert "$v_2$ of a" in labels and "$v_2$ of b" not in labels
+    assert len(ds.rb.plot_flow_spectra(times=[0.2]).axes[0].lines) == 2
+    with pytest.raises(InputError, match=r"time = 7 fm: snapshots are from 0 to 0.2 fm"):
+        ds.rb.plot_flow_spectra(times=[7.0])

@@ -40,19 +40,30 @@ class Result:
         return spectra.dN_dp(self._ds)
 
     def dN_dpT(self) -> xr.DataArray:
-        """dN/dp_T per volume of the snapshots (snapshot, species, pT) [fm^-3 GeV^-1]."""
+        """dN/dp_T per volume of the snapshots (snapshot, species, pT) [fm^-3 GeV^-1].
+
+        In Bjorken flow of all records, per rapidity: per area [fm^-2 GeV^-1], or of all of the
+        plane [GeV^-1]. ``width`` (pT) of rings; whether they lie ``inside`` (pT) the box.
+        """
         return spectra.dN_dpT(self._ds)
 
     def mean_pT(self) -> xr.DataArray:
         """Mean transverse momentum of the snapshots (snapshot, species), or records [GeV]."""
         return spectra.mean_pT(self._ds)
 
-    def flow(self, n: int = 2, weight: str = "number") -> xr.Dataset:
-        """v_n of the snapshots, in Bjorken flow of all records; see ``analysis.flow``."""
-        return spectra.flow(self._ds, n, weight)
+    def flow(self, n: int = 2, weight: str = "number", angle: float | None = None) -> xr.Dataset:
+        """v_n of the snapshots, in Bjorken flow of all records: ``v`` (pT), ``v_integrated``.
+
+        About Psi_n, ``angle`` [rad], or about the angle that is given. weight : "number" or "pT".
+        NaN in rings that leave the box, and of species without particles; see ``analysis.flow``.
+        """
+        return spectra.flow(self._ds, n, weight, angle)
 
     def eccentricity(self, n: int = 2, weight: str = "energy") -> xr.Dataset:
-        """epsilon_n and its angle of the energy in the plane; see ``analysis.eccentricity``."""
+        """epsilon_n, ``angle`` [rad] and ``radius`` [fm] of the energy in the plane against time.
+
+        weight : "energy" in the frame of the grid, or "landau", in that of matter
+        """
         return plane.eccentricity(self._ds, n, weight)
 
     def momentum_anisotropy(self) -> xr.Dataset:
@@ -200,13 +211,13 @@ class Result:
         return self._drawn("eccentricities", harmonics=harmonics, **options)
 
     def plot_flow(self, harmonics: Any = None, **options: Any) -> Any:
-        """v_n of all particles, and the flow of energy, against time."""
+        """v_n of all particles against time; n is that of the largest eccentricity of the start."""
         return self._drawn("flows", harmonics=harmonics, **options)
 
     def plot_flow_spectra(
-        self, harmonic: int = 2, species: Any = None, times: Times = None, **options: Any
+        self, harmonic: int | None = None, species: Any = None, times: Times = None, **options: Any
     ) -> Any:
-        """v_n against p_T at several times."""
+        """v_n against p_T at several times; n is that of the largest eccentricity of the start."""
         options |= {"harmonic": harmonic, "species": species, "times": times}
         return self._drawn("flow_spectra", **options)
 

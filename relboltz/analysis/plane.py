@@ -8,6 +8,7 @@ import xarray as xr
 from ..errors import InputError
 from ..records.result import is_in_space
 from ..words import shown
+from .rings import is_harmonic
 
 WEIGHTS = {"energy": "energy_total", "landau": "landau_energy"}
 """Energy density in the frame of the grid, and in that of the matter."""
@@ -26,7 +27,7 @@ def eccentricity(ds: xr.Dataset, n: int = 2, weight: str = "energy") -> xr.Datas
 
     weight : "energy", the total in the frame of the grid, or "landau", that of matter at rest
     """
-    if isinstance(n, bool) or not isinstance(n, int) or n < 2:
+    if not is_harmonic(n, 2):
         raise InputError(f"eccentricity({shown(n)}): n is a whole number, 2 or more")
     if weight not in WEIGHTS:
         raise InputError(f"weight = {shown(weight)}: use 'energy' or 'landau'")

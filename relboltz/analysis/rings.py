@@ -7,31 +7,41 @@ nodes, the one that follows N best, is the lattice's own, and is taken off.
 """
 
 from collections.abc import Iterator
+from itertools import permutations
+from numbers import Integral
+from typing import Any
 
 import numpy as np
 
-from ..arrays import Array
+from ..arrays import Array, Flags
 
 RADII = 4
 """Circles in a ring."""
-ANGLES = 8
-"""Points of a circle for each node along the longer axis: about one in half a cell."""
-BEND = 1.0
-"""What ln N may depart from a straight line between neighbours: a step in f must not overshoot."""
+ANGLES = 4
+"""Points of a circle for each node along the longer axis: at most a cell apart."""
+BEND = 0.5
+"""What ln N may depart from a straight line between neighbours: fronts overshoot by exp(BEND)."""
 DENSER = 0.5
 """Knots of round spectra are this much closer at p_T = 0, where nodes are all that is known."""
 HARMONICS, COARSER = (2, 4), 2.0
 """What is fitted beside it, lest it count as round, with knots so much further apart."""
-STIFF = 1e-12
-"""Weight of squared second differences of coefficients: they go on where nodes are empty."""
+STIFF, LEVEL = 1e-10, 1e-14
+"""Weights of squared second differences of coefficients, which go on where nodes are empty, and of
+their squares, which decide where fewer than two nodes are not."""
+ALIKE = 0.05
+"""Difference of ln N from its fit at which what the fit shows is taken off in part."""
+
+
+def is_harmonic(n: Any, least: int) -> bool:
+    """Whether n is a whole number, of Python or NumPy, and not below the least."""
+    return isinstance(n, Integral) and not isinstance(n, bool) and n >= least  # type: ignore[operator]
 
 
 def lagrange(u: Array, count: int) -> list[Array]:
     """Weights of the nodes 0, 1, ... count - 1 of the polynomial through them, at u."""
-    found = []
-    for a in range(count):
-        others = [b for b in range(count) if b != a]
-        found.append(np.prod([(u - b) / (a - b) for b in others], axis=0) + 0.0 * u)
+    found = [np.ones_like(u) for _ in range(count)]
+    for a, b in permutations(range(count), 2):
+        found[a] *= (u - b) / (a - b)
     return found
 
 
@@ -39,20 +49,20 @@ def bell(u: Array) -> Array:
     """The cubic B-spline, between -2 and 2."""
     u = np.abs(u)
     near, far = (4 - 6 * u**2 + 3 * u**3) / 6, (2 - u) ** 3 / 6
-    return np.where(u < 1, near, np.where(u < 2, far, 0.0))
+    return np.asarray(np.where(u < 1, near, np.where(u < 2, far, 0.0)))
 
 
 def splines(at: Array) -> Array:
-    """Even splines with knots at whole numbers (..., coefficients)."""
+    """Even cubic splines with knots at whole numbers (..., coefficients)."""
     at, knots = np.asarray(at)[..., None], np.arange(int(np.max(at)) + 3)
-    return np.asarray(bell(at - knots) + np.where(knots > 0, bell(at + knots), 0.0))
+    return bell(at - knots) + np.where(knots > 0, bell(at + knots), 0.0)
 
 
 def smooth_functions(x: Array, y: Array) -> tuple[Array, Array, int]:
-    """Functions of momenta in spacings (momenta, functions), how stiff, and how many are round.
+    """Functions of momenta in spacings (momenta, functions), bends of these, how many are round.
 
     The first are round; the others are harmonics that a lattice can take for round, ~ p_T^m where
-    p_T is small.
+    p_T is small. All are even along both axes: on nodes, odd ones are orthogonal to these.
     """
     radius, angle = np.hypot(x, y), np.arctan2(y, x)
     found = [splines(radius + DENSER * np.tanh(radius))]
@@ -60,12 +70,15 @@ def smooth_functions(x: Array, y: Array) -> tuple[Array, Array, int]:
         wave = np.tanh(radius / 2) ** m * np.cos(m * angle)
         found.append(wave[:, None] * splines(radius / COARSER))
     sizes = [block.shape[1] for block in found]
-    stiff, at = np.zeros((sum(sizes), sum(sizes))), 0
-    for size in sizes:
-        bends = np.diff(np.eye(size), 2, axis=0)
-        stiff[at : at + size, at : at + size] = STIFF * bends.T @ bends
-        at += size
-    return np.concatenate(found, axis=1), stiff, sizes[0]
+    ends, bends = np.cumsum(sizes), np.diff(np.eye(sum(sizes)), 2, axis=0)
+    within = [i for i in range(len(bends)) if not any(i < end <= i + 2 for end in ends[:-1])]
+    return np.concatenate(found, axis=1), bends[within], sizes[0]
+
+
+def mirrored(values: Array) -> Array:
+    """Values (px, py) and their mirror images along both axes, added up."""
+    both = values + values[::-1]
+    return both + both[:, ::-1]
 
 
 class Patch:
@@ -75,22 +88,23 @@ class Patch:
     """
 
     def __init__(self, places: list[Array], shape: tuple[int, int], count: int):
-        self._first, self._weights = [], []
-        for place, n in zip(places, shape, strict=True):
-            points = min(count, n)
-            start = np.floor(place).astype(int) - (points // 2 - 1 if points > 1 else 0)
-            start = np.clip(start, 0, n - points)
-            self._first.append(start)
-            self._weights.append(lagrange(place - start, points))
+        along, up = (_stencil(*one, count) for one in zip(places, shape, strict=True))
+        self._terms = [(i * shape[1] + j, x * y) for i, x in along for j, y in up]
 
     def of(self, values: Array) -> Array:
         """Values (px, py) at the points; NaN where a node that counts is NaN."""
-        (i, j), (along, up) = self._first, self._weights
-        total = np.zeros(i.shape)
-        for a, x in enumerate(along):
-            for b, y in enumerate(up):
-                total += x * y * values[i + a, j + b]
+        flat = values.ravel()
+        total = np.zeros(len(self._terms[0][0]))
+        for node, weight in self._terms:
+            total += weight * flat[node]
         return total
+
+
+def _stencil(place: Array, n: int, count: int) -> list[tuple[Any, Array]]:
+    """Nodes about points along an axis of n nodes, and their weights."""
+    points = min(count, n)
+    start = np.clip(np.floor(place).astype(int) - (points - 1) // 2, 0, n - points)
+    return [(start + a, w) for a, w in enumerate(lagrange(place - start, points))]
 
 
 class Rings:
@@ -109,44 +123,76 @@ class Rings:
         inside = (abs(x) <= edges[0]) & (abs(y) <= edges[1])
         self._radius, self._angle = (np.broadcast_to(v, x.shape)[inside]
                                      for v in (radius[:, None], angle))  # fmt: skip
-        self._ring = np.floor(self._radius / self.width).astype(int)
+        self._ring = self._ring_of(self._radius)
         starts = zip((x[inside], y[inside]), (px, py), half, strict=True)
         places = [(at - nodes[0]) / (2 * h) for at, nodes, h in starts]
         self._cubic, self._linear = Patch(places, shape, 4), Patch(places, shape, 2)
-        nodes = np.meshgrid(px / self.width, py / self.width, indexing="ij")
-        self._smooth, self._stiff, self._round = smooth_functions(*(v.ravel() for v in nodes))
+        nodes = [v.ravel() for v in np.meshgrid(px, py, indexing="ij")]
+        self._node_ring = self._ring_of(np.hypot(*nodes))
+        coarse = 2 * max(half)  # finer knots would be free where only the finer axis has nodes
+        self._smooth, bends, self._round = smooth_functions(*(v / coarse for v in nodes))
+        self._stiff = STIFF * bends.T @ bends + LEVEL * np.eye(bends.shape[1])
+
+    def _ring_of(self, radius: Array) -> Any:
+        return np.minimum(np.floor(radius / self.width).astype(int), self.count - 1)
 
     @property
     def edges(self) -> Array:
         """Radii at which rings begin and end [GeV]."""
         return np.asarray(self.width * np.arange(self.count + 1.0))
 
-    def _between(self, number: Array) -> Array:
-        """N at the points, not normalised."""
-        with np.errstate(divide="ignore"):
+    def within(self, face: float) -> Flags:
+        """Which rings end before a face of the box [GeV]."""
+        return np.asarray(self.edges[1:] <= face * (1 + 1e-9))
+
+    def _density(self, number: Array) -> Array:
+        """Particles at the points, in all as many as there are."""
+        with np.errstate(divide="ignore", invalid="ignore"):
             logs = np.log(number)
         logs[~np.isfinite(logs)] = np.nan
         straight = self._linear.of(logs)
         bent = np.clip(self._cubic.of(logs), straight - BEND, straight + BEND)
-        bent = np.where(np.isfinite(bent), bent, straight)
-        return np.where(np.isfinite(bent), np.exp(bent), np.maximum(self._linear.of(number), 0.0))
+        found = np.exp(np.where(np.isfinite(bent), bent, straight))  # straight beside empty nodes
+        empty = ~np.isfinite(found)
+        if empty.any():
+            found[empty] = np.maximum(self._linear.of(number)[empty], 0.0)
+        found *= self._radius
+        return np.asarray(found * (number.sum() / found.sum()))
 
-    def rounded(self, number: Array) -> Array:
+    def rounded(self, number: Array) -> tuple[Array, Array]:
         """The round spectrum that follows N (px, py) best, at the nodes; its ln is a spline.
 
-        Every particle counts the same: a front is followed where they are.
+        Of any size: every particle counts the same, so that a front is followed where they are.
+        And (rings) how far it is to be trusted: not at fronts and blobs, which no spline follows.
         """
-        there, most = number.ravel() > 0, number.max()
-        a, share = self._smooth[there], number.ravel()[there] / most
-        weighted = a.T * share
-        found = np.linalg.lstsq(weighted @ a + self._stiff, weighted @ np.log(share))[0]
-        found = found[: self._round]
-        fitted = self._smooth[:, : self._round] @ found
-        return np.asarray(most * np.exp(np.minimum(fitted, 0.0))).reshape(number.shape)
+        share = number.ravel() / number.max()
+        there = share > 0
+        a, logs = self._smooth[there], np.log(share[there])
+        weighted = a.T * share[there]
+        found = np.linalg.solve(weighted @ a + self._stiff, weighted @ logs)
+        fitted = self._smooth[:, : self._round] @ found[: self._round]
+        spectrum = np.exp(np.minimum(fitted, 0.0)).reshape(number.shape)
+        off = np.zeros(number.size)
+        off[there] = logs - a @ found
+        return spectrum, self._trust(share.reshape(number.shape), off.reshape(number.shape))
+
+    def _trust(self, share: Array, off: Array) -> Array:
+        """1 in rings where ln N is off its fit by much less than ALIKE, 0 where by much more.
+
+        Of the particles of a ring and of its neighbours; means over a node and its mirror images,
+        because what is odd along an axis was not to be fitted.
+        """
+        all_, sum_ = mirrored(share), mirrored(share * off)
+        mean = np.divide(sum_, all_, out=np.zeros(share.shape), where=all_ > 0)
+        misfit, weight = (
+            np.convolve(np.bincount(self._node_ring, v.ravel(), self.count), np.ones(3))[1:-1]
+            for v in (all_ * (mean / ALIKE) ** 2, all_)
+        )
+        return np.asarray(np.divide(weight, weight + misfit, out=0 * weight, where=weight > 0))
 
     def _sums(self, values: Array) -> Array:
         """Sums over the points of every ring."""
-        return np.asarray(np.bincount(self._ring, values * self._radius, self.count), float)
+        return np.asarray(np.bincount(self._ring, values, self.count), float)
 
     def turned(self, columns: Array, n: int, power: int = 0) -> tuple[Array, Array]:
         """Int dN p_T^power exp(i n phi) over every ring, and without the exponential.
@@ -155,27 +201,30 @@ class Rings:
         """
         shape = (*columns.shape[:-2], self.count)
         moments, totals = np.zeros(shape, complex), np.zeros(shape)
-        wave = self._radius**power * np.exp(1j * n * self._angle)
+        weight, wave = self._radius**power, np.exp(1j * n * self._angle)
         for at, number in _each(columns):
-            found, all_ = self._moments(number, wave, power)
-            own, own_all = self._moments(self.rounded(number), wave, power)
-            share = np.divide(all_, own_all, out=np.zeros(self.count), where=own_all > 0)
-            moments[at], totals[at] = found - own * share, all_
+            if not np.isfinite(number).all():
+                moments[at] = totals[at] = np.nan
+                continue
+            found, all_ = self._moments(self._density(number) * weight, wave)
+            spectrum, trust = self.rounded(number)
+            own, own_all = self._moments(self._density(spectrum) * weight, wave)
+            share = np.divide(trust * all_, own_all, out=np.zeros(self.count), where=own_all > 0)
+            found = found - own * share
+            moments[at] = found / np.maximum(abs(found) / np.maximum(all_, 1e-300), 1.0)
+            totals[at] = all_
         return moments, totals
 
-    def _moments(self, number: Array, wave: Array, power: int) -> tuple[Array, Array]:
+    def _moments(self, density: Array, wave: Any) -> tuple[Any, Array]:
         """Sums over the points of every ring with and without a wave."""
-        density = self._between(number)
-        density *= number.sum() / self._sums(density).sum()
         turned = self._sums(density * wave.real) + 1j * self._sums(density * wave.imag)
-        return turned, self._sums(density * self._radius**power)
+        return turned, self._sums(density)
 
     def numbers(self, columns: Array) -> Array:
         """Particles in every ring (..., rings), all in all as many as in all columns."""
         totals = np.zeros((*columns.shape[:-2], self.count))
         for at, number in _each(columns):
-            found = self._sums(self._between(number))
-            totals[at] = found * (number.sum() / found.sum())
+            totals[at] = self._sums(self._density(number))
         return totals
 
 

@@ -1,4 +1,4 @@
-"""Spectra and flow of a result; their integrals are the sums over its nodes, exactly."""
+"""Spectra and flow of a result; integrals of spectra are sums over its nodes, exactly."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -6,14 +6,19 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from ..arrays import Array
+from ..arrays import Array, Flags
 from ..errors import InputError
+from ..process import is_number
 from ..units import HBARC
 from ..words import shown
-from .rings import Rings
+from .rings import Rings, is_harmonic
 
 SPACE = ("x", "y", "z")
 MOMENTA = ("px", "py", "pz")
+NOTHING = 1e-12
+"""Flow below this is rounding, and has no direction."""
+LEAST = 3
+"""Nodes along p_x and p_y that tell directions."""
 INSIDE = "whether it lies inside the box; beyond momentum_max its corners alone do"
 
 
@@ -115,8 +120,13 @@ def _stretched(ds: xr.Dataset) -> Array:
     return scales[0]
 
 
-def _rings(ds: xr.Dataset) -> tuple[Rings, xr.Variable, Any]:
+def _rings(ds: xr.Dataset) -> tuple[Rings, xr.Variable, Flags]:
     """Rings of a result, the middles of these [GeV], and which lie inside the box."""
+    if min(ds.sizes["px"], ds.sizes["py"]) < LEAST:
+        raise InputError(
+            f"momentum_cells = {[ds.sizes[axis] for axis in MOMENTA]}: directions of p_T need "
+            f"{LEAST} nodes or more along p_x and p_y"
+        )
     factors = _stretched(ds)
     px, py = (ds[axis].values * factor for axis, factor in zip(MOMENTA, factors, strict=False))
     half = [0.5 * _spacing(ds, axis) * x for axis, x in zip(MOMENTA, factors, strict=False)]
@@ -125,7 +135,7 @@ def _rings(ds: xr.Dataset) -> tuple[Rings, xr.Variable, Any]:
     middle = (2 / 3) * np.diff(edges**3) / np.diff(edges**2)
     face = _face(ds, MOMENTA[:2]) * min(factors)
     radius = _variable("pT", middle, "GeV", "transverse momentum")
-    return rings, radius, edges[1:] <= face * (1 + 1e-9)
+    return rings, radius, rings.within(face)
 
 
 def dN_dpT(ds: xr.Dataset) -> xr.DataArray:
@@ -138,9 +148,10 @@ def dN_dpT(ds: xr.Dataset) -> xr.DataArray:
     In Bjorken flow of every record (time, species, pT), per rapidity and area [fm^-2 GeV^-1]; in
     space of all of the plane [GeV^-1], what left included.
     """
-    (rings, radius, inside), when = _rings(ds), _when(ds)
+    columns, when = _particles(ds), _when(ds)
+    rings, radius, inside = _rings(ds)
     width = np.full(rings.count, rings.width)
-    values = rings.numbers(_particles(ds)) / width
+    values = rings.numbers(columns) / width
     coords = {when: ds[when], "species": ds.species, "pT": radius}
     unit, words = "fm^-3 GeV^-1", "dN/dpT per volume"
     if is_bjorken(ds):
@@ -172,37 +183,53 @@ def mean_pT(ds: xr.Dataset) -> xr.DataArray:
     return xr.DataArray(values, coords, (when, "species"), "mean_pT", attrs)
 
 
-def flow(ds: xr.Dataset, n: int = 2, weight: str = "number") -> xr.Dataset:
+def flow(
+    ds: xr.Dataset, n: int = 2, weight: str = "number", angle: float | None = None
+) -> xr.Dataset:
     """v_n = <cos n(phi - Psi_n)> of the snapshots, against p_T and of all.
 
     ``v`` (snapshot, species, pT), ``v_integrated`` (snapshot, species) and ``angle`` (snapshot)
-    Psi_n [rad], that of all species together. Rings that leave the box do not count, and ``v`` is
-    NaN for them: its corners have directions of their own. Between nodes f is taken as smooth, and
-    what a round spectrum on the same nodes shows is taken off (``analysis.rings``): of thermal
-    matter some 1e-5 are left at h = T. How the lattice changes what happens is not.
+    Psi_n [rad], that of all species together (NaN where nothing flows). Rings that leave the box do
+    not count, and ``v`` is NaN for them: its corners have directions of their own.
+
+    Between nodes f is taken as smooth, and what a round spectrum on the same nodes shows is taken
+    off (``analysis.rings``): of v_4 of thermal matter 3e-5 are left at h = T, with a node at rest
+    1e-4; of a step in p_T up to 0.04. What the lattice does to the matter itself stays.
 
     In Bjorken flow of every record (time in place of snapshot), in space with what left.
 
     weight : of a particle in averages over p_T and in Psi_n: "number", or "pT"
+    angle : in place of Psi_n [rad], such as that of the start. About their own Psi_n v_n are never
+        negative, and noise looks like flow; about a given direction it averages to 0
     """
-    if isinstance(n, bool) or not isinstance(n, int) or n < 1:
+    if not is_harmonic(n, 1):
         raise InputError(f"flow({shown(n)}): n is a whole number, 1 or more")
+    if n > min(ds.sizes["px"], ds.sizes["py"]) >= LEAST:
+        raise InputError(f"flow({shown(n)}): use an n not above the nodes along p_x and p_y")
+    if angle is not None and not (is_number(angle) and np.isfinite(angle)):
+        raise InputError(f"angle = {shown(angle)}: use an angle in rad, or None for Psi_n")
     if weight not in ("number", "pT"):
         raise InputError(f"weight = {shown(weight)}: use 'number' or 'pT'")
-    (rings, radius, inside), when = _rings(ds), _when(ds)
-    turned, all_ = rings.turned(_particles(ds), n, 0 if weight == "number" else 1)
-    plane = np.angle(turned[..., inside].sum(axis=(1, 2))) / n
+    columns, when = _particles(ds), _when(ds)
+    rings, radius, inside = _rings(ds)
+    turned, all_ = rings.turned(columns, n, 0 if weight == "number" else 1)
+    whole = turned[..., inside].sum(axis=(1, 2))
+    plane = np.angle(whole) / n if angle is None else np.full(len(whole), float(angle))
     cosine = (turned * np.exp(-1j * n * plane)[:, None, None]).real
     with np.errstate(invalid="ignore", divide="ignore"):
         by_ring = cosine / all_
         together = cosine[..., inside].sum(axis=-1) / all_[..., inside].sum(axis=-1)
     by_ring[..., ~inside] = np.nan
+    if angle is None:
+        still = abs(whole) <= NOTHING * all_[..., inside].sum(axis=(1, 2))
+        plane = np.where(still, np.nan, plane)
+    told = f"Psi_{n}, of all species together" if angle is None else "as given"
     words = f"v_{n} = <cos {n}(phi - Psi)>"
     return xr.Dataset(
         {
             "v": _variable((when, "species", "pT"), by_ring, "1", words),
-            "v_integrated": _variable((when, "species"), together, "1", f"{words}, all rings"),
-            "angle": _variable(when, plane, "rad", f"Psi_{n}, of all species together"),
+            "v_integrated": _variable((when, "species"), together, "1", f"{words}, p_T in the box"),
+            "angle": _variable(when, plane, "rad", told),
         },
         {when: ds[when], "species": ds.species, "pT": radius},
     )
