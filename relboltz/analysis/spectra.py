@@ -199,6 +199,7 @@ def flow(
     In Bjorken flow of every record (time in place of snapshot), in space with what left.
 
     weight : of a particle in averages over p_T and in Psi_n: "number", or "pT"
+
     angle : in place of Psi_n [rad], such as that of the start. About their own Psi_n v_n are never
         negative, and noise looks like flow; about a given direction it averages to 0
     """
