@@ -288,6 +288,7 @@ def test_pictures_draw_what_was_found(plane, tmp_path):
     assert ax.get_xscale() == "log" and "scaled time" in ax.get_xlabel()
     ax = plane.rb.plot_eccentricities([2, 4]).axes[0]
     assert ax.lines[1].get_ydata() == pytest.approx(plane.rb.eccentricity(4).eccentricity.values)
+    assert ax.get_xlabel() == "proper time [fm]"
     ax = plane.rb.plot_flow([2]).axes[0]
     labels = {one.get_label(): one for one in ax.lines}
     assert labels["$v_2$ of a"].get_ydata() == pytest.approx(

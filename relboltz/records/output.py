@@ -78,7 +78,8 @@ class Frame:
         """Records, snapshots (time, f by site, scale of momenta) and the prediction, with units."""
         times = np.array([r["time"] for r in records], dtype=float)
         taken = np.array([row[0] for row in snapshots], dtype=float)
-        ds: dict[str, Any] = {"time": variable("time", times, "fm", "time")}
+        clock = "proper time" if "dN_deta" in self.quantities else "time"
+        ds: dict[str, Any] = {"time": variable("time", times, "fm", clock)}
         ds |= self._coordinates()
         ds["snapshot"] = variable("snapshot", taken, "fm", "time of a snapshot")
         for name, (dims, unit, long_name) in self.quantities.items():
