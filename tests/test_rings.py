@@ -53,7 +53,7 @@ def found(spectrum, n, count, other=None, power=0):
 
 
 @pytest.mark.parametrize(
-    ("count", "most"), [(14, 5e-5), (20, 3e-5), (28, 2e-5), (13, 3e-4), (19, 1.2e-4), (27, 6e-5)]
+    ("count", "most"), [(14, 5e-5), (20, 3e-5), (28, 2e-5), (13, 1.2e-4), (19, 6e-5), (27, 3e-5)]
 )
 def test_a_round_spectrum_has_no_directions(count, most):
     """v_4 at h = 1.07, 0.75 and 0.54 T; odd numbers of nodes have the kink of p_T K_1 on a node.
@@ -151,35 +151,33 @@ def test_a_front_overshoots_little_and_has_few_directions(floor):
 
 
 def test_next_to_empty_nodes_the_spectrum_goes_on():
-    """exp(-p_T) that ends at 5: rings before the last one know nothing of it, to 2 %."""
+    """exp(-p_T) that ends at 5: rings before the last one know nothing of it, to 1.2 %."""
     x, y, rings = lattice(20)
     columns = np.exp(-np.hypot(x, y))
     whole, cut = (rings.numbers(v) for v in (columns, np.where(np.hypot(x, y) < 5, columns, 0.0)))
-    before = rings.edges[1:] < 4.5
+    before = rings.edges[1:] < 4.6
     ratio = cut[before] / whole[before]
-    assert ratio == pytest.approx(ratio[0], rel=0.02)
+    assert ratio == pytest.approx(ratio[0], rel=0.015)
 
 
 def test_round_spectra_are_followed_and_go_on():
-    """To rounding if constant, to 1e-3 if thermal; a straight line in ln N where nodes are empty.
+    """To rounding if constant, to 1e-3 if thermal or hollow; ln N is straight where it is unknown.
 
-    And they are trusted: not where a front is, and where nothing is known.
+    Harmonics that are fitted too are small at small p_T: else a hollow one is 2e-3 off there.
     """
     x, y, rings = lattice(20)
     pt = np.hypot(x, y)
-    flat, trust = rings.rounded(np.full((20, 20), 3.0))
-    assert flat == pytest.approx(1.0, abs=1e-9) and trust == pytest.approx(1.0, abs=1e-9)
-    thermal, trust = rings.rounded(at_rest(x, y))
-    assert thermal / thermal.max() == pytest.approx(at_rest(x, y) / at_rest(x, y).max(), rel=1e-3)
-    assert (trust[:13] > 0.99).all()
-    exponential, _ = rings.rounded(np.where(pt < 5, np.exp(-pt), 0.0))
+    assert rings.rounded(np.full((20, 20), 3.0)) == pytest.approx(1.0, abs=1e-9)
+    for spectrum in (at_rest(x, y), (pt**2 + 0.1) * np.exp(-pt)):
+        off = np.log(rings.rounded(spectrum) * spectrum.max() / spectrum)
+        assert abs(off[pt < 6]).max() < 1e-3
+    exponential = rings.rounded(np.where(pt < 5, np.exp(-pt), 0.0))
     beyond = (pt > 5) & (pt < 7)
     slope = np.polyfit(pt[beyond], np.log(exponential[beyond]), 1)[0]
     assert slope == pytest.approx(-1.0, abs=0.15)
-    _, trust = rings.rounded(np.where(pt < 4, 0.5, 1e-4))
-    assert (trust[4:7] < 0.2).any() and (trust >= 0).all() and (trust <= 1).all()
 
 
+@pytest.mark.filterwarnings("error")
 def test_what_is_no_number_stays_none():
     x, y, rings = lattice(8)
     columns = np.array([at_rest(x, y), at_rest(x, y)])

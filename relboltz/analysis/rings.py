@@ -28,8 +28,6 @@ HARMONICS, COARSER = (2, 4), 2.0
 STIFF, LEVEL = 1e-10, 1e-14
 """Weights of squared second differences of coefficients, which go on where nodes are empty, and of
 their squares, which decide where fewer than two nodes are not."""
-ALIKE = 0.05
-"""Difference of ln N from its fit at which what the fit shows is taken off in part."""
 
 
 def is_harmonic(n: Any, least: int) -> bool:
@@ -53,9 +51,11 @@ def bell(u: Array) -> Array:
 
 
 def splines(at: Array) -> Array:
-    """Even cubic splines with knots at whole numbers (..., coefficients)."""
-    at, knots = np.asarray(at)[..., None], np.arange(int(np.max(at)) + 3)
-    return bell(at - knots) + np.where(knots > 0, bell(at + knots), 0.0)
+    """Cubic splines with knots at 0, 1, ... (..., coefficients).
+
+    Not even: spectra of massless particles have a kink at p_T = 0.
+    """
+    return bell(np.asarray(at)[..., None] - np.arange(int(np.max(at)) + 3))
 
 
 def smooth_functions(x: Array, y: Array) -> tuple[Array, Array, int]:
@@ -73,12 +73,6 @@ def smooth_functions(x: Array, y: Array) -> tuple[Array, Array, int]:
     ends, bends = np.cumsum(sizes), np.diff(np.eye(sum(sizes)), 2, axis=0)
     within = [i for i in range(len(bends)) if not any(i < end <= i + 2 for end in ends[:-1])]
     return np.concatenate(found, axis=1), bends[within], sizes[0]
-
-
-def mirrored(values: Array) -> Array:
-    """Values (px, py) and their mirror images along both axes, added up."""
-    both = values + values[::-1]
-    return both + both[:, ::-1]
 
 
 class Patch:
@@ -123,18 +117,14 @@ class Rings:
         inside = (abs(x) <= edges[0]) & (abs(y) <= edges[1])
         self._radius, self._angle = (np.broadcast_to(v, x.shape)[inside]
                                      for v in (radius[:, None], angle))  # fmt: skip
-        self._ring = self._ring_of(self._radius)
+        self._ring = np.floor(self._radius / self.width).astype(int)
         starts = zip((x[inside], y[inside]), (px, py), half, strict=True)
         places = [(at - nodes[0]) / (2 * h) for at, nodes, h in starts]
         self._cubic, self._linear = Patch(places, shape, 4), Patch(places, shape, 2)
         nodes = [v.ravel() for v in np.meshgrid(px, py, indexing="ij")]
-        self._node_ring = self._ring_of(np.hypot(*nodes))
         coarse = 2 * max(half)  # finer knots would be free where only the finer axis has nodes
         self._smooth, bends, self._round = smooth_functions(*(v / coarse for v in nodes))
         self._stiff = STIFF * bends.T @ bends + LEVEL * np.eye(bends.shape[1])
-
-    def _ring_of(self, radius: Array) -> Any:
-        return np.minimum(np.floor(radius / self.width).astype(int), self.count - 1)
 
     @property
     def edges(self) -> Array:
@@ -159,11 +149,10 @@ class Rings:
         found *= self._radius
         return np.asarray(found * (number.sum() / found.sum()))
 
-    def rounded(self, number: Array) -> tuple[Array, Array]:
+    def rounded(self, number: Array) -> Array:
         """The round spectrum that follows N (px, py) best, at the nodes; its ln is a spline.
 
-        Of any size: every particle counts the same, so that a front is followed where they are.
-        And (rings) how far it is to be trusted: not at fronts and blobs, which no spline follows.
+        The largest N is 1. Every particle counts the same: a front is followed where they are.
         """
         share = number.ravel() / number.max()
         there = share > 0
@@ -171,24 +160,7 @@ class Rings:
         weighted = a.T * share[there]
         found = np.linalg.solve(weighted @ a + self._stiff, weighted @ logs)
         fitted = self._smooth[:, : self._round] @ found[: self._round]
-        spectrum = np.exp(np.minimum(fitted, 0.0)).reshape(number.shape)
-        off = np.zeros(number.size)
-        off[there] = logs - a @ found
-        return spectrum, self._trust(share.reshape(number.shape), off.reshape(number.shape))
-
-    def _trust(self, share: Array, off: Array) -> Array:
-        """1 in rings where ln N is off its fit by much less than ALIKE, 0 where by much more.
-
-        Of the particles of a ring and of its neighbours; means over a node and its mirror images,
-        because what is odd along an axis was not to be fitted.
-        """
-        all_, sum_ = mirrored(share), mirrored(share * off)
-        mean = np.divide(sum_, all_, out=np.zeros(share.shape), where=all_ > 0)
-        misfit, weight = (
-            np.convolve(np.bincount(self._node_ring, v.ravel(), self.count), np.ones(3))[1:-1]
-            for v in (all_ * (mean / ALIKE) ** 2, all_)
-        )
-        return np.asarray(np.divide(weight, weight + misfit, out=0 * weight, where=weight > 0))
+        return np.asarray(np.exp(np.minimum(fitted, 0.0)).reshape(number.shape))
 
     def _sums(self, values: Array) -> Array:
         """Sums over the points of every ring."""
@@ -207,10 +179,8 @@ class Rings:
                 moments[at] = totals[at] = np.nan
                 continue
             found, all_ = self._moments(self._density(number) * weight, wave)
-            spectrum, trust = self.rounded(number)
-            own, own_all = self._moments(self._density(spectrum) * weight, wave)
-            share = np.divide(trust * all_, own_all, out=np.zeros(self.count), where=own_all > 0)
-            found = found - own * share
+            own, own_all = self._moments(self._density(self.rounded(number)) * weight, wave)
+            found = found - own * np.divide(all_, own_all, out=0 * all_, where=own_all > 0)
             moments[at] = found / np.maximum(abs(found) / np.maximum(all_, 1e-300), 1.0)
             totals[at] = all_
         return moments, totals

@@ -194,7 +194,8 @@ def flow(
 
     Between nodes f is taken as smooth, and what a round spectrum on the same nodes shows is taken
     off (``analysis.rings``): of v_4 of thermal matter 3e-5 are left at h = T, with a node at rest
-    1e-4; of a step in p_T up to 0.04. What the lattice does to the matter itself stays.
+    6e-5; a step in p_T, which no nodes know, has up to 0.06. What the lattice does to the matter
+    itself stays.
 
     In Bjorken flow of every record (time in place of snapshot), in space with what left.
 
