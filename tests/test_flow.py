@@ -8,6 +8,7 @@ import relboltz as rb
 from relboltz import analysis
 from relboltz.errors import InputError
 from relboltz.plots import save_all
+from relboltz.plots.pages import _of_space
 from relboltz.units import HBARC
 
 GAS = rb.Model([rb.Species("a", 1, 0)], [rb.Process("a a -> a a", sigma=0.5)])
@@ -337,6 +338,17 @@ def test_few_nodes_tell_no_directions(matter):
             call()
     with pytest.raises(InputError, match=r"flow\(9\): use an n not above the nodes along p_x"):
         matter.rb.flow(9)
+
+
+def test_pages_of_few_nodes_have_no_directions(plane):
+    """Nor does a square of which three nodes could not tell the harmonic ask for it."""
+    assert "flow" in _of_space(plane)
+    assert "flow" not in _of_space(plane.isel(px=slice(0, 2)))
+    x, y = np.meshgrid(plane.x, plane.y, indexing="ij")
+    square = rb.initial.gaussian_profile(1.5, 0.3, harmonic=4).at(x, y)[None, :, :, None]
+    few = plane.isel(px=slice(0, 3))
+    few["energy_total"] = (plane.energy_total.dims, square * np.ones((4, 1, 1, 1)))
+    assert "v_4" not in few.rb.plot_flow_spectra().axes[0].get_ylabel()
 
 
 def test_rings_of_hubble_flow_have_the_spacing_of_the_moment():

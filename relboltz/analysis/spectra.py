@@ -120,9 +120,14 @@ def _stretched(ds: xr.Dataset) -> Array:
     return scales[0]
 
 
+def tells_directions(ds: xr.Dataset) -> bool:
+    """Whether there are nodes enough for directions of p_T."""
+    return min(ds.sizes["px"], ds.sizes["py"]) >= LEAST
+
+
 def _rings(ds: xr.Dataset) -> tuple[Rings, xr.Variable, Flags]:
     """Rings of a result, the middles of these [GeV], and which lie inside the box."""
-    if min(ds.sizes["px"], ds.sizes["py"]) < LEAST:
+    if not tells_directions(ds):
         raise InputError(
             f"momentum_cells = {[ds.sizes[axis] for axis in MOMENTA]}: directions of p_T need "
             f"{LEAST} nodes or more along p_x and p_y"
@@ -206,7 +211,7 @@ def flow(
     """
     if not is_harmonic(n, 1):
         raise InputError(f"flow({shown(n)}): n is a whole number, 1 or more")
-    if n > min(ds.sizes["px"], ds.sizes["py"]) >= LEAST:
+    if tells_directions(ds) and n > min(ds.sizes["px"], ds.sizes["py"]):
         raise InputError(f"flow({shown(n)}): use an n not above the nodes along p_x and p_y")
     if angle is not None and not (is_number(angle) and np.isfinite(angle)):
         raise InputError(f"angle = {shown(angle)}: use an angle in rad, or None for Psi_n")

@@ -49,7 +49,8 @@ def _leading(ds: Dataset) -> int:
     """The harmonic of which a start in the plane has most; 2 of a round one, and without space."""
     if not is_in_space(ds) or min(ds.sizes["x"], ds.sizes["y"]) < 2:
         return 2
-    sizes = {n: float(eccentricity(ds, n).eccentricity[0]) for n in (2, 3, 4)}
+    told = [n for n in (2, 3, 4) if n <= min(ds.sizes["px"], ds.sizes["py"])]
+    sizes = {n: float(eccentricity(ds, n).eccentricity[0]) for n in told or [2]}
     most = max(sizes, key=lambda n: sizes[n])
     return most if sizes[most] > SHAPED else 2
 

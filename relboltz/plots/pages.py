@@ -13,7 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from xarray import Dataset
 
-from ..analysis.spectra import is_bjorken
+from ..analysis.spectra import is_bjorken, tells_directions
 from ..arrays import Array
 from ..records.quantities import WEIGHTED
 from ..records.result import average, is_in_space
@@ -266,7 +266,7 @@ def _of_space(ds: Dataset) -> dict[str, Panels]:
         pages["masses"] = _rows(_profiles(masses, axes), len(axes))
     if len(axes) > 1:
         pages["maps"] = _maps(drawn + masses, _some_times(ds, 5))
-    if is_bjorken(ds) and min(ds.sizes["x"], ds.sizes["y"]) > 1:
+    if is_bjorken(ds) and min(ds.sizes["x"], ds.sizes["y"]) > 1 and tells_directions(ds):
         pages["flow"] = [[flow.eccentricities, flow.flows, flow.flow_spectra]]
     for name in marginals(ds):
         f = partial(phase_space, name=name)
