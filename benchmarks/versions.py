@@ -1,0 +1,38 @@
+"""Other versions of relboltz, checked out for a while beside this one."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent.parent
+
+
+def git(*words: str) -> str:
+    """Return what git prints."""
+    done = subprocess.run(["git", *words], cwd=HERE, capture_output=True, text=True)
+    if done.returncode:
+        raise SystemExit(f"git {' '.join(words)}: {done.stderr.strip()}")
+    return done.stdout.strip()
+
+
+@contextmanager
+def checked_out(revision: str) -> Iterator[Path]:
+    """Check out a revision into a temporary folder."""
+    git("rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}")
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder) / "version"
+        git("worktree", "add", "--detach", str(place), revision)
+        try:
+            yield place
+        finally:
+            git("worktree", "remove", "--force", str(place))
+
+
+def environment(tree: Path, **more: str) -> dict[str, str]:
+    """Return the environment in which Python imports the relboltz of this tree."""
+    return {**os.environ, "PYTHONPATH": str(tree), **more}
