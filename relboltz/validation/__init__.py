@@ -8,8 +8,10 @@ from .rates import absolute_rates, three_samplings
 from .relaxing import anisotropic_cross_section, constant_cross_section
 from .rows import Effort, Problem, Row
 from .states import condensation, final_states, stationarity, thermal_masses
+from .step_start import step_start
 from .streaming import free_streaming, liouville
 from .table import classical_rates, cross_sections, crossing, detailed_balance
+from .temperatures import two_temperatures
 from .viscosity import coefficients
 from .waves import waves_in_space
 
@@ -22,6 +24,8 @@ PROBLEMS = {
         Problem("cross-sections", "massless, fixed regulator: closed forms", cross_sections),
         Problem("classical", "massless classical gas: rates of closed forms", classical_rates),
         Problem("rates", "34 rates against quadrature", absolute_rates),
+        Problem("step", "collisions of a step start against outside numbers", step_start),
+        Problem("temperatures", "heat and chemistry of unequal temperatures", two_temperatures),
         Problem("samplings", "three ways through the delta function", three_samplings),
         Problem("balance", "collisions there and back, far from equilibrium", detailed_balance),
         Problem("stationary", "Bose and Fermi states stand still", stationarity),
