@@ -4,6 +4,7 @@ from .expanding import bjorken_flow
 from .laws import laws_of_a_step
 from .mixtures import landau_frame, mixtures
 from .orders import orders_of_convergence
+from .quantum import quantum_gases
 from .rates import absolute_rates, three_samplings
 from .relaxing import anisotropic_cross_section, constant_cross_section
 from .rows import Effort, Problem, Row
@@ -35,6 +36,7 @@ PROBLEMS = {
         Problem("condensation", "critical height of a step", condensation),
         Problem("exact", "exact solution, constant cross section", constant_cross_section),
         Problem("anisotropic", "exact solution, anisotropic", anisotropic_cross_section),
+        Problem("quantum", "Bose and Fermi gases against a solver in one dimension", quantum_gases),
         Problem("streaming", "free particles", free_streaming),
         Problem("bjorken", "a gas in Bjorken flow against particles", bjorken_flow),
         Problem("liouville", "uniform f, and f(E) in a field of masses", liouville),
