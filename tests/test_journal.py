@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import xarray as xr
+from continued import left
 
 import relboltz as rb
 from relboltz.equilibrium import states
@@ -163,14 +164,33 @@ def test_a_result_beyond_memory_is_read_from_a_file_that_may_be_deleted(tmp_path
 
 
 def test_parts_of_a_killed_run_go_when_another_result_stands_in_its_place(tmp_path):
-    stale = tmp_path / f"run.parts-{os.getpid()}-stale"
-    stale.mkdir()
-    other = tmp_path / "run.2.parts-1-other"
-    other.mkdir()
+    """Folders of the user's stay whatever their names: they have no marker, or another name."""
+    stale = tmp_path / "run.parts-123-abcd_123"
+    others = [
+        tmp_path / name
+        for name in ("run.2.parts-1-abcd_123", "run.parts-mine", "run.parts-123-abcd_124",
+                     "run.parts-123-abcd_123.bak", "run.parts-1")
+    ]  # fmt: skip
+    for folder in (stale, *others):
+        folder.mkdir()
+        (folder / "records").write_text("precious")
+        if folder.name != "run.parts-123-abcd_124":
+            (folder / journal.MARKER).touch()
     log = filled(tmp_path / "run.nc", frame(), records=3)
+    own = next(path for path in journal.stale_parts(log.path) if path != stale)
+    (own / "note").write_text("of the user's")
     assert stale.exists()
     assert finished(log).sizes["time"] == 3
-    assert not stale.exists() and other.exists()
+    assert not stale.exists()
+    assert [(folder / "records").read_text() for folder in others] == ["precious"] * len(others)
+    assert [path.name for path in own.iterdir()] == ["note"]
+
+
+def test_a_copy_of_parts_that_the_user_made_is_not_removed(tmp_path):
+    log = filled(tmp_path / "run.nc", frame(), records=3)
+    kept = shutil.copytree(parts(tmp_path), tmp_path / "run.parts-mine")
+    finished(log)
+    assert left(tmp_path) == ["run.nc", "run.parts-mine"] and (kept / "records").stat().st_size
 
 
 # --- a disk that fails --------------------------------------------------------------------------

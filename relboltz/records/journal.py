@@ -15,10 +15,9 @@ between merges is twenty times what the last one took; neither memory nor time p
 """
 
 import contextlib
-import glob
 import io
 import os
-import shutil
+import re
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -36,6 +35,28 @@ from .entries import Column, Row
 from .output import Frame
 from .reserved import Reservation, base
 from .series import Series
+
+
+SERIES = ("records", "snapshots")
+MARKER = "relboltz-parts"
+"""File that tells a folder of parts from a folder of the user's."""
+PARTS = r"\.parts-\d+-[a-z0-9_]{8}"
+"""End of the name of a folder of parts, as ``Journal.open`` makes it."""
+
+
+def stale_parts(file: Path) -> list[Path]:
+    """Return the folders of parts beside F.nc that runs of this package made."""
+    name = re.compile(re.escape(base(file)) + PARTS)
+    found = [path for path in file.parent.iterdir() if name.fullmatch(path.name)]
+    return [path for path in found if (path / MARKER).is_file() and not path.is_symlink()]
+
+
+def remove_parts(folder: Path) -> None:
+    """Remove the files of a journal and their folder; files of others stay, with the folder."""
+    with contextlib.suppress(OSError):
+        for name in (*SERIES, MARKER):
+            (folder / name).unlink(missing_ok=True)
+        folder.rmdir()
 
 
 def in_memory_bytes() -> int:
@@ -73,6 +94,7 @@ class Journal:
             with contextlib.suppress(Exception):
                 prefix = f"{base(self.path)}.parts-{os.getpid()}-"
                 self._folder = Path(tempfile.mkdtemp(prefix=prefix, dir=self.path.parent))
+                (self._folder / MARKER).write_text("written by relboltz; removed with the run\n")
 
     def place(self) -> dict[str, Any]:
         """Where this is to go on from: a folder beside F.nc, rows that are complete."""
@@ -236,8 +258,9 @@ class Journal:
         for series in (self._records, self._snapshots):
             series.close()
         if self._folder is not None and self.trouble is None and self.path is not None:
-            for folder in self.path.parent.glob(f"{glob.escape(base(self.path))}.parts-*"):
-                shutil.rmtree(folder, ignore_errors=True)  # ours, and those of killed runs
+            with contextlib.suppress(OSError):
+                for folder in (self._folder, *stale_parts(self.path)):  # also of killed runs
+                    remove_parts(folder)
         if self._reserved is not None:
             self._reserved.free()
 

@@ -1,10 +1,21 @@
 """One process at a time is at an output F.nc: it holds a lock on F.lock beside it until it ends."""
 
 import contextlib
+import errno
 import os
 from pathlib import Path
 
-from ..errors import InputError
+from ..errors import CheckpointWarning, InputError, say
+
+REFUSED = {
+    errno.EACCES: "belongs to another user, or its folder may not be written",
+    errno.EPERM: "belongs to another user",
+    errno.ELOOP: "is a symbolic link",
+    errno.EISDIR: "is a folder",
+}
+"""Reasons why a lock file cannot be opened although another run may be writing the output."""
+NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL)
+"""Errors of file systems that do not support locks."""
 
 
 def base(file: Path) -> str:
@@ -39,11 +50,11 @@ class Reservation:
         self._handle: int | None = None
 
     def take(self) -> None:
-        """Take it, if the system and the disk know of locks.
+        """Lock the output; warn where the system or the disk does not support locks.
 
         Raises
         ------
-        InputError : another process has it
+        InputError : another process holds the lock, or the lock file cannot be opened
         """
         if self._handle is not None:
             return
@@ -51,7 +62,7 @@ class Reservation:
             import fcntl
         except ImportError:  # not on every system
             return
-        with contextlib.suppress(OSError):  # such as a disk that is full, or without locks
+        try:
             while self._handle is None:
                 handle = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
                 try:
@@ -68,6 +79,23 @@ class Reservation:
                 finally:
                     if self._handle is None:
                         os.close(handle)
+        except OSError as error:
+            self._explain(error)
+
+    def _explain(self, error: OSError) -> None:
+        """Refuse or warn, according to why the output could not be locked."""
+        if error.errno in REFUSED:
+            raise InputError(
+                f"{self._path} {REFUSED[error.errno]} ({error.strerror}), so that it is unknown "
+                "whether another run is writing this output; use another file, or, if there is no "
+                f"such run, remove {self._path.name}"
+            ) from None
+        why = "cannot be locked" if error.errno in NO_LOCKS else "could not be made"
+        say(
+            f"{self._path} {why} ({error.strerror or error}): nothing stops a second run from "
+            f"writing {self._file.name} too; start only one, or use another disk",
+            CheckpointWarning,
+        )
 
     def free(self) -> None:
         """Leave it to others."""
