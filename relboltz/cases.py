@@ -133,7 +133,9 @@ class Case:
             return None
         run = self.settings.run
         try:
-            return taken_up(path, None, self.model, run.threads, run.workers)
+            return taken_up(
+                path, None, self.model, {"threads": run.threads, "workers": run.workers}
+            )
         except InputError as error:
             say(f"{path.name} begins again, because {error}", CheckpointWarning)
             return None

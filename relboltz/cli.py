@@ -148,6 +148,9 @@ def resume(
     ] = None,
     threads: Threads = None,
     workers: Workers = None,
+    trust: Annotated[
+        bool, typer.Option("--trust", help="Run Python code that the checkpoint keeps.")
+    ] = False,
     quiet: Quiet = False,
 ) -> None:
     """Go on with a run that was interrupted or killed, or beyond its end."""
@@ -155,14 +158,13 @@ def resume(
         from . import progress, resuming
         from .commands.replicas import resume_replicas
 
-    ds = resume_replicas(file, until, {"threads": threads, "workers": workers}, quiet)
+    others = {"threads": threads, "workers": workers}
+    ds = resume_replicas(file, until, others, quiet, trust)
     if ds is not None:
         _summary(ds, file, quiet)
         return
     with told(file, quiet), nullcontext() if quiet else progress.bar(console) as report:
-        run = resuming.taken_up(
-            file, until, threads=threads, workers=workers, snapshots=snapshot or ()
-        )
+        run = resuming.taken_up(file, until, None, others, snapshot or (), trust=trust)
         if not quiet:
             tell(f"going on from t = {run.state.time:g} fm to {run.stops.end:g} fm")
             tell(f"backend: {run.backend.words}")

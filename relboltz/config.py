@@ -1,6 +1,7 @@
 """Configuration: a run as TOML, from the text to the model, the initial states and the settings."""
 
 import inspect
+import os
 import tomllib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
@@ -17,6 +18,7 @@ from .loading import users_code
 from .model import Model
 from .qcd import gluons, qcd, quarks
 from .settings import Grid, Settings, Table, Time, key, no_marginals, refuse, short_axes
+from .trust import path_of
 from .units import LARGEST, SMALLEST
 from .words import shown, suggest
 
@@ -127,10 +129,15 @@ class Config(Settings):
 
     def sources(self) -> dict[str, str]:
         """The user's files of functions by their path, a character for every byte."""
-        names = [self.model.name, *(table.get("shape") for table in self.initial.values())]
-        texts = [name for name in names if isinstance(name, str) and ":" in name]
-        paths = [(self.folder / text.rpartition(":")[0]).resolve() for text in texts]
+        paths = [path_of(name) for name in self.functions()]
         return {str(path): path.read_bytes().decode("latin-1") for path in paths}
+
+    def functions(self) -> list[str]:
+        """Return the functions of the user's that a run calls, each as "/folder/file.py:name"."""
+        shapes = [table.get("shape") for table in self.initial.values()]
+        law = self.grid.expansion
+        names = [self.model.name, *shapes, os.path.abspath(law) if ":" in law else law]
+        return [str(self.folder / n) for n in names if isinstance(n, str) and ":" in n]
 
     @property
     def coefficients(self) -> Coefficients:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ import numpy as np
 from .errors import InputError
 from .loading import load_function, users_code
 from .process import is_number
+from .trust import as_kept, path_of, text_of
 from .units import LARGEST
 from .words import shown, suggest
 
@@ -40,11 +41,13 @@ class Expansion:
     law : "bjorken": along z, with proper time; "hubble": along all axes, with ``rate`` H [1/fm],
         a = exp(H t), or ``power`` n, a = t^n; "file.py:function" or a function of t [fm] that
         returns one a or three
+    source : of the file of the law, once it was read; other processes and resume run the same
     """
 
     law: Any
     rate: float | None = None
     power: float | None = None
+    source: str | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         law, key = self.law, f"grid.expansion = {shown(self.law)}"
@@ -81,12 +84,17 @@ class Expansion:
 
     def __getstate__(self) -> dict[str, Any]:
         """What another process needs: it loads a function of a file by itself."""
-        return {"law": self.law, "rate": self.rate, "power": self.power}
+        return {"law": self.law, "rate": self.rate, "power": self.power, "source": self.source}
 
     @cached_property
     def _function(self) -> Callable[[float], Any]:
         law = self.law
-        return load_function(law, "grid.expansion") if isinstance(law, str) else law
+        if not isinstance(law, str):
+            function: Callable[[float], Any] = law
+            return function
+        if self.source is None:
+            object.__setattr__(self, "source", text_of(path_of(law)))
+        return load_function(as_kept(law, self.source), "grid.expansion")
 
     def needs_start(self) -> bool:
         """Whether the time of the start must be above 0."""

@@ -30,6 +30,7 @@ from .records.reserved import Reservation, base
 from .resuming import elsewhere
 from .run import Run
 from .settings import Grid
+from .trust import doubt, path_of
 
 MOST = 10_000
 DRIFTS = ("charge_drift", "momentum_drift")
@@ -221,6 +222,7 @@ def _keep_plan(folder: Path, case: Case, count: int) -> None:
         given = case.settings.to_dict()
         given["grid"] |= Grid.describe(case.grid)  # what "auto" came to
         plan |= {"configuration": tomli_w.dumps(given), "folder": str(case.settings.folder)}
+        plan["sources"] = case.settings.sources()
     (folder / PLAN).write_text(json.dumps(plan, indent=1))
 
 
@@ -244,8 +246,11 @@ def _digest_in(file: Path) -> str:
         return ""
 
 
-def planned_again(file: Path, run: dict[str, Any]) -> tuple[Case, int]:
-    """Case and number of replicas that were interrupted; run : other keys of [run]."""
+def planned_again(file: Path, run: dict[str, Any], trust: bool = False) -> tuple[Case, int]:
+    """Return case and number of replicas that were interrupted.
+
+    run : other keys of [run]; trust : files that the plan names may differ from those it began with
+    """
     path = plan_of(file)
     assert path is not None
     try:
@@ -261,5 +266,11 @@ def planned_again(file: Path, run: dict[str, Any]) -> tuple[Case, int]:
             "what is done is kept"
         )
     data["run"] = elsewhere(data["run"], run)
-    case = Case.of_config(Config.from_dict(data, folder=plan["folder"]))
-    return case, count
+    config = Config.from_dict(data, folder=plan["folder"])
+    for one in () if trust else map(path_of, config.functions()):
+        if why := doubt(one, plan.get("sources", {}).get(str(one))):
+            raise InputError(
+                f"{path} names {one}, which {why}: bring back what it was, or run it as it is "
+                "with --trust, if you know who wrote this plan"
+            )
+    return Case.of_config(config), count

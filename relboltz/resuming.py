@@ -1,11 +1,8 @@
 """Runs that are continued: from F.nc and the checkpoints beside it, to the same bits."""
 
-import atexit
 import json
 import os
 import pickle
-import shutil
-import tempfile
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
@@ -17,7 +14,7 @@ import xarray as xr
 
 from .config import Config, call_model
 from .errors import CheckpointWarning, InputError, say
-from .expansion import FUNCTION
+from .expansion import FUNCTION, Expansion
 from .grid import PhaseSpace
 from .known import described
 from .launched import started
@@ -30,6 +27,7 @@ from .records.checkpoint import Saved
 from .resting import resting
 from .run import About, Run
 from .settings import Grid, Settings
+from .trust import allow_code, as_kept, path_of, refuse_changed
 from .words import shown
 
 
@@ -37,7 +35,7 @@ def _as_given(
     file: str | Path, *, model: Model | None = None, **_: Any
 ) -> Callable[[Mapping[str, Any]], Model]:
     """How another process of ``resume`` comes to the model."""
-    return lambda recipe: model if model is not None else made_again(recipe, file)
+    return lambda recipe: model if model is not None else made_again(recipe)
 
 
 @together(_as_given)
@@ -51,6 +49,7 @@ def resume(
     progress: bool | Report = True,
     threads: int | None = None,
     workers: int | None = None,
+    trust: bool = False,
 ) -> xr.Dataset:
     """Continue the run of a file from its last checkpoint; the result has the bits of one run.
 
@@ -64,6 +63,8 @@ def resume(
     progress : as in ``solve``
     threads : of the CPU, if other than before; 0 for all cores
     workers : of Ray, if others than before; 0 for this process alone
+    trust : run Python code that the checkpoint keeps, where the file on the disk is absent or
+        differs; such a checkpoint is a program: only if you know who wrote it
 
     Returns
     -------
@@ -71,13 +72,14 @@ def resume(
 
     Raises
     ------
-    InputError : there is no checkpoint, nothing to do, or a source was changed since
+    InputError : there is no checkpoint, nothing to do, or a source is absent or was changed since
     RunError, Interrupted : as of ``solve``
     """
     telling: Any = bar() if progress is True else nullcontext(progress or None)
     with telling as report:
         with resting():
-            run = taken_up(Path(file), until, model, threads, workers, snapshots, expansion)
+            others = {"threads": threads, "workers": workers}
+            run = taken_up(Path(file), until, model, others, snapshots, expansion, trust)
         return run.go(report)
 
 
@@ -85,23 +87,25 @@ def taken_up(
     file: Path,
     until: float | None = None,
     model: Model | None = None,
-    threads: int | None = None,
-    workers: int | None = None,
+    others: Mapping[str, Any] | None = None,
     snapshots: Sequence[float] = (),
     expansion: Callable[[float], Any] | None = None,
+    trust: bool = False,
 ) -> Run:
-    """A run that can go on."""
+    """Prepare a run to go on from its last checkpoint.
+
+    others : keys of [run] that differ from before; the rest as in ``resume``
+    """
     stage("reading the checkpoint")
     _check_kind(file)
     file = Path(os.path.realpath(file))
     saved = checkpoint.latest(file)
     facts = saved.facts
     try:
-        others = {"threads": threads, "workers": workers}
-        settings = _settings(file, facts, until, others, snapshots)
+        settings = _settings(file, facts, until, others or {}, snapshots)
         about = _about(facts, settings)
-        grid = _grid(file, facts, expansion)
-        found = _model(file, facts, model)
+        grid = _grid(file, facts, expansion, trust)
+        found = _model(file, facts, model, trust)
     except (KeyError, TypeError) as error:
         raise InputError(f"{saved.path} is not of this version of relboltz ({error})") from None
     output.check_writable(file)
@@ -111,11 +115,7 @@ def taken_up(
 
 def _check_kind(file: Path) -> None:
     """Say how to go on with what is no single run: a scan, or the mean of replicas."""
-    try:
-        told = output.attributes(file)
-        kind = str(told.get("kind", kinds.REPLICAS if "replicas" in told else kinds.RUN))
-    except InputError:  # what is left of a run may do without its file
-        return
+    kind = kinds.recorded(file)  # a damaged or absent file may be that of a run
     if kind in kinds.AGAIN:
         raise InputError(f"{file}: {kinds.AGAIN[kind]}")
 
@@ -164,8 +164,10 @@ def elsewhere(run: Mapping[str, Any], others: Mapping[str, Any]) -> dict[str, An
     return found
 
 
-def _grid(file: Path, facts: Mapping[str, Any], law: Callable[[float], Any] | None) -> PhaseSpace:
-    """The grid of the run, expanding as it did."""
+def _grid(
+    file: Path, facts: Mapping[str, Any], law: Callable[[float], Any] | None, trust: bool
+) -> PhaseSpace:
+    """Make the grid of the run, expanding as it did."""
     told = str(facts["grid"].get("expansion", "none"))
     if told.startswith(FUNCTION):
         name = told.removeprefix(FUNCTION)
@@ -174,12 +176,15 @@ def _grid(file: Path, facts: Mapping[str, Any], law: Callable[[float], Any] | No
                 f"{file}: its grid expands by {name}, a function of Python; give it again: "
                 f"resume(file, expansion={name})"
             )
-        still = Grid.model_validate({**facts["grid"], "expansion": "none"}, strict=False)
-        grid = still.phase_space(expansion=law)
-    else:
-        if law is not None:
-            raise InputError(f"expansion = {shown(law)}: the run has {told!r}; leave it out")
-        grid = Grid.model_validate(facts["grid"], strict=False).phase_space()
+    elif law is not None:
+        raise InputError(f"expansion = {shown(law)}: the run has {told!r}; leave it out")
+    chosen: Any = law
+    if ".py:" in told:
+        allow_code(told, facts.get("law"), file, trust)
+        chosen = Expansion(told, source=facts.get("law"))
+    still = {**facts["grid"], "expansion": "none"} if chosen is not None else facts["grid"]
+    asked = Grid.model_validate(still, strict=False)
+    grid = asked.phase_space() if chosen is None else asked.phase_space(expansion=chosen)
     known = facts.get("scales") if grid.expansion is not None else None
     for t, *scales in known or []:
         now = grid.expansion.scales(t, known[0][0])  # type: ignore[union-attr, index]
@@ -242,13 +247,13 @@ def fingerprints(model: Model) -> dict[str, str]:
     return {p.name: p.fingerprint() for p in model.processes if not p.built_in}
 
 
-def _model(file: Path, facts: Mapping[str, Any], given: Model | None) -> Model:
+def _model(file: Path, facts: Mapping[str, Any], given: Model | None, trust: bool) -> Model:
     """The model of a run, made again or given again."""
     recipe = facts["about"]["recipe"]
     if given is not None:
         model = check_model(given)
     elif recipe.get("model"):
-        model = made_again(recipe, file)
+        model = _from_checkpoint(recipe, file, trust)
     else:
         raise InputError(
             f"{file}: its model was made in Python; use relboltz.resume({str(file)!r}, model=...) "
@@ -266,27 +271,30 @@ def _model(file: Path, facts: Mapping[str, Any], given: Model | None) -> Model:
     return model
 
 
-def made_again(recipe: Mapping[str, Any], file: Path | str = "the run") -> Model:
-    """A model of a configuration; users' files must be as they were, or gone."""
+def made_again(recipe: Mapping[str, Any]) -> Model:
+    """Make the model of a recipe, with users' files as they were when it was written."""
     if "pickled" in recipe:
         found: Model = pickle.loads(recipe["pickled"])
         return found
-    table, sources = recipe["model"], recipe.get("sources", {})
-    folder = Path(recipe.get("folder", ""))
-    for name, text in sources.items():
-        path = Path(name)
-        if path.is_file() and path.read_bytes().decode("latin-1") != text:
-            raise InputError(
-                f"{path} was changed since {file} was begun: bring back what it was, or move it "
-                "away (its source is in the checkpoint and will be used), or start a new run"
-            )
+    name = code_of(recipe)
+    if name is not None:
+        name = as_kept(name, recipe.get("sources", {}).get(str(path_of(name))))
+    table = recipe["model"]
     arguments = {k: v for k, v in table.items() if k != "name"}
-    name = table["name"]
-    where, _, function = name.rpartition(":")
-    path = (folder / where).resolve()
-    if function and str(path) in sources and not path.is_file():
-        folder = Path(tempfile.mkdtemp(prefix="relboltz-source-"))
-        atexit.register(shutil.rmtree, folder, ignore_errors=True)
-        (folder / path.name).write_bytes(sources[str(path)].encode("latin-1"))
-        name = f"{path.name}:{function}"
-    return call_model(name, arguments, folder)
+    return call_model(name or table["name"], arguments, Path())
+
+
+def code_of(recipe: Mapping[str, Any]) -> str | None:
+    """Return the "file.py:function" of the user's that makes a model; None of a built-in one."""
+    name = str(recipe["model"]["name"])
+    return str(Path(recipe.get("folder", "")) / name) if ":" in name else None
+
+
+def _from_checkpoint(recipe: Mapping[str, Any], file: Path, trust: bool) -> Model:
+    """Make the model of a checkpoint's recipe, if its code may run."""
+    sources, name = recipe.get("sources", {}), code_of(recipe)
+    if name is not None:
+        allow_code(name, sources.get(str(path_of(name))), file, trust)
+    if not trust:
+        refuse_changed(sources, file)
+    return made_again({k: v for k, v in recipe.items() if k != "pickled"})

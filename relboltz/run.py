@@ -348,6 +348,7 @@ class Run:
         now = self.state.time
         facts = {
             "scales": None if law is None else law.fingerprint(start, now),
+            "law": None if law is None else law.source,
             "known": known, "about": self.about.packed(), "place": self.journal.place(),
             "settings": {name: settings[name] for name in Settings.model_fields},
             "grid": Grid.told(self.grid),

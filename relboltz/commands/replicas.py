@@ -30,7 +30,7 @@ def run_replicas(settings: Config, path: Path, count: int, force: bool, quiet: b
 
 
 def resume_replicas(
-    file: Path, until: float | None, run: dict[str, Any], quiet: bool
+    file: Path, until: float | None, run: dict[str, Any], quiet: bool, trust: bool = False
 ) -> xr.Dataset | None:
     """Do what is left of replicas; None if the file is not theirs."""
     if until is not None and _of_replicas(file):
@@ -41,7 +41,8 @@ def resume_replicas(
     if plan_of(file) is None:
         return None
     with told(file, quiet, kept_apart=True):
-        case, count = planned_again(file, {k: v for k, v in run.items() if v is not None})
+        others = {k: v for k, v in run.items() if v is not None}
+        case, count = planned_again(file, others, trust)
         return _replicated(case, file, count, quiet)
 
 
@@ -49,7 +50,7 @@ def _of_replicas(file: Path) -> bool:
     """Whether a file is a mean of replicas, or will be."""
     if plan_of(file) is not None:
         return True
-    return file.is_file() and kinds.kind_of(output.load(file)) == kinds.REPLICAS
+    return kinds.recorded(file) == kinds.REPLICAS
 
 
 def _replicated(case: Case, path: Path, count: int, quiet: bool) -> xr.Dataset:

@@ -36,7 +36,6 @@ from .output import Frame
 from .reserved import Reservation, base
 from .series import Series
 
-
 SERIES = ("records", "snapshots")
 MARKER = "relboltz-parts"
 """File that tells a folder of parts from a folder of the user's."""

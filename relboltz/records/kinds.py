@@ -3,6 +3,7 @@
 import os
 from pathlib import Path
 
+import h5py
 from xarray import Dataset
 
 from ..errors import InputError
@@ -44,6 +45,16 @@ def kind_of(ds: Dataset) -> str:
     if "status" in ds and ds["status"].ndim:
         return SCAN
     return REPLICAS if "replicas" in ds.attrs else RUN
+
+
+def recorded(file: Path) -> str:
+    """Return the kind of a file by its attributes; RUN if it is absent, damaged or says nothing."""
+    try:
+        with h5py.File(file, "r") as found:
+            usual = REPLICAS if "replicas" in found.attrs else RUN
+            return str(found.attrs.get("kind", usual))
+    except (OSError, ValueError):
+        return RUN
 
 
 def check_run(ds: Dataset, name: str | Path) -> Dataset:
