@@ -226,7 +226,8 @@ def test_matter_that_flows_is_looked_at_in_its_own_frame():
 
 def test_first_order_agrees_with_pressures_of_matter_at_rest(matter):
     """Of a run: the Landau frame is that of the grid, but for rounding."""
-    found, plain = matter.rb.first_order(0.3), matter.rb.pressures()
+    with pytest.warns(rb.AccuracyWarning, match="eta/s = 0.3, a constant"):
+        found, plain = matter.rb.first_order(0.3), matter.rb.pressures()
     assert found.longitudinal_over_energy.values == pytest.approx(
         plain.longitudinal_over_energy.values, rel=1e-9
     )
@@ -244,6 +245,41 @@ def test_the_viscosity_of_a_model_is_that_of_transport_coefficients():
     assert found.values[0] == pytest.approx(float(direct.shear_viscosity), rel=1e-12)
     assert found.values == pytest.approx(1.2676 * t / 0.5, rel=0.03)
     assert found.attrs["units"] == "GeV fm^-2"
+
+
+def with_charges(mu, states, charges=("number",)):
+    """The made-up fluid with several species, their mu/T at the last record, and charges."""
+    ds, _, t = fluid()
+    ds = ds.isel(species=[0] * len(mu)).assign_coords(species=list("abcd"[: len(mu)]))
+    ds["landau_chemical_potential"][-1] = np.array(mu) * t[-1]
+    ds["degeneracy"] = ("species", states)
+    return ds.assign_coords(charge=list(charges))
+
+
+@pytest.mark.parametrize(
+    ("mu", "states", "charges", "told"),
+    [
+        ([-1.67], [16], ["number"], "mu is -1.7 T at tau = 8 fm"),
+        ([0.5, 0.5], [16, 36], ["number"], "mu is 0.5 T"),
+        ([-0.2, 0.8, -1.2], [16, 6, 6], ["number", "net u"], "mu is -0.2 T"),
+        ([0.0], [16], ["number"], None),
+        ([0.05], [16], ["number"], None),
+        ([0.0, 0.8, -0.8], [16, 6, 6], ["number", "net u"], None),  # a net charge alone
+        ([-1.67], [16], ["net u"], None),  # the number is not conserved
+    ],
+)
+def test_a_constant_eta_over_s_for_matter_with_a_chemical_potential_is_told(
+    recwarn, mu, states, charges, told
+):
+    ds = with_charges(mu, states, charges)
+    ds.rb.first_order(0.2)
+    words = [str(w.message) for w in recwarn if w.category is rb.AccuracyWarning]
+    assert len(words) == (told is not None)  # said once, though eta is asked for twice
+    if told:
+        assert told in words[0] and "Give the model in place of eta/s" in words[0]
+    ds.rb.first_order(ds.pressure.values)
+    ds.rb.first_order(lambda t, mu: t)
+    assert len(recwarn) == len(words)  # eta that may know mu is left alone
 
 
 def test_pressures_include_the_field(matter):

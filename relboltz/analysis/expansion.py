@@ -1,10 +1,11 @@
 """Matter in Bjorken flow: what there is per rapidity, and how far it is from hydrodynamics.
 
 To first order in gradients P_T - P_L = 2 eta/tau. The scaled time tau (e + P)/(4 pi eta) is tau T
-over 4 pi eta/s where no chemical potential matters; all matter is expected to follow one curve of
-P_L/e against it.
+over 4 pi eta/s where no chemical potential matters. Reactions 2 <-> 2 conserve the number, so that
+mu/T falls and eta/s rises while matter expands: give the model rather than a constant eta/s.
 """
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -12,7 +13,7 @@ import numpy as np
 import xarray as xr
 
 from ..arrays import Array
-from ..errors import InputError
+from ..errors import AccuracyWarning, InputError, depth_of_user
 from ..model import Model
 from ..process import is_number
 from ..records.result import is_in_space
@@ -24,6 +25,8 @@ Viscosity = float | Model | Array | xr.DataArray | Callable[[float, dict[str, fl
 """eta/s; a model; eta at all records [GeV fm^-2]; or a function of T and mu by species [GeV]."""
 RECORDS = 6
 """At which the viscosity of a model is computed; between them it is interpolated."""
+MATTERS = 0.1
+"""Chemical potential of the particle number, over T, that changes eta/s by some per cent."""
 
 
 def _of_time(values: Any, unit: str, words: str) -> xr.Variable:
@@ -130,8 +133,43 @@ def _of_model(ds: xr.Dataset, model: Model, options: dict[str, Any]) -> Array:
     return np.asarray(np.where(np.isfinite(t), eta, np.nan))
 
 
+def number_potential(ds: xr.Dataset) -> xr.DataArray:
+    """Largest mu/T of a species by time, leaving out potentials of net charges.
+
+    Net charges give particles and antiparticles opposite mu; a conserved particle number gives all
+    of them the same mu. So the sum of the mu of a pair counts, or the mu of a species without one.
+    """
+    mu = ds.landau_chemical_potential.transpose("time", "species").fillna(0.0).values
+    states = ds.degeneracy.values if "degeneracy" in ds else np.ones(mu.shape[1])
+    beyond = np.zeros_like(mu)
+    for g in np.unique(states):
+        alike = np.sort(mu[:, states == g], axis=1)
+        beyond[:, states == g] = 0.5 * (alike + alike[:, ::-1])
+    most = np.take_along_axis(beyond, abs(beyond).argmax(axis=1)[:, None], axis=1)[:, 0]
+    return xr.DataArray(most / ds.landau_temperature.values, {"time": ds.time}, "time")
+
+
+def _tell_constant(ds: xr.Dataset, given: float) -> None:
+    """Warn about a constant eta/s for matter whose number is conserved and whose mu is not 0."""
+    if "charge" not in ds.coords or "number" not in ds.charge.values:
+        return
+    found = number_potential(ds).dropna("time")
+    if not found.size or not float(abs(found).max()) > MATTERS:
+        return
+    worst = found.isel(time=int(abs(found).argmax("time")))
+    warnings.warn(
+        f"eta/s = {given:g}, a constant, for matter whose particle number is conserved and whose "
+        f"mu is {float(worst):.2g} T at tau = {float(worst.time):g} fm: eta/s depends on mu/T, and "
+        "matter may look nearer to hydrodynamics than it is. Give the model in place of eta/s, or "
+        "eta as a function of T and mu",
+        AccuracyWarning, stacklevel=depth_of_user(),
+    )  # fmt: skip
+
+
 def viscosity(ds: xr.Dataset, given: Viscosity, **options: Any) -> xr.DataArray:
     """eta of local equilibrium at all records [GeV fm^-2].
+
+    A constant eta/s is right at mu = 0 alone; a warning says if the matter has another mu.
 
     given : eta/s, a number; the model of the run, whose eta at the T and mu of some records comes
         from ``transport_coefficients`` (options: events, seed, ...); eta itself, an array by time;
@@ -143,6 +181,7 @@ def viscosity(ds: xr.Dataset, given: Viscosity, **options: Any) -> xr.DataArray:
     elif is_number(given):
         if not given > 0:  # type: ignore[operator]
             raise InputError(f"viscosity = {shown(given)}: eta/s is a number above 0")
+        _tell_constant(ds, float(given))  # type: ignore[arg-type]
         mu_n = (ds.landau_chemical_potential * _density(ds)).sum("species", skipna=True).values
         entropy = (_enthalpy(ds) - mu_n) / ds.landau_temperature.values
         values = float(given) * entropy * HBARC  # type: ignore[arg-type]
