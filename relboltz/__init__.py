@@ -10,6 +10,7 @@ import sys
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from .attaching import attach
 from .errors import (
     AccuracyWarning,
     BackendNotice,
@@ -50,8 +51,6 @@ HOMES = {
     "scan": "scanning", "solve": "simulation", "collision_term": "terms",
 }  # fmt: skip
 """The module of each name; '' where it is one itself."""
-MAKE_RESULTS = ("converge", "load", "resume", "scan", "solve")
-"""With these comes ``result.rb``."""
 
 
 def __getattr__(name: str) -> Any:
@@ -60,8 +59,6 @@ def __getattr__(name: str) -> Any:
     if name not in HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     with resting():
-        if name in MAKE_RESULTS:
-            import_module(".analysis", __name__)
         home = import_module(f".{HOMES[name] or name}", __name__)
     found = getattr(home, name) if HOMES[name] else home
     globals()[name] = found
@@ -82,5 +79,4 @@ class Package(ModuleType):
 
 
 sys.modules[__name__].__class__ = Package
-if "xarray" in sys.modules:  # somebody may open results with it alone, and ask for result.rb
-    __getattr__("analysis")
+attach()  # result.rb, of every Dataset that is opened with xarray

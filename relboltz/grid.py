@@ -1,7 +1,7 @@
 """PhaseSpace: the nodes on which distribution functions live."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any, Literal, get_args
 
@@ -126,7 +126,7 @@ class PhaseSpace:
     space_max: Triple = (3.0, 3.0, 3.0)
     boundary: tuple[str, str, str] = ("periodic", "periodic", "periodic")
     momentum_boundary: MomentumBoundary = "closed"
-    expansion: Expansion | None = field(default=None, repr=False)
+    expansion: Expansion | None = None
 
     def __init__(
         self,
@@ -154,6 +154,17 @@ class PhaseSpace:
         }
         for name, value in values.items():
             object.__setattr__(self, name, value)
+
+    def __repr__(self) -> str:
+        """Its parameters by name; those of expansion where it expands."""
+        told = {one.name: getattr(self, one.name) for one in fields(self)}
+        if self.expansion is None:
+            del told["expansion"]
+        else:
+            given = {"hubble_rate": self.hubble_rate, "hubble_power": self.hubble_power}
+            told |= {"expansion": str(self.expansion)}
+            told |= {key: value for key, value in given.items() if value is not None}
+        return f"PhaseSpace({', '.join(f'{key}={value!r}' for key, value in told.items())})"
 
     def __reduce__(self) -> tuple[Any, ...]:
         """What makes it again; what was found out on the way is not sent along."""
@@ -210,6 +221,8 @@ class PhaseSpace:
                 x = f"{self.space_cells[i]} cells to {self.space_max[i]:g} fm, {self.boundary[i]}"
             rows.append((axis, p, f"{self.spacing[i]:.4g} GeV", x))
         nodes = f"{self.sites * self.size:,} nodes of phase space".replace(",", " ")
+        if self.expansion is not None:
+            nodes += f", expansion {self.expansion}"
         return html.line(f"PhaseSpace, {nodes}", "b") + html.table(
             ("axis", "momentum", "spacing", "space"), rows
         )

@@ -136,3 +136,20 @@ def test_bad_input_is_named(cells, width, message):
     """The message names the key and the remedy."""
     with pytest.raises(InputError, match=message):
         PhaseSpace(cells, width)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {},
+        {"expansion": "bjorken"},
+        {"expansion": "hubble", "hubble_rate": 0.1},
+        {"expansion": "hubble", "hubble_power": 0.5, "space_cells": [2, 1, 1]},
+    ],
+)
+def test_a_grid_is_what_its_words_make(given):
+    grid = PhaseSpace([5, 6, 7], 2.0, **given)
+    assert eval(repr(grid)) == grid
+    law = given.get("expansion", "expansion")
+    assert (f"expansion {law}" in grid._repr_html_()) == bool(given)
+    assert ("expansion" in repr(grid)) == bool(given)

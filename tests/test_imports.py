@@ -44,8 +44,25 @@ def test_qcd_is_the_model_whoever_imports_its_module_first():
         assert told(f"import {first}, relboltz; print(relboltz.qcd(0.3).name)") == "qcd"
 
 
-def test_results_that_xarray_opens_have_rb_if_it_came_first_or_a_result_was_asked_for():
-    assert told("import xarray, relboltz; print(hasattr(xarray.Dataset, 'rb'))") == "True"
-    assert told("import relboltz, xarray; relboltz.load; print(hasattr(xarray.Dataset, 'rb'))") == (
-        "True"
-    )
+@pytest.mark.parametrize(
+    "first",
+    [
+        "import xarray, relboltz",
+        "import relboltz, xarray",
+        "import relboltz, xarray; relboltz.load",
+        "import relboltz, importlib.util; importlib.util.find_spec('xarray'); import xarray",
+        "import relboltz.analysis, xarray",
+    ],
+)
+def test_results_that_xarray_opens_have_rb_whichever_is_imported_first(first):
+    """Without a warning, and with nothing else imported until rb is asked for."""
+    program = f"""
+import warnings; warnings.simplefilter("error")
+{first}
+ds = xarray.Dataset({{"a": (("time", "species"), [[1.0]])}}, attrs={{"kind": "run"}})
+import sys; early = "relboltz.analysis.accessor" in sys.modules
+assert ds.rb is ds.rb and isinstance(ds.rb, xarray.Dataset.rb)
+print(early, type(ds.rb).__module__, [type(one).__name__ for one in sys.meta_path].count("Watch"))
+"""
+    early = "relboltz.analysis" in first
+    assert told(program) == f"{early} relboltz.analysis.accessor 0"

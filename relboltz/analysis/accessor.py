@@ -1,4 +1,4 @@
-"""``result.rb``: what physicists make of a result, at hand on every Dataset."""
+"""``result.rb``: what physicists make of a result, at hand on every Dataset (``attaching``)."""
 
 import io
 import tomllib
@@ -21,7 +21,6 @@ Times = Any
 """Times in fm, one or several."""
 
 
-@xr.register_dataset_accessor("rb")  # type: ignore[no-untyped-call]
 class Result:
     """What a result of ``solve`` tells: ``result.rb.dN_dp()``, ``result.rb.plot_spectra()``, ...
 
