@@ -57,7 +57,8 @@ class Task:
     screening: tuple[float, float, float]
     alpha: Four  # mu/T
     eta: Four
-    peak: float
+    poles: tuple[float, float]
+    """Squared masses of the poles in t and u at which events are drawn; 0 where there is none."""
     span: float
     clamps: float
     factor: float

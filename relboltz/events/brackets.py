@@ -39,25 +39,63 @@ def across_plane(p, k, cosine):
     return (0.0, 0.0, p), (k * root(max(1.0 - cosine * cosine, 0.0)), 0.0, k * cosine)
 
 
-def soft_angle(u, p, ep, k3, ek, m2, angle):
-    """Where to draw (1 - cos theta)/span, and the factor that undoes the weight of the draw.
+def pole_distance(s, m2, both, pole, e):
+    """m^2 - t at t's largest value, at cos theta = 1; 0 where t has no pole.
 
-    m2, angle : as ``kinematics.scatter`` takes them. Where the process is peaked, tau =
-    screening2 - t is drawn with the weight 1/tau: |M|^2 ~ 1/tau^2 times (Delta phi)^2 ~ tau. With
-    1/tau^2, which serves rates, hardly an event would lie where a bracket comes from.
+    m2 : of (k1, k2, k3, p), or with k3 and p exchanged for u; both = 4 s k k'; e : of the pair.
+    pole = (m^2, ekt): with ekt = 1 it is q^2 that is screened, and of a pair that flies along
+    together q^2 may be as large as -t e^2/s: then |M|^2 rises down to -t = m^2 s/e^2.
     """
-    screening2, peak, span = angle
+    if pole[0] == 0.0:
+        return 0.0
+    energies = (s + m2[0] - m2[1]) * (s + m2[2] - m2[3]) * reciprocal(4.0 * s)
+    forward = m2[0] + m2[2] - 2.0 * energies + both * reciprocal(2.0 * s)
+    scale = s * reciprocal(e * e) if pole[1] != 0.0 else 1.0
+    return pole[0] * scale - forward
+
+
+def soft_undo(part, low, width):
+    """Inverse of the density of ``soft_part``."""
+    return (low + part * width) * log(1.0 + width / low) / width
+
+
+def soft_part(u, low, width):
+    """x from 0 to 1, drawn with a density 1/(low + x width), and the inverse of the density."""
+    part = low * expm1(u * log(1.0 + width / low)) / width
+    return part, soft_undo(part, low, width)
+
+
+def soft_angle(u, p, ep, k3, ek, m2, angle):
+    """Where to draw x = (1 - cos theta)/span, and the inverse of the density of the draw in x.
+
+    angle = (t_pole, u_pole, ekt, span): squared masses of the poles in t and u, 0 for none. At a
+    pole in t, tau = m^2 - t is drawn with the density 1/tau: gluon exchange, |M|^2 ~ 1/tau^2,
+    comes with (Delta phi)^2 ~ tau, and quark exchange is |M|^2 ~ 1/tau. (With 1/tau^2, which
+    serves rates, hardly an event would lie where a bracket comes from.) Likewise in u; where both
+    have a pole half of the events are drawn for each, and the density is that of the mixture.
+    """
+    t_pole, u_pole, ekt, span = angle
     s = max(invariant_mass2(p, ep, k3, ek, m2[2] + m2[3]), 1e-300)
     both = root(max(kallen(s, m2[0], m2[1]), 0.0) * max(kallen(s, m2[2], m2[3]), 0.0))
     width = span * both * reciprocal(2.0 * s)  # 2 k k' (1 - cos) at its end
-    energies = (s + m2[0] - m2[1]) * (s + m2[2] - m2[3]) * reciprocal(4.0 * s)
-    forward = m2[0] + m2[2] - 2.0 * energies + both * reciprocal(2.0 * s)
-    low = screening2 - forward
-    if peak == 0.0 or not low > 0.0 or width <= NARROW * low:
+    ahead = pole_distance(s, (m2[0], m2[1], m2[2], m2[3]), both, (t_pole, ekt), ep + ek)
+    behind = pole_distance(s, (m2[0], m2[1], m2[3], m2[2]), both, (u_pole, ekt), ep + ek)
+    in_t, in_u = width > NARROW * ahead > 0.0, width > NARROW * behind > 0.0
+    if not in_t and not in_u:
         return u, 1.0
-    stretch = log(1.0 + width / low)
-    part = low * expm1(u * stretch) / width
-    return part, (low + part * width) * stretch / width
+    if not in_u:
+        return soft_part(u, ahead, width)
+    if not in_t:
+        part, undo = soft_part(u, behind, width)
+        return 1.0 - part, undo
+    if u < 0.5:
+        part, undo = soft_part(2.0 * u, ahead, width)
+        other = soft_undo(1.0 - part, behind, width)
+    else:
+        part, undo = soft_part(2.0 * u - 1.0, behind, width)
+        part = 1.0 - part
+        other = soft_undo(part, ahead, width)
+    return part, 2.0 * undo * other / (undo + other)
 
 
 def tensor_axes(a, b):

@@ -21,6 +21,11 @@ BINS = 1024
 TAIL = 0.5
 """Momenta are drawn with the density f^TAIL: brackets of high powers come from hard ones. Fermions
 with (f F)^TAIL: those deep below a Fermi surface find no place to go."""
+SOFT = 1.5
+"""In unlimited momentum space the density is multiplied by F^SOFT of the bosons of the process.
+Soft massless bosons weigh p^2 f F dp ~ dp in a bracket, and this draws them so. Drawn by f^TAIL
+alone they have weights ~ p^(-3/2), whose variance grows without limit as screening vanishes.
+Fermions that turn into bosons need it as well."""
 RARE = 1e-9
 """Part of the largest f that is added to every f where nodes are drawn."""
 DEPTH = 60.0
@@ -29,6 +34,8 @@ SIGNS = (1.0, 1.0, -1.0, -1.0)
 """Of the legs k1, k2, k3, p in Delta phi."""
 ALL_SHARES = np.outer(SIGNS, SIGNS)
 """How legs add up in Delta phi Delta psi."""
+Tables = dict[tuple[int, tuple[int, ...]], tuple[Array, Array]]
+"""Edges and cumulative densities by the species that is drawn and the bosons of its process."""
 Measure = Callable[[Elements, Request], Array]
 
 
@@ -130,13 +137,13 @@ def plan(elements: Elements, state: State) -> tuple[list[Task], list[tuple[Membe
     """Events to draw for a state; channels that differ in names alone are drawn once."""
     model = elements.model
     found: dict[object, tuple[Task, list[Member]]] = {}
-    tables = [_table(state, a) for a in range(len(model.species))]
+    tables: Tables = {}
     for channel in channels(model):
         task = _task(elements, state, channel, tables)
         process = model.processes[channel.process]
         key = (
             process.matrix_element, tuple(process.parameters.items()), task.m2, task.named,
-            task.screening, task.alpha, task.eta, task.peak, task.span,
+            task.screening, task.alpha, task.eta, task.poles, task.span,
         )  # fmt: skip
         legs = (*channel.pair, *channel.nodes)
         found.setdefault(key, (task, []))[1].append(Member(legs, channel.factor, channel.process))
@@ -144,15 +151,20 @@ def plan(elements: Elements, state: State) -> tuple[list[Task], list[tuple[Membe
     return list(tasks), [tuple(row) for row in members]
 
 
-def _task(
-    elements: Elements, state: State, channel: Channel, tables: list[tuple[Array, Array]]
-) -> Task:
+def _task(elements: Elements, state: State, channel: Channel, tables: Tables) -> Task:
     model, process = elements.model, elements.model.processes[channel.process]
     legs = (*channel.pair, *channel.nodes)
 
     def four(values: Array, some: tuple[int, ...]) -> tuple[float, float, float, float]:
         a, b, c, d = (float(f"{values[i]:.14e}") for i in some)
         return a, b, c, d
+
+    def table(a: int) -> tuple[Array, Array]:
+        bosons = tuple(sorted({b for b in legs if model.statistics[b] == 1}))
+        key = a, bosons if state.points.grid is None else ()
+        if key not in tables:
+            tables[key] = _table(state, *key)
+        return tables[key]
 
     named = tuple(model.index(leg) for leg in process.legs)
     grid = state.points.grid
@@ -167,14 +179,33 @@ def _task(
         elements.screening(channel.process, state.screening2),
         four(state.chemical_potential / state.temperature, legs),
         four(model.statistics.astype(float), legs),
-        1.0 if process.peak == "t" else 0.0, 1.0 if elements.folds[channel.process] else 2.0,
+        _poles(elements, channel.process, state.screening2),
+        1.0 if elements.folds[channel.process] else 2.0,
         1.0 if process.built_in else 0.0, measure / (4 * (2 * np.pi) ** 6),
-        (tables[channel.nodes[1]], tables[channel.nodes[0]]), state.temperature, fields,
+        (table(channel.nodes[1]), table(channel.nodes[0])), state.temperature, fields,
     )  # fmt: skip
 
 
-def _table(state: State, a: int) -> tuple[Array, Array]:
-    """Edges of |p| and cumulative density to draw it of a species; or of nodes."""
+def _poles(elements: Elements, index: int, screening2: Array) -> tuple[float, float]:
+    """Squared masses [GeV^2] of a process' poles in t and u, as its matrix element asks for them.
+
+    0 where there is none, or where drawing one half of the angles leaves a pole out.
+    """
+    process = elements.model.processes[index]
+    gluon, quark, _ = elements.screening(index, screening2)
+    found = {"t": gluon if process.peak == "t" else 0.0, "u": 0.0}
+    for letter in found:
+        for kind, mass2 in (("regulated", gluon), ("screened", gluon), ("exchanged", quark)):
+            if f"{letter}_{kind}" in process.arguments:
+                found[letter] = mass2
+    return found["t"], 0.0 if elements.folds[index] else found["u"]
+
+
+def _table(state: State, a: int, bosons: tuple[int, ...]) -> tuple[Array, Array]:
+    """Edges of |p| and cumulative density to draw it of a species; or of nodes.
+
+    bosons : species of the process that are; not looked at on nodes
+    """
     if state.points.grid is not None:
         f = _moving(state.f[a], int(state.model.statistics[a]))
         chance = np.cumsum((f / f.max() + RARE) ** TAIL)
@@ -184,8 +215,13 @@ def _table(state: State, a: int) -> tuple[Array, Array]:
     kinetic = DEPTH * t + max(mu - m, 0.0)
     edges = np.sqrt(kinetic * (kinetic + 2 * m)) * np.linspace(0, 1, BINS + 1) ** 2
     p = 0.5 * (edges[1:] + edges[:-1])
-    f = _moving(occupation((np.hypot(p, m) - mu) / t, eta), eta)
-    cumulative = np.concatenate([[0.0], np.cumsum(p * p * f**TAIL * np.diff(edges))])
+    f = occupation((np.hypot(p, m) - mu) / t, eta)
+    density = p * p * _moving(f, eta) ** TAIL
+    for b in bosons:
+        energy = np.sqrt(p * p + state.mass_squared[b])
+        full = 1 + occupation((energy - state.chemical_potential[b]) / t, 1)
+        density = density * full**SOFT
+    cumulative = np.concatenate([[0.0], np.cumsum(density * np.diff(edges))])
     return edges, cumulative / cumulative[-1]
 
 

@@ -158,7 +158,7 @@ _ELEMENT = types.Tuple((types.UniTuple(_F, 4), types.UniTuple(_F, 3), _F[::1]))
 _SCRATCH = types.Tuple((_F[::1], types.uint64[::1], types.uint64[::1]))
 FREE = _I(
     types.FunctionType(k.ELEMENT), _I, types.UniTuple(_I, 3), _FREE, types.UniTuple(_F, 4),
-    _ELEMENT, types.UniTuple(_F, 5), _F[:, ::1], _TRIAL, _SCRATCH, _ROOM, _F[:, :, :, ::1], _F[::1],
+    _ELEMENT, types.UniTuple(_F, 6), _F[:, ::1], _TRIAL, _SCRATCH, _ROOM, _F[:, :, :, ::1], _F[::1],
 )  # fmt: skip
 
 
@@ -169,13 +169,13 @@ def free_batch(
     """Brackets from one batch of events of a channel in unlimited momentum space.
 
     who: channel, batch, seed; tables: edges and cumulative density of |p| and |k3|; element:
-    squared masses as the matrix element names them, its screening, parameters; how: peak, span of
-    the angle, factor of all weights, whether |M|^2 < 0 counts as 0, T; legs: mu/T and statistics of
-    k1, k2, k3, p. Returns -1 where a matrix element is illegal; fault says where.
+    squared masses as the matrix element names them, its screening, parameters; how: poles in t
+    and u, span of the angle, factor of all weights, whether |M|^2 < 0 counts as 0, T; legs: mu/T
+    and statistics of k1, k2, k3, p. Returns -1 where a matrix element is illegal; fault says where.
     """
-    peak, span, factor, clamps, temperature = how
+    t_pole, u_pole, span, factor, clamps, temperature = how
     element_m2, screening, parameters = element
-    angle = (screening[0], peak, span)
+    angle = (t_pole, u_pole, screening[2], span)
     w = scratch[0]
     fault[:] = 0.0
     for first in range(0, samples, CHUNK):
@@ -286,7 +286,7 @@ def gather_nodes(count, factor, m2, thermal, grid, fields, trial, room, w, sums)
 
 NODES = _I(
     types.FunctionType(k.ELEMENT), _I, types.UniTuple(_I, 3), _FREE, types.UniTuple(_F, 4),
-    _ELEMENT, types.UniTuple(_F, 6), _F[:, ::1], types.UniTuple(types.UniTuple(_F, 3), 2), _TRIAL,
+    _ELEMENT, types.UniTuple(_F, 7), _F[:, ::1], types.UniTuple(types.UniTuple(_F, 3), 2), _TRIAL,
     _SCRATCH, _ROOM, _F[:, :, :, ::1], _F[::1],
 )  # fmt: skip
 
@@ -312,9 +312,9 @@ def nodes_batch(
 
     fields: ln F of k1 and k2, f of k3 and p at all nodes
     """
-    peak, span, factor, clamps, temperature, at_rest = how
+    t_pole, u_pole, span, factor, clamps, temperature, at_rest = how
     element_m2, screening, parameters = element
-    angle = (screening[0], peak, span)
+    angle = (t_pole, u_pole, screening[2], span)
     w = scratch[0]
     fault[:] = 0.0
     for first in range(0, samples, CHUNK):
@@ -374,7 +374,7 @@ def _batch(
         function, task.samples, (number, request.first_batch + batch, request.seed), task.tables,
         task.m2, (task.named, task.screening, parameters),
     )  # fmt: skip
-    how = (task.peak, task.span, task.factor, task.clamps, task.temperature)
+    how = (*task.poles, task.span, task.factor, task.clamps, task.temperature)
     functions = (trial.exponents, trial.counts, trial.lowest)
     rest = (functions, room.scratch, room.trial, sums, fault)
     name = elements.model.processes[task.process].name

@@ -117,8 +117,9 @@ def brackets(
     m2 = (numbers[task, 0], numbers[task, 1], numbers[task, 2], numbers[task, 3])
     named = (numbers[task, 4], numbers[task, 5], numbers[task, 6], numbers[task, 7])
     screening2, exchange2, ekt = numbers[task, 8], numbers[task, 9], numbers[task, 10]
-    peak, span, factor = numbers[task, 19], numbers[task, 20], numbers[task, 21]
-    clamps, temperature, at_rest = numbers[task, 22], numbers[task, 23], numbers[task, 24]
+    t_pole, u_pole, span = numbers[task, 19], numbers[task, 20], numbers[task, 21]
+    factor, clamps, temperature = numbers[task, 22], numbers[task, 23], numbers[task, 24]
+    at_rest = numbers[task, 25]
     cells = (geometry[0], geometry[1], geometry[2])
     h = (geometry[3], geometry[4], geometry[5])
     key_0, key_1 = WORD(seed & 0xFFFFFFFF), WORD(seed >> 32)
@@ -144,7 +145,7 @@ def brackets(
 {draw}
             ep, ek = physics.energy(p3, m2[3]), physics.energy(k3, m2[2])
             part, undo = physics.soft_angle(
-                physics.uniform(v1), p3, ep, k3, ek, m2, (screening2, peak, span)
+                physics.uniform(v1), p3, ep, k3, ek, m2, (t_pole, u_pole, ekt, span)
             )
             k1, e, s, t, weight = physics.scatter(
                 p3, k3, m2, (part, physics.uniform(v2)), (screening2, 0.0, span), at_rest

@@ -56,7 +56,7 @@ class Measurer:
         cumulative: list[Array] = []
         fields: list[Array] = []
         whole = np.zeros((len(request.tasks), 6), np.int64)
-        numbers = np.zeros((len(request.tasks), 25))
+        numbers = np.zeros((len(request.tasks), 26))
         own = np.zeros((len(request.tasks), k.OWN + max(1, *(len(row) for row in parameters))))
         at_rest = 0.0 if request.grid is None else request.grid.rest_inverse_energy
         for i, task in enumerate(request.tasks):
@@ -105,7 +105,7 @@ class Measurer:
 def _numbers(task: Task) -> tuple[float, ...]:
     """What kernels need to know of a task, but for 1/E at rest."""
     return (
-        *task.m2, *task.named, *task.screening, *task.alpha, *task.eta, task.peak, task.span,
+        *task.m2, *task.named, *task.screening, *task.alpha, *task.eta, *task.poles, task.span,
         task.factor, task.clamps, task.temperature,
     )  # fmt: skip
 
