@@ -10,6 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
+import h5netcdf
 import h5py
 import numba
 import numpy as np
@@ -34,6 +35,8 @@ WALLS = [axis + side for axis in AXES for side in "-+"]
 """Walls of the box: x- is at the low end of the x axis."""
 GROWING = ("time", "snapshot")
 """Dimensions along which a result grows."""
+FILL = {"f": np.nan}
+"""What stands for a missing value, by the kind of numbers."""
 COMPRESSED: dict[str, Any] = {"zlib": True, "complevel": 1, "shuffle": True}
 
 
@@ -248,7 +251,14 @@ def _part(path: Path) -> Path:
 
 
 class Rows(Protocol):
-    """What a file grows by along one of its unlimited dimensions."""
+    """What a file grows by along one of its dimensions."""
+
+    @property
+    def layout(self) -> Mapping[str, Any]:
+        """Variables that it fills, by name."""
+
+    def __len__(self) -> int:
+        """Number of rows."""
 
     def encoding(self) -> dict[str, Any]:
         """Chunks and compression of the variables that it fills."""
@@ -274,16 +284,23 @@ def write(ds: xr.Dataset, path: Path, rows: Sequence[Rows] = ()) -> None:
 
 def fill(ds: xr.Dataset, handle: BinaryIO, rows: Sequence[Rows] = ()) -> None:
     """Write ds, which is built in memory, into an open file; add rows to it there."""
+    growing = [name for some in rows if len(some) for name in some.layout]
     encoding: dict[Any, dict[str, Any]] = {
         name: COMPRESSED
-        for name, variable in ds.variables.items()
+        for name, variable in ds.drop_vars(growing).variables.items()
         if variable.dtype.kind in "fi" and variable.size > 1000
     }
-    for some in rows:
-        encoding |= some.encoding()
-    unlimited = GROWING if rows else ()
-    handle.write(ds.to_netcdf(engine="h5netcdf", encoding=encoding, unlimited_dims=unlimited))
-    if rows:
+    empty = [dim for dim in GROWING if dim in ds.drop_vars(growing).dims] if rows else ()
+    skeleton = ds.drop_vars(growing).to_netcdf(
+        engine="h5netcdf", encoding=encoding, unlimited_dims=empty
+    )
+    buffer = io.BytesIO(skeleton)
+    if growing:
+        with h5netcdf.File(buffer, "a") as file:
+            for some in rows:
+                _make_room(ds, some, file)
+    handle.write(buffer.getbuffer())
+    if growing:
         disk = _Steady(handle)
         try:
             with h5py.File(disk, "r+") as file:
@@ -292,6 +309,26 @@ def fill(ds: xr.Dataset, handle: BinaryIO, rows: Sequence[Rows] = ()) -> None:
         finally:
             if disk.error is not None:
                 raise disk.error
+
+
+def _make_room(ds: xr.Dataset, rows: Rows, file: h5netcdf.File) -> None:
+    """Make the variables that rows fill, of their final length.
+
+    Readers look up the length of an unlimited dimension in all of its variables, each time: a
+    result would take ten times as long to open.
+    """
+    known = rows.encoding()
+    for name in rows.layout if len(rows) else ():
+        old, encoding = ds.variables[name], known.get(name, {})
+        for dim in old.dims:
+            if dim not in file.dimensions:
+                file.dimensions[dim] = len(rows) if dim in GROWING else ds.sizes[dim]
+        packed = {"compression": "gzip", "compression_opts": 1} if "zlib" in encoding else {}
+        made = file.create_variable(
+            name, old.dims, old.dtype, chunks=encoding.get("chunksizes"),
+            fillvalue=FILL.get(old.dtype.kind), shuffle="zlib" in encoding, **packed,
+        )  # fmt: skip
+        made.attrs.update(old.attrs)
 
 
 class _Steady(io.RawIOBase):

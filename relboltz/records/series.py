@@ -128,8 +128,6 @@ class Series:
 
     def store(self, file: h5py.File) -> None:
         """Write all rows, a block at a time."""
-        for name in self.layout:
-            file[name].resize(len(self), axis=0)
         rows, start = iter(self), 0
         while block := list(itertools.islice(rows, self._block())):
             for name, c in self.layout.items():
