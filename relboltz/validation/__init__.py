@@ -14,6 +14,7 @@ from .streaming import free_streaming, liouville
 from .table import classical_rates, cross_sections, crossing, detailed_balance
 from .temperatures import two_temperatures
 from .viscosity import coefficients
+from .vlasov import self_consistent_wave
 from .waves import waves_in_space
 
 __all__ = ["PROBLEMS", "Effort", "Problem", "Row"]
@@ -40,6 +41,7 @@ PROBLEMS = {
         Problem("streaming", "free particles", free_streaming),
         Problem("bjorken", "a gas in Bjorken flow against particles", bjorken_flow),
         Problem("liouville", "uniform f, and f(E) in a field of masses", liouville),
+        Problem("vlasov", "a large wave in its own field against markers", self_consistent_wave),
         Problem("waves", "sound, shear and heat in space", waves_in_space),
         Problem("coefficients", "viscosities and diffusion against quadratures", coefficients),
         Problem("mixtures", "coefficients of mixtures, with charges and fields", mixtures),
