@@ -262,6 +262,93 @@ MUTATIONS = (
         "return pull(next_m2 - m2,",
         ("liouville",),
     ),
+    # --- collisions far from equilibrium, quantum statistics in time
+    Mutation(
+        "F of the low pair alone, not interpolated",
+        "events/collisions.py",
+        "full = full_low + r * (full_high - full_low) + full_nodes",
+        "full = full_low + full_nodes",
+        ("quantum",),
+    ),
+    Mutation(
+        "Bose and Fermi factors at half their strength",
+        "events/collisions.py",
+        "full = full_low + r * (full_high - full_low) + full_nodes",
+        "full = 0.5 * (full_low + r * (full_high - full_low) + full_nodes)",
+        ("quantum",),
+    ),
+    Mutation(
+        "Pauli blocking dropped, Bose enhancement kept",
+        "events/collisions.py",
+        "full = full_low + r * (full_high - full_low) + full_nodes",
+        "full = max(full_low + r * (full_high - full_low) + full_nodes, 0.0)",
+        ("quantum",),
+    ),
+    Mutation(
+        "capacity of one fermion, not of one for each state",
+        "stepping/quanta.py",
+        "full = np.minimum(np.rint(model.degeneracy * 2.0**bits), 2.0**62)",
+        "full = np.minimum(np.rint(model.degeneracy**0 * 2.0**bits), 2.0**62)",
+        ("quantum",),
+    ),
+    Mutation(
+        "net flow linear in the deviation from equilibrium",
+        "events/collisions.py",
+        "change = larger * expm1(-abs(d))",
+        "change = -larger * min(abs(d), 1.0)",
+        ("temperatures",),
+    ),
+    Mutation(
+        "empty nodes hold e^-5 of a particle",
+        "events/collisions.py",
+        "FLOOR = -690.0",
+        "FLOOR = -5.0",
+        ("step",),
+    ),
+    Mutation(
+        "C[f] of all states of a node together",
+        "backends/cpu/backend.py",
+        "per_state = np.repeat(1.0 / self.model.degeneracy, self.grid.size)",
+        "per_state = np.repeat(1.0 / self.model.degeneracy**0, self.grid.size)",
+        ("step",),
+    ),
+    Mutation(
+        "thermal screening mass: half of its square",
+        "masses.py",
+        "screening += model[rows + row * s + a] * work[width + a]",
+        "screening += 0.5 * model[rows + row * s + a] * work[width + a]",
+        ("step",),
+    ),
+    Mutation(
+        "a reaction and its reverse exchanged in half of the events",
+        "events/collisions.py",
+        "result.append(Channel(index, (a, b), (c, d), 0.5, w / 2, False))",
+        "result.append(Channel(index, (a, b), (c, d), 0.5, w / 2, True))",
+        ("temperatures",),
+    ),
+    # --- masses that change in space and time
+    Mutation(
+        "masses not solved again after streaming",
+        "stepping/step.py",
+        "            if moving:\n                self.squares = backend.masses(now)",
+        "            if moving and part.axis is None:\n                self.squares = backend.masses(now)",
+        ("vlasov",),
+    ),
+    Mutation(
+        "streaming with the masses of its start",
+        "stepping/step.py",
+        "used = mean_squares(now, lasts, self.length, before) if moving else now",
+        "used = mean_squares(now, lasts, self.length, before) "
+        "if moving and part.axis is None else now",
+        ("vlasov",),
+    ),
+    Mutation(
+        "masses of all places from matter at the first",
+        "backends/cpu/masses.py",
+        "held[b, i] += number[site, a, i] * unit",
+        "held[b, i] += number[first, a, i] * unit",
+        ("vlasov",),
+    ),
     # --- transport coefficients
     Mutation(
         "cross section of equal particles: their factor 2",

@@ -9,7 +9,7 @@ from .rates import absolute_rates, three_samplings
 from .relaxing import anisotropic_cross_section, constant_cross_section
 from .rows import Effort, Problem, Row
 from .states import condensation, final_states, stationarity, thermal_masses
-from .step_start import step_start
+from .step_start import collisions_of_a_step
 from .streaming import free_streaming, liouville
 from .table import classical_rates, cross_sections, crossing, detailed_balance
 from .temperatures import two_temperatures
@@ -26,7 +26,7 @@ PROBLEMS = {
         Problem("cross-sections", "massless, fixed regulator: closed forms", cross_sections),
         Problem("classical", "massless classical gas: rates of closed forms", classical_rates),
         Problem("rates", "34 rates against quadrature", absolute_rates),
-        Problem("step", "collisions of a step start against outside numbers", step_start),
+        Problem("step", "collisions of a step start against outside numbers", collisions_of_a_step),
         Problem("temperatures", "heat and chemistry of unequal temperatures", two_temperatures),
         Problem("samplings", "three ways through the delta function", three_samplings),
         Problem("balance", "collisions there and back, far from equilibrium", detailed_balance),

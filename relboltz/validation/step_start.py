@@ -137,7 +137,7 @@ CURVATURE = 0.8
 0.1 and 0.05 GeV."""
 
 
-def step_start(effort: Effort) -> Iterator[Row]:
+def collisions_of_a_step(effort: Effort) -> Iterator[Row]:
     """C[f] of the step: our quadrature against outside numbers, and nodes against it."""
     expected = integrated()
     for name, (value, error) in REFERENCES.items():

@@ -189,5 +189,5 @@ def self_consistent_wave(effort: Effort) -> Iterator[Row]:
             )  # fmt: skip
             yield absolute(
                 f"{name} at {time:g} fm, {cells[1]} cells", near[i, j], exact[i, j],
-                0.03 * dx**2 + 1e-4, "second order: 0.02 (dx/fm)^2 was measured; 1e-4 of nodes across",
+                0.03 * dx**2 + 1e-4, "second order: 0.02 (dx/fm)^2 measured; 1e-4 of nodes across",
             )  # fmt: skip
