@@ -331,7 +331,8 @@ MUTATIONS = (
         "masses not solved again after streaming",
         "stepping/step.py",
         "            if moving:\n                self.squares = backend.masses(now)",
-        "            if moving and part.axis is None:\n                self.squares = backend.masses(now)",
+        "            if moving and part.axis is None:\n"
+        "                self.squares = backend.masses(now)",
         ("vlasov",),
     ),
     Mutation(
