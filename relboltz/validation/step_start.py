@@ -18,6 +18,7 @@ from ..grid import PhaseSpace
 from ..initial import evaluate, starting_states, step
 from ..model import Model
 from ..qcd import gluons, qcd
+from ..simulation import solve
 from ..terms import collision_term
 from ..units import HBARC
 from . import quadrature
@@ -167,3 +168,9 @@ def collisions_of_a_step(effort: Effort) -> Iterator[Row]:
                 SLOPE * h + 3.5 * errors[i] / expected[name],
                 "first order in h: 0.25 h/GeV at most, and 3.5 standard errors",
             )  # fmt: skip
+    ds = solve(gluons(ALPHA), usual, START, end=1e-3, every=1e-3, samples=128, **effort.solving)
+    name = GLUONS[0]
+    yield relative(
+        f"{name} at the start of a run, usual spacing", ds.rate.values[0, 0], expected[name],
+        SLOPE * h + 0.005, "first order in h: 0.25 h/GeV at most, and 0.5 % of noise",
+    )  # fmt: skip
