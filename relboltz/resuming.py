@@ -131,9 +131,7 @@ def _settings(
     later = isinstance(last, int | float) and now < last < float("inf")
     if not later and not unwritten:  # at its end a run removes its parts when F.nc has them
         if until is None:
-            raise InputError(
-                f"{file}: the run is done, at t = {end:g} fm; go on until T (--until T)"
-            )
+            raise InputError(f"{file}: the run is done, at t = {end:g} fm{_advice(file)}")
         raise InputError(f"until = {until!r}: the run is at t = {now:g} fm; use a later time")
     if until is not None:
         data["time"]["end"] = float(until)
@@ -154,6 +152,18 @@ def _settings(
         data["output"]["snapshots"] = sorted({*asked, *map(float, snapshots)})
     data["run"] = elsewhere(data["run"], others)
     return Settings.checked(data)
+
+
+def _advice(file: Path) -> str:
+    """Say how to go on with a run that is done, also if its file is damaged."""
+    try:
+        output.attributes(file)
+    except InputError:
+        return (
+            ", but its file cannot be read: bring back a copy of it; or go on from the last state, "
+            "without the records so far, until T (--until T)"
+        )
+    return "; go on until T (--until T)"
 
 
 def elsewhere(run: Mapping[str, Any], others: Mapping[str, Any]) -> dict[str, Any]:

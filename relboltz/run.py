@@ -132,7 +132,16 @@ class Run:
             return time <= now + stops.near and stops.wants_snapshot(time)
 
         run, needed = self.known.attributes["run"], stops.snapshots_until(now)
-        self.journal.go_on(saved.facts["place"], run, kept, needed)
+        place = saved.facts["place"]
+        lost = self.journal.go_on(place, run, kept, needed)
+        if lost:
+            text = (
+                f"{lost}; its {place['records']} records and {place['snapshots']} snapshots up to "
+                f"t = {now:.6g} fm are lost, and the run goes on from {saved.path.name} without "
+                "them"
+            )
+            self.state.said.append(text)
+            say(text, CheckpointWarning)
 
     def _attributes(self) -> dict[str, Any]:
         return {

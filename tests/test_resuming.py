@@ -6,6 +6,7 @@ import signal
 import time
 from pathlib import Path
 
+import h5py
 import pytest
 from continued import command, configured, go_on, in_file, same, solve, stopping
 
@@ -125,7 +126,7 @@ def test_parts_that_are_cut_short_are_asked_for_and_taken_when_they_are_back(kil
     assert go_on(killed).attrs["status"] == "done"
 
 
-@pytest.mark.parametrize("other", ["gone", "of another run", "no file of ours"])
+@pytest.mark.parametrize("other", ["gone", "of another run", "no result"])
 def test_a_finished_run_without_its_own_file_is_refused(tmp_path, other):
     file = tmp_path / "run.nc"
     solve("gluons", file, end=0.1)
@@ -134,12 +135,59 @@ def test_a_finished_run_without_its_own_file_is_refused(tmp_path, other):
     if other == "of another run":
         solve("gluons", tmp_path / "other.nc", end=0.1)
         (tmp_path / "other.nc").rename(file)
-    elif other == "no file of ours":
-        file.write_text("something else")
+    elif other == "no result":
+        h5py.File(file, "w").close()
     with pytest.raises(rb.InputError, match=r"run.nc: the records .* bring back the file, or"):
         go_on(file, until=0.2)
     file.write_bytes(good)
     assert go_on(file, until=0.2).attrs["status"] == "done"
+
+
+@pytest.mark.parametrize("harm", ["cut", "zeros", "inside", "empty"])
+def test_a_finished_run_with_a_damaged_file_goes_on_without_its_records(tmp_path, harm):
+    """What the checkpoint holds goes on to the same bits; the damaged file is kept."""
+    file = tmp_path / "run.nc"
+    before = solve("gluons", file, end=0.1, every=0.02)
+    good = file.read_bytes()
+    file.write_bytes({"cut": good[:5000], "zeros": bytes(5000), "empty": b""}.get(harm, good))
+    if harm == "inside":
+        with h5py.File(file, "r+") as found:
+            del found["energy_total"]
+    bad = file.read_bytes()
+    with pytest.raises(rb.InputError, match=r"done, at t = 0.1 fm, but its file cannot be read|"
+                       r"done, at t = 0.1 fm; go on until"):  # fmt: skip
+        go_on(file)
+    words = r"run.nc is damaged and kept as run.damaged-1.nc .*its 5 records and 2 snapshots up to "
+    with pytest.warns(CheckpointWarning, match=words + r"t = 0.1 fm are lost.*run.checkpoint-"):
+        found = go_on(file, until=0.2)
+    assert "run.nc is damaged" in found.attrs["warnings"]
+    assert (tmp_path / "run.damaged-1.nc").read_bytes() == bad
+    whole = solve("gluons", end=0.2, every=0.02)
+    late = whole.sel(time=slice(before.time[-1] - 1e-9, None))
+    for name in ("number", "energy_total", "spectrum", "rate", "momentum_drift"):
+        assert found[name].values.tobytes() == late[name].values.tobytes(), name
+    assert found.f[-1].values.tobytes() == whole.f[-1].values.tobytes()
+    assert go_on(file, until=0.3).sizes["time"] == found.sizes["time"] + 5
+
+
+def test_a_file_that_is_lost_can_be_replaced_by_an_empty_one(killed):
+    """As the message says; the parts must be away too."""
+    shutil.rmtree(parts(killed))
+    killed.unlink(missing_ok=True)
+    with pytest.raises(rb.InputError, match=r"without its \d+ records so far, .*touch run.nc"):
+        go_on(killed)
+    killed.touch()
+    with pytest.warns(CheckpointWarning, match="run.nc is damaged and kept as run.damaged-1.nc"):
+        assert go_on(killed).attrs["status"] == "done"
+
+
+def test_a_damaged_file_beside_damaged_parts_is_refused_and_both_stay(killed):
+    records = parts(killed) / "records"
+    records.write_bytes(good := records.read_bytes()[:100])
+    killed.write_bytes(b"damaged")
+    with pytest.raises(rb.InputError, match=r"it is damaged; .*move away what is left"):
+        go_on(killed)
+    assert records.read_bytes() == good and killed.read_bytes() == b"damaged"
 
 
 def test_nothing_to_go_on_from_is_said(tmp_path):

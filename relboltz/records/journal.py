@@ -16,6 +16,7 @@ between merges is twenty times what the last one took; neither memory nor time p
 
 import contextlib
 import io
+import itertools
 import os
 import re
 import tempfile
@@ -84,6 +85,8 @@ class Journal:
         self._kept: tuple[list[Mapping[str, Any]], list[tuple[float, Array, Array]]] = ([], [])
         self._records, self._snapshots = Series("records"), Series("snapshots")
         self._pause, self._next = pause, time.monotonic() + pause
+        self._lost = 0
+        """Snapshots that were asked for and went with a damaged F.nc."""
         self._merged = (0, 0, 0)
         """Records, snapshots and records that were only shown in the last merge."""
 
@@ -98,7 +101,8 @@ class Journal:
     def place(self) -> dict[str, Any]:
         """Where this is to go on from: a folder beside F.nc, rows that are complete."""
         name = "" if self._folder is None else self._folder.name
-        return {"parts": name, "records": len(self._records), "snapshots": len(self._snapshots)}
+        rows = {series.name: len(series) for series in (self._records, self._snapshots)}
+        return {"parts": name, **rows, "lost": self._lost}
 
     def settle(self, place: Mapping[str, Any]) -> None:
         """See to it that all rows of a place are on the disk, whatever is added meanwhile."""
@@ -117,63 +121,113 @@ class Journal:
 
     def go_on(
         self, place: Mapping[str, Any], run: str, kept: Callable[[float], bool], needed: int
-    ) -> None:
+    ) -> str:
         """Go on from a place: with its parts, or with F.nc if it was finished and they are gone.
+
+        Returns what is lost, in words, if F.nc is damaged; it is kept under another name.
 
         kept : whether a snapshot of a time [fm] is asked for; needed : how many must be there
         """
-        assert self.path is not None and self._reserved is not None
+        assert self.path is not None
 
         def wanted(row: Row) -> bool:
             return "snapshot" not in row or kept(float(row["snapshot"].values))
 
-        def sources() -> tuple[tuple[Series, int, int], ...]:
-            self._records, self._snapshots = Series("records"), Series("snapshots")
-            records, snapshots = place["records"], place["snapshots"]
-            return (self._records, records, records), (self._snapshots, snapshots, needed)
-
-        def from_file() -> None:
-            if not os.path.exists(str(self.path)):
-                raise OSError("it is not there")
-            with h5py.File(self.path, "r") as file:
-                if file.attrs.get("run") != run:
-                    raise OSError("it is of another run")
-                for series, count, least in sources():
-                    self._take_over(file, series, count, wanted, least)
-
         self.reserve()
+        self._lost = place.get("lost", 0)
+        needed -= self._lost
         folder = self.path.with_name(place["parts"] or "?")
         if not folder.is_dir() and not place["records"] and not place["snapshots"]:
-            return
+            return ""
         try:
-            for series, count, least in sources():
+            for series, count, least in self._emptied(place, needed):
                 series.load(folder, count, wanted, least)
             self._folder = folder
         except OSError as gone:
             try:
-                from_file()
-            except (OSError, KeyError, ValueError) as error:
-                self._reserved.free()  # who mends it may try again
-                raise InputError(
-                    f"{self.path}: the records to go on from cannot be read ({error}; {gone}); "
-                    "bring back the file, or start the run again"
-                ) from None
+                lost = self._from_file(place, run, wanted, needed)
+                if lost and folder.is_dir():  # what is left of the parts is not thrown away
+                    raise OSError("it is damaged")
+                if lost:
+                    lost, self._lost = f"{self._set_aside()} ({lost})", self._lost + needed
+            except OSError as error:
+                self._free()  # who mends it may try again
+                raise InputError(self._unreadable(f"{error}; {gone}", place)) from None
             self._save()
+            return lost
+        return ""
 
-    def _take_over(
-        self, file: h5py.File, series: Series, count: int, wanted: Callable[[Row], bool], least: int
-    ) -> None:
-        """Rows of F.nc."""
+    def _emptied(
+        self, place: Mapping[str, Any], needed: int
+    ) -> tuple[tuple[Series, int, int], ...]:
+        """Begin with no rows; return each series, how many rows it had, and how many it needs."""
+        self._records, self._snapshots = Series("records"), Series("snapshots")
+        records, snapshots = place["records"], place["snapshots"]
+        return (self._records, records, records), (self._snapshots, snapshots, needed)
+
+    def _from_file(
+        self, place: Mapping[str, Any], run: str, wanted: Callable[[Row], bool], needed: int
+    ) -> str:
+        """Take the rows of F.nc; return how it is damaged, if it is.
+
+        Raises
+        ------
+        OSError : it is not there, may not be read, is of another run or has too few rows
+        """
+        assert self.path is not None
+        if not os.path.exists(self.path):
+            raise OSError("it is not there")
+        with open(self.path, "rb"):
+            pass  # a file that may not be read is not damaged
+        told, rows = None, list[tuple[list[Row], Series, int]]()
+        try:
+            with h5py.File(self.path, "r") as file:
+                told = file.attrs.get("run", "")
+                for series, count, least in self._emptied(place, needed):
+                    rows.append((self._rows_of(file, series, count, wanted), series, least))
+        except (OSError, KeyError, ValueError, RuntimeError) as error:
+            if told is None or told == run:
+                self._emptied(place, needed)
+                return (str(error).splitlines() or [type(error).__name__])[0]
+        if told != run:
+            raise OSError("it is of another run")
+        for found, series, least in rows:
+            if len(found) < least:
+                raise OSError(f"it has {len(found)} of {least} {series.name}")
+            for row in found:
+                series.add(row)
+        return ""
+
+    def _set_aside(self) -> str:
+        """Give a damaged F.nc another name; return what happened to it."""
+        assert self.path is not None
+        ending = ".nc" if self.path.suffix == ".nc" else ""
+        names = (f"{base(self.path)}.damaged-{k}{ending}" for k in itertools.count(1))
+        place = next(p for p in map(self.path.with_name, names) if not os.path.lexists(p))
+        os.rename(self.path, place)
+        return f"{self.path.name} is damaged and kept as {place.name}"
+
+    def _unreadable(self, why: str, place: Mapping[str, Any]) -> str:
+        """Say that records are missing, and how to go on with them or without."""
+        assert self.path is not None
+        return (
+            f"{self.path}: the records to go on from cannot be read ({why}); bring back the file, "
+            f"or, to go on without its {place['records']} records so far, move away what is left "
+            f"of it (also {place['parts'] or 'its parts'}) and put an empty file in its place "
+            f"(touch {self.path.name})"
+        )
+
+    def _rows_of(
+        self, file: h5py.File, series: Series, count: int, wanted: Callable[[Row], bool]
+    ) -> list[Row]:
+        """Read the first rows of a series from F.nc, less the last ones that are not wanted."""
         names = ("time", *self.frame.quantities)
         if series is self._snapshots:
             names = self.frame.of_snapshots
         rows = self._rows(file, names, count, int(series is self._snapshots))
         while rows and not wanted(rows[-1]):
             rows.pop()
-        if len(rows) < least:
-            raise OSError(f"it has {len(rows)} of {least} {series.name}")
-        for row in rows:
-            series.add(row)
+        return rows
 
     @staticmethod
     def _rows(file: h5py.File, names: Sequence[str], count: int, apart: int) -> list[Row]:
@@ -260,6 +314,10 @@ class Journal:
             with contextlib.suppress(OSError):
                 for folder in (self._folder, *stale_parts(self.path)):  # also of killed runs
                     remove_parts(folder)
+        self._free()
+
+    def _free(self) -> None:
+        """Leave the output to others."""
         if self._reserved is not None:
             self._reserved.free()
 

@@ -85,7 +85,10 @@ def unreadable(path: Path, error: Exception) -> str:
     if head.startswith(b"\x89HDF"):
         first = (str(error).splitlines() or [type(error).__name__])[0]
         why = first.removeprefix("Unable to synchronously open file ").strip("()")
-        return f"{path}: is damaged ({why}); copy it again, or go on with its run (relboltz resume)"
+        return (
+            f"{path}: is damaged ({why}); copy it again, or go on with its run "
+            "(relboltz resume, --until T if it was done): a damaged file is kept"
+        )
     return f"{path}: is not a NetCDF file written by relboltz; {result}"
 
 
