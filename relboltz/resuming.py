@@ -24,6 +24,7 @@ from .processes import together
 from .progress import Report, bar, stage
 from .records import checkpoint, kinds, output
 from .records.checkpoint import Saved
+from .records.contents import check_arrays, check_facts, readable
 from .resting import resting
 from .run import About, Run
 from .settings import Grid, Settings
@@ -101,13 +102,13 @@ def taken_up(
     file = Path(os.path.realpath(file))
     saved = checkpoint.latest(file)
     facts = saved.facts
-    try:
+    check_facts(saved)
+    with readable(saved):
         settings = _settings(file, facts, until, others or {}, snapshots)
         about = _about(facts, settings)
         grid = _grid(file, facts, expansion, trust)
         found = _model(file, facts, model, trust)
-    except (KeyError, TypeError) as error:
-        raise InputError(f"{saved.path} is not of this version of relboltz ({error})") from None
+        check_arrays(saved, found, grid)
     output.check_writable(file)
     _tell_versions(saved)
     return Run(found, grid, saved, settings, file, about)

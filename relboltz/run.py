@@ -21,6 +21,7 @@ from .known import Known, described, found_out
 from .model import Model
 from .progress import Moment, Report, stage
 from .records.checkpoint import WAITED_FOR, Keeper, Saved
+from .records.contents import check_state, readable
 from .records.journal import Journal
 from .records.observables import Observer, Seen
 from .records.output import Frame, versions
@@ -115,12 +116,14 @@ class Run:
     def _take_up(self, saved: Saved) -> None:
         """Go on from a checkpoint."""
         facts, arrays = saved.facts, saved.arrays
-        self.state = State.unpacked(arrays, Ledger(self.grid, self.model))
+        with readable(saved):
+            self.state = State.unpacked(arrays, Ledger(self.grid, self.model))
+            check_state(saved, self.state)
+            self.known = Known.unpacked(facts["known"], arrays)
         self.backend.put(arrays["number"], self.state.bits)
         if self.course.flow is not None:
             now = self.course.grid_at(self.state.time, self.state.doublings)
             self.backend.stretch(now)
-        self.known = Known.unpacked(facts["known"], arrays)
         self.known.attributes |= self._attributes()
         self._wall = facts["wall_seconds"]
 
