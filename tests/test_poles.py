@@ -281,3 +281,86 @@ def test_collision_term_checks_like_a_run():
         rb.collision_term(GLUONS, GRID, f, sample=1)
     with pytest.raises(rb.InputError, match="g"):
         rb.collision_term(GLUONS, GRID, {"g": np.ones(3)})
+
+
+# --- equal particles ----------------------------------------------------------------------------
+
+
+def in_t(s, t, coupling):
+    return coupling * (1.0 - 0.3 * t / s)
+
+
+def in_q(q2, coupling):
+    return coupling / (1.0 + q2)
+
+
+def in_screened(t_screened, screening2, coupling):
+    return coupling * screening2 / (screening2 - t_screened)
+
+
+def in_both(s, t, u, q2, qu2, coupling):
+    return coupling * (t * t * q2 + u * u * qu2) / s**3
+
+
+KINDS = [rb.Species("a", 2, 0), rb.Species("b", 2, 0), rb.Species("c", 2, 0)]
+
+
+def of_equal(reaction, element):
+    masses = {"a": 0.3, "b": 0.4, "c": 0.2}
+    process = rb.Process(reaction, element, coupling=3000.0)
+    model = rb.Model(KINDS, [process], masses=masses, screening=0.5)
+    squares = np.array([masses[name] ** 2 for name in "abc"]), np.array([0.25])
+    return poles.check_model(Elements(model), GRID, *squares)
+
+
+@pytest.mark.parametrize("element", [in_t, in_q, in_screened])
+@pytest.mark.parametrize("reaction", ["a a -> a a", "a a -> b c", "b c -> a a", "a a -> b b"])
+def test_equal_particles_need_an_element_symmetric_in_t_and_u(reaction, element):
+    with pytest.raises(rb.InputError) as caught:
+        of_equal(reaction, element)
+    words = str(caught.value)
+    assert words.startswith(f"process {reaction} has equal particles") and "symmetrise" in words
+    number = r"([-+.\de]+)"
+    found = re.search(rf"it is {number} at s = {number}, t = {number}, u = {number} GeV\^2, and "
+                      rf"{number} with t and u exchanged", words)  # fmt: skip
+    one, s, t, u, other = map(float, found.groups())
+    if element is in_t:
+        assert one == pytest.approx(in_t(s, t, 3000.0), rel=1e-4)
+        assert other == pytest.approx(in_t(s, u, 3000.0), rel=1e-4)
+
+
+@pytest.mark.parametrize("reaction", ["a b -> a b", "a b -> c b", "a b -> b a"])
+def test_different_particles_may_have_any_element(reaction):
+    assert not of_equal(reaction, in_t) and not of_equal(reaction, in_q)
+
+
+@pytest.mark.parametrize("reaction", ["a a -> a a", "a a -> b c", "b c -> a a"])
+def test_a_symmetric_element_of_equal_particles_is_accepted(reaction):
+    """Also one that vanishes at t = u, and one of many powers of unscreened propagators."""
+    assert not of_equal(reaction, in_both)
+    assert not of_equal(reaction, lambda s, t, u, coupling: coupling * (t - u) ** 2 / s**2)
+    assert not of_equal(reaction, lambda s, t, u, coupling: coupling * s**4 / (t * u - 1.0) ** 2)
+
+
+EKT = {"masses": "massless", "screening": "ekt"}
+
+
+@pytest.mark.parametrize(
+    ("model", "thermal"),
+    [
+        (rb.qcd(0.3, flavors=2), 0.3),
+        (rb.qcd(0.3, flavors=3, alike=True), 0.3),
+        (rb.qcd(0.3, flavors=2, **EKT), 0.0),
+        (rb.qcd(0.3, flavors=3, alike=True, **EKT), 0.0),
+        (rb.qcd(0.3, flavors=1, masses={"g": 0.5, "u": 0.4}, screening=0.6), 0.0),
+        (rb.quarks(0.2, flavors=2), 0.3),
+    ],
+)
+def test_rows_of_the_table_are_symmetric_where_particles_are_equal(model, thermal, monkeypatch):
+    checked, check = [], poles._check_symmetry
+    monkeypatch.setattr(
+        poles, "_check_symmetry", lambda *given: (checked.append(given[0].name), check(*given))
+    )
+    m2 = model.constant_mass_squared + thermal
+    poles.check_model(Elements(model), GRID, m2, np.full(len(model.screenings), 0.36))
+    assert checked == [p.name for p in model.processes if p.identical] and checked

@@ -22,6 +22,15 @@ ACCEPTED_NEGATIVE, LARGEST_NEGATIVE = 0.01, 0.5
 NEGATIVE_REMEDY = (
     "Lower model.alpha_s, or use thermal masses, or masses of the order of the screening mass"
 )
+INTERIOR = 0.95
+"""Largest |cosine| at which t and u are exchanged: nearer to the edges of phase space, where poles
+may lie, rounding of t weighs more."""
+ASYMMETRY = 1e-6
+"""Relative difference of M(s, t, u) and M(s, u, t) that rounding can make. t and u are known to
+2 eps (s + sum of m^2), and in the interior are 0.025 * 4 k k' away from any pole, where 4 k k' is
+1e-6 s at the lowest s tried: 4e-8 for each power of a propagator, and |M|^2 has four."""
+NOTHING = 1e-9
+"""Part of the largest |M|^2 at the same s that counts as 0: terms may cancel to rounding, 1e-10."""
 DRAWN = 20000
 """Events of a process that are drawn to weigh negative matrix elements before a run."""
 
@@ -68,6 +77,13 @@ def check_model(
         flat = [np.broadcast_to(v, t.shape).ravel() for v in (s, t, q2, qu2)]
         values = elements.evaluate(index, flat[0], flat[1], m2, screening2, flat[2], flat[3])
         _check_values(process, values, flat[0], flat[1], sum(m2))
+        if process.identical:
+            swapped = elements.evaluate(
+                index, flat[0], u.ravel(), m2, screening2, flat[3], flat[2]
+            ).reshape(t.shape)
+            inside = np.abs(cosine[0]) <= INTERIOR
+            both = values.reshape(t.shape)[:, inside], swapped[:, inside]
+            _check_symmetry(process, both, s[:, 0], t[:, inside], sum(m2))
         if (values < 0).any():
             negative.append(index)
     return negative
@@ -110,6 +126,29 @@ def _check_values(process: Process, values: Array, s: Array, t: Array, sum_m2: f
     error = negative_element(process.name, float(values[worst]), *at)
     part = float(np.mean(flaws > 0))
     raise InputError(f"{error} (it fails at {100 * part:.0f} % of the s and t that were tried)")
+
+
+def _check_symmetry(
+    process: Process, both: tuple[Array, Array], s: Array, t: Array, sum_m2: float
+) -> None:
+    """Refuse |M|^2 of equal particles that changes when t and u, and q2 and qu2, are exchanged.
+
+    both : M(s, t, u) and M(s, u, t), by s and angle
+    """
+    one, other = both
+    size = np.maximum(np.abs(one), np.abs(other))
+    rounding = ASYMMETRY * size + NOTHING * size.max(axis=1, keepdims=True)
+    wrong = np.where(np.isfinite(size), np.abs(one - other) - rounding, 0.0)
+    if not (wrong > 0).any():
+        return
+    i, j = np.unravel_index(int(wrong.argmax()), wrong.shape)
+    at = float(s[i]), float(t[i, j]), sum_m2 - float(s[i]) - float(t[i, j])
+    raise InputError(
+        f"process {process.name} has equal particles, so that |M|^2 must not change when t and u "
+        f"are exchanged: it is {one[i, j]:.6g} at s = {at[0]:.6g}, t = {at[1]:.6g}, "
+        f"u = {at[2]:.6g} GeV^2, and {other[i, j]:.6g} with t and u exchanged (q2 and qu2 too); "
+        "symmetrise it: (M(s, t, u) + M(s, u, t))/2"
+    )
 
 
 def check_state(

@@ -7,7 +7,8 @@ import contextlib
 import math
 import re
 import tomllib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -38,9 +39,13 @@ def _is_folder(value: Any) -> bool:
 def _is_toml(value: Any) -> bool:
     try:
         tables = tomllib.loads(value)
-    except (TypeError, ValueError, RecursionError):
+    except (AttributeError, TypeError, ValueError, RecursionError):
         return False
     return all(isinstance(tables.get(name), dict) for name in ("time", "output"))
+
+
+def _are_numbers(values: Iterable[Any]) -> bool:
+    return all(isinstance(value, int | float) for value in values)
 
 
 def _is(*kinds: type) -> Callable[[Any], bool]:
@@ -58,6 +63,9 @@ FACTS: dict[str, Callable[[Any], bool]] = {
     "grid": _is(dict),
     "versions": _is(dict),
     "known": _is(dict),
+    "known.predicted": lambda value: isinstance(value, dict) and _are_numbers(value.values()),
+    "known.lost": lambda value: isinstance(value, list) and _are_numbers(value),
+    "known.negative": lambda value: _are_numbers([value]),
     "known.attributes": _is(dict),
     "known.attributes.run": _is(str),
     "about": _is(dict),
@@ -68,6 +76,7 @@ FACTS: dict[str, Callable[[Any], bool]] = {
     "place.parts": _is_folder,
     "place.records": _is_count,
     "place.snapshots": _is_count,
+    "place.lost": lambda value: value is None or _is_count(value),
 }
 """Facts that a run needs to go on, and what each must be."""
 
@@ -122,6 +131,20 @@ def check_arrays(saved: Saved, model: Model, grid: PhaseSpace) -> None:
             raise damaged(saved, f"the array {name!r} holds NaN or infinite numbers")
 
 
+def _lists(state: State) -> Iterator[tuple[str, Any]]:
+    """Yield names and values of what should be lists; a list of something else as a text."""
+    texts, numbers = _is(str), lambda value: _are_numbers([value])
+    wanted = {"said": texts, "stuck": texts, "waits": numbers, "doublings": _is_count}
+    for name, fits in wanted.items():
+        value = getattr(state, name)
+        right = isinstance(value, list) and all(map(fits, value))
+        right &= name == "said" or (right and len(value) == 3)
+        yield name, value if right else str(value)
+    for value in state.origin or ():
+        right = isinstance(value, list) and _are_numbers(value)
+        yield "origin", value if right else str(value)
+
+
 def check_state(saved: Saved, state: State) -> None:
     """Refuse a state whose plain numbers no run can have."""
     numbers = {"time": state.time, "work": state.work, "bits": state.bits}
@@ -133,5 +156,9 @@ def check_state(saved: Saved, state: State) -> None:
     odd += [("step length", value) for value in lengths if not _is_finite(value) or value <= 0]
     odd += [("time", state.time)] if state.time != saved.facts["time"] else []
     odd += [] if is_number(state.wanted) and state.wanted > 0 else [("wanted", state.wanted)]
+    odd += [(name, value) for name, value in _lists(state) if not isinstance(value, list)]
+    for key, value in asdict(state.watch).items():
+        if not _are_numbers(value if key == "negative" and isinstance(value, list) else [value]):
+            odd.append((f"watch {key}", value))
     for name, value in odd:
         raise damaged(saved, f"{name} of its state = {shown(value)}")
