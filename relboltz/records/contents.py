@@ -100,7 +100,8 @@ def readable(saved: Saved) -> Iterator[None]:
     except (InputError, RunError):
         raise
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-        raise damaged(saved, f"{type(error).__name__}: {error}") from None
+        why = (str(error).splitlines() or ["?"])[0]
+        raise damaged(saved, f"{type(error).__name__}: {why}") from None
 
 
 def check_facts(saved: Saved) -> None:
@@ -115,14 +116,18 @@ def check_facts(saved: Saved) -> None:
 
 def check_arrays(saved: Saved, model: Model, grid: PhaseSpace) -> None:
     """Refuse arrays that are missing, of another shape, or hold NaN where a number is needed."""
+    for name, found in saved.arrays.items():
+        if found.dtype.kind not in "biuf":
+            raise damaged(saved, f"the array {name!r} holds no numbers")
     masses = (grid.sites, len(model.species) + len(model.screenings))
     shapes = {"number": (grid.sites, len(model.species), grid.size), "squares": masses}
     shapes |= {name: masses for name in saved.arrays if name.startswith("rate ")}
     for name, shape in shapes.items():
-        found = saved.arrays.get(name)
-        if found is None or found.shape != shape:
-            there = "missing" if found is None else f"of shape {found.shape}"
-            raise damaged(saved, f"the array {name!r} is {there} and should be of shape {shape}")
+        if name not in saved.arrays:
+            raise damaged(saved, f"the array {name!r} is missing")
+        found = saved.arrays[name]
+        if found.shape != shape:
+            raise damaged(saved, f"the array {name!r} has the shape {found.shape}, not {shape}")
         if found.dtype.kind != ("i" if name == "number" else "f"):
             raise damaged(saved, f"the array {name!r} is of type {found.dtype}")
         if name == "number" and (found < 0).any():
