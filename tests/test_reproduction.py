@@ -9,6 +9,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import xarray as xr
 from typer.testing import CliRunner
 
 import relboltz as rb
@@ -82,6 +83,31 @@ def test_a_stretch_with_other_steps_gives_the_same_masses(scripts, job):
     thermal.short_steps(job, sheet, "gluons", 2e-3, 0.04, 8)
     assert [line["passed"] for line in sheet.lines] == [True, True]
     assert "20 steps of 0.002 fm" in sheet.lines[0]["remark"]
+
+
+def test_number_and_energy_fix_mu_above_0(scripts, job):
+    """Against a calculation of its own: sums over 16^3 nodes and Gauss points, roots by scipy."""
+    thermal, sheet = scripts("thermal"), scripts("paper_runs").Sheet("fig9", "", "", False)
+    found = thermal.fixed(job, "gluons", "g")
+    assert found.limited == pytest.approx((0.438953, 0.649649), abs=2e-6)
+    assert found.unlimited == pytest.approx((0.383782, 0.701522), abs=2e-6)
+    assert found.at_zero == pytest.approx(1.26012, abs=2e-5)
+    thermal.unlimited_masses(sheet, "gluons", "g")  # K 16/(2 pi^2) 1.5^2/4 = 0.64458 with E = |p|
+    assert "0.645 GeV² at the start" in sheet.findings[0]
+    assert "0.498 GeV² from the gap equation; 0.545 GeV² in equilibrium" in sheet.findings[0]
+
+
+def test_gluons_accumulate_early_only_if_their_largest_number_is_early(scripts):
+    thermal, sheet = scripts("thermal"), scripts("paper_runs").Sheet("fig9", "", "", False)
+    times = np.linspace(0, 50, 11)
+    for values in (np.minimum(1 + times, 3.0) - 0.001 * times, 1 + times):
+        spectrum = xr.DataArray(
+            values[:, None, None], dims=("time", "species", "p"),
+            coords={"time": times, "species": ["g"], "p": [0.1]},
+        )  # fmt: skip
+        thermal.piling_up(sheet, xr.Dataset({"spectrum": spectrum}), "gluons", "conserving")
+    early = [line["same"] for line in sheet.lines if line["paper"] == "accumulate early"]
+    assert early == [True, False]
 
 
 # --- the command --------------------------------------------------------------------------------
@@ -170,6 +196,21 @@ def test_every_recorded_check_holds():
         for line in records[figure].get("full", {"lines": []})["lines"]:
             if line["what"] == what:
                 assert line["ours"] == pytest.approx(value, abs=2e-5)  # its last digit
+
+
+def test_comparisons_are_counted_by_what_they_test():
+    line = {"what": "a", "paper": "> 0", "ours": 1.0, "unit": "", "remark": "", "between": None,
+            "passed": None, "same": True}  # fmt: skip
+    lines = [
+        line, line | {"what": "b", "same": False}, line | {"what": "c: nearest cells"},
+        line | {"what": "d", "paper": "not 0"}, line | {"what": "grid error of e", "same": None},
+    ]  # fmt: skip
+    sheet = {"figure": "fig9", "words": "Fig. 9: a line. Words.", "setup": "s", "machine": "m",
+             "seconds": 1.0, "runs": [], "findings": [], "lines": lines}  # fmt: skip
+    text = page.written({"fig9": {"small": sheet}, "fig7": {"small": sheet}})
+    assert "1 of 2 statements of the paper about the physics" in text
+    assert "in the nearest cells, 3 of 4 come out" in text and "2 of 2 hold by construction" in text
+    assert text.count("| Fig. 9 | e | 1 |") == 1 and "| grid error" not in text
 
 
 def test_the_paper_s_size_is_shown_where_there_is_one(tmp_path):

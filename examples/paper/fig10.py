@@ -31,6 +31,7 @@ def draw(job, sheet):
             names = ["mass_squared", "chemical_potential"]
             data |= thermal.renamed(ds, f"{matter}_{scheme}", names)
         thermal.first_mass(job, sheet, matter, species)
+        thermal.grid_error(job, sheet, matter, species)
         masses.set_ylabel(f"$m_{{\\rm {species}}}^2$ [GeV$^2$]")
         masses.legend()
         potentials.set_ylabel(f"fitted $\\mu_{{\\rm {species}}}$ [GeV]")

@@ -40,6 +40,7 @@ def draw(job, sheet):
     for species, name in WORDS.items():
         thermal.found(sheet, runs, species, f"The {name}")
     thermal.stated(sheet, runs, "mixture")
+    thermal.contradicted(job, sheet, "mixture")
     paper.legend(figure, axes[0])
     thermal.short_steps(job, sheet, "mixture", 5e-5, *job.pick((0.02, 8), (0.1, 30)))
     return figure, xr.Dataset(data)

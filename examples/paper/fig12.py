@@ -26,6 +26,8 @@ def draw(job, sheet):
             thermal.trend(sheet, ds, species, f"mixture, {words}", "decreases")
         populations(sheet, numbers, ds, scheme)
         data |= thermal.renamed(ds, scheme, ["mass_squared", "chemical_potential", "number"])
+    for species in ("g", "u"):
+        thermal.grid_error(job, sheet, "mixture", species)
     masses.set_ylabel("$m^2$ [GeV$^2$]")
     numbers.set_ylabel("particles in 216 fm³")
     for species, ax in (("g", gluons), ("u", quarks)):

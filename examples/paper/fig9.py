@@ -42,6 +42,7 @@ def draw(job, sheet):
         thermal.found(sheet, runs, species, f"Pure {matter}")
         if matter == "gluons":
             thermal.stated(sheet, runs, "pure")
+            thermal.contradicted(job, sheet, matter)
     axes[0].lines[-2].set_label("50 fm (quarks: 20 fm)")
     paper.legend(figure, axes[0])
     thermal.short_steps(job, sheet, "gluons", 5e-5, *job.pick((0.1, 12), (0.5, 30)))
