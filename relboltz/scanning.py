@@ -1,7 +1,8 @@
 """Scans: the same set-up with other values of some keys, every combination of them, as one Dataset.
 
 Each point is a run of its own in the folder F.scan beside F.nc, done once: whoever is interrupted
-starts the same scan again and does what is left. A point that fails is told of, and the rest go on.
+starts the same scan again and does what is left. A point that is not legal, or that fails, is told
+of, and the rest go on.
 """
 
 from __future__ import annotations
@@ -16,14 +17,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import xarray as xr
 
 from . import config, distributed
 from .cases import Case, finished, folder_of
-from .errors import InputError, Interrupted, RelboltzError, RunError
+from .errors import InputError, Interrupted, RelboltzError, RunError, say
+from .gathering import combined
 from .progress import Report, bar
-from .records import kinds, output
+from .records import output
 from .records.reserved import Reservation
 from .settings import Run as RunSettings
 from .simulation import named_file
@@ -31,10 +32,6 @@ from .words import shown
 
 MOST = 100_000
 """Points of a scan."""
-OF_A_POINT = ("steps", "wall_seconds", "warnings", "run")
-"""Attributes that differ from point to point; all but the last become variables."""
-NODES = ("p", "px", "py", "pz")
-"""Coordinates that differ where points have boxes of their own."""
 Setup = str | Path | Callable[..., Mapping[str, Any]]
 Between = Callable[[int, int, str], None]
 """Told of number, of how many, and which point in words."""
@@ -149,12 +146,15 @@ def scan(
     Returns
     -------
     xarray.Dataset: what ``solve`` returns, with a dimension for each key; NaN at points that
-    failed, whose ``status`` says why
+    failed or are not legal, whose ``status`` says why. Attributes are those that all points share;
+    others are variables, ``point_momentum_max`` and the like, and ``configuration`` has the keys
+    that all share
 
     Raises
     ------
-    InputError : a point is not legal; before any of them runs
-    RunError : some points failed; all others are in its ``dataset``, and in ``file``
+    InputError : no point is legal; before any of them runs
+    RunError : some points failed or are not legal; all others are in its ``dataset``, and in
+        ``file``
     """
     path = None if file is None else named_file(file)
     check_spread(workers, address)
@@ -197,22 +197,22 @@ def scanned(
     """All points done, and put together; spread : workers of Ray, 0 for none, and its address."""
     if file is not None:
         output.check_writable(file)
-    cases = [point.case() for point in points]  # all are legal before one runs
+    cases, status = _legal(points)  # told of before one runs
     with tempfile.TemporaryDirectory() as nowhere:
         folder = Path(nowhere) if file is None else folder_of(file, "scan")
         reserved = None if file is None else Reservation(file)
         if reserved is not None:
             reserved.take()
         try:
-            paths = [folder / f"point-{i + 1}-{case.digest()}.nc" for i, case in enumerate(cases)]
+            paths = {i: folder / f"point-{i + 1}-{case.digest()}.nc" for i, case in cases.items()}
             tell = between or (lambda *_: None)
             if spread[0]:
                 told = _spread(points, paths, spread, tell)
             else:
                 told = _in_turn(points, cases, paths, progress, tell)
-            status = dict(told)
-            found = [finished(path) for path in paths]
-            ds = combined(points, found, [status.get(i, "done") for i in range(len(points))])
+            status |= dict(told)
+            found = [finished(paths[i]) if i in paths else None for i in range(len(points))]
+            ds = combined(points, found, [status[i] for i in range(len(points))])
             if file is not None:
                 output.write(ds, file)
         finally:
@@ -223,20 +223,36 @@ def scanned(
         first = failed[0]
         raise RunError(
             f"{len(failed)} of {len(points)} points failed, the first at {points[first].words}: "
-            f"{status.get(first, 'no result')}", ds,
+            f"{status[first]}", ds,
         )  # fmt: skip
     return ds
 
 
+def _legal(points: Sequence[Point]) -> tuple[dict[int, Case], dict[int, str]]:
+    """Cases of all points that are legal, and what is wrong with the others, by their number."""
+    cases, wrong = {}, {}
+    for i, point in enumerate(points):
+        try:
+            cases[i] = point.case()
+        except InputError as error:
+            wrong[i] = error
+    if not cases:
+        raise wrong[0]
+    for why in wrong.values():
+        say(f"left out, not legal: {why}", UserWarning)
+    return cases, {i: f"not legal: {why}" for i, why in wrong.items()}
+
+
 def _in_turn(
-    points: Sequence[Point], cases: Sequence[Case], paths: Sequence[Path], progress: Any,
+    points: Sequence[Point], cases: Mapping[int, Case], paths: Mapping[int, Path], progress: Any,
     tell: Between,
 ) -> Iterator[tuple[int, str]]:  # fmt: skip
     """One point after the other, with the threads of this process; what became of each."""
-    for i, (point, case, path) in enumerate(zip(points, cases, paths, strict=True)):
+    for i, case in cases.items():
+        point = points[i]
         tell(i + 1, len(points), point.words)
         try:
-            case.done(path, progress)
+            case.done(paths[i], progress)
             yield i, "done"
         except Interrupted as error:
             where = f"at point {i + 1} of {len(points)}, {point.words}"
@@ -246,12 +262,13 @@ def _in_turn(
 
 
 def _spread(
-    points: Sequence[Point], paths: Sequence[Path], spread: tuple[int, str], tell: Between
+    points: Sequence[Point], paths: Mapping[int, Path], spread: tuple[int, str], tell: Between
 ) -> Iterator[tuple[int, str]]:
     """Several at once, in processes of Ray."""
-    tasks = [(point, str(path.resolve())) for point, path in zip(points, paths, strict=True)]
-    run = RunSettings(workers=spread[0], address=spread[1])
-    for i, status in distributed.spread(done_elsewhere, tasks, run):
+    tasks = [(points[i], str(path.resolve())) for i, path in paths.items()]
+    run, numbers = RunSettings(workers=spread[0], address=spread[1]), list(paths)
+    for task, status in distributed.spread(done_elsewhere, tasks, run):
+        i = numbers[task]
         tell(i + 1, len(points), f"{points[i].words}: {status}")
         yield i, status
 
@@ -264,82 +281,3 @@ def done_elsewhere(task: tuple[Point, str], threads: int) -> str:
     except RelboltzError as error:
         return f"failed: {error}"
     return "done"
-
-
-# --- one Dataset of all -------------------------------------------------------------------------
-
-
-def combined(
-    points: Sequence[Point], found: Sequence[xr.Dataset | None], status: Sequence[str]
-) -> xr.Dataset:
-    """Results of all points with a dimension for each key; NaN where there is none."""
-    there = [ds for ds in found if ds is not None]
-    if not there:
-        raise RunError(f"no point of the scan succeeded, the first: {status[0]}")
-    there = _with_common_nodes(there)
-    parts, empty = iter(there), (there[0] * np.nan).drop_attrs(deep=False)
-    rows = []
-    for words, one in zip(status, found, strict=True):
-        part = empty if one is None else next(parts)
-        own = {
-            "status": words, "steps": int(part.attrs.get("steps", 0)),
-            "wall_seconds": float(part.attrs.get("wall_seconds", np.nan)),
-            "warnings": str(part.attrs.get("warnings", "")),
-        }  # fmt: skip
-        rows.append(part.drop_attrs(deep=False).assign(own))
-    ds = xr.concat(
-        rows, "point", data_vars="all", coords="minimal", compat="override", join="outer",
-        combine_attrs="override",
-    )  # fmt: skip
-    keys = [key for key, _ in points[0].values]
-    names = _names(keys, there[0])
-    axes = [list(dict.fromkeys(_label(dict(p.values)[key]) for p in points)) for key in keys]
-    places = pd.MultiIndex.from_product(axes, names=[names[key] for key in keys])
-    index = xr.Coordinates.from_pandas_multiindex(places, "point")
-    ds = ds.assign_coords(index).unstack("point")
-    first = [names[key] for key in keys]
-    ds = ds.transpose(*first, ...).sel(dict(zip(first, axes, strict=True)))
-    for key in keys:
-        ds[names[key]].attrs["long_name"] = key
-    own = {k: v for k, v in there[0].attrs.items() if k not in OF_A_POINT}
-    title = f"{own.get('title', '')}, scan over {', '.join(keys)}"
-    own |= {"kind": kinds.SCAN, "title": title, "status": "done"}
-    return ds.drop_encoding().assign_attrs(own)  # whole numbers of one point may be NaN of another
-
-
-def _names(keys: Sequence[str], ds: xr.Dataset) -> dict[str, str]:
-    """A short name for each key: its last word, unless that is taken."""
-    last = [key.split(".")[-1] for key in keys]
-    taken = {*map(str, ds.variables), *map(str, ds.dims)}
-    short = [word for word in last if last.count(word) == 1 and word not in taken]
-    pairs = zip(keys, last, strict=True)
-    return {key: word if word in short else key.replace(".", "_") for key, word in pairs}
-
-
-def _label(value: Any) -> Any:
-    """A value as a coordinate: numbers and words as they are, lists and tables as words."""
-    return value if isinstance(value, int | float | str) else str(value)
-
-
-def _with_common_nodes(found: Sequence[xr.Dataset]) -> list[xr.Dataset]:
-    """Results whose shells or nodes differ count them: p and px are values of their own then.
-
-    Full f on different nodes is left to the files of the points.
-    """
-    differ = [
-        name for name in NODES
-        if any(not np.array_equal(ds[name].values, found[0][name].values) for ds in found)
-    ]  # fmt: skip
-    if not differ:
-        return list(found)
-    kept = []
-    for ds in found:
-        moments = ds.drop_vars([n for n in ds.data_vars if {"px", "py", "pz"} & set(ds[n].dims)])
-        moments = moments.drop_vars([n for n in ("px", "py", "pz", "snapshot") if n in moments])
-        if "p" in differ:
-            p = moments.p
-            moments = moments.rename_dims(p="shell").drop_vars("p")
-            moments["p"] = ("shell", p.values, p.attrs)
-        kept.append(moments)
-    most = max(ds.sizes.get("shell", 0) for ds in kept)
-    return [ds.pad(shell=(0, most - ds.sizes["shell"])) if most else ds for ds in kept]

@@ -339,7 +339,7 @@ ARGUMENTS = [
     ("scan small.toml --over model.alpha_s", "write key=value,value,..., such as model.alpha_s="),
     ("scan small.toml --over model.alpha_s=0.1,0.1", "[0.1, 0.1]: a value is there twice"),
     ("scan small.toml --over model.alpha=0.1", "at model.alpha = 0.1: unknown key model.alpha"),
-    ("scan small.toml --over model.alpha_s=0.1,-1", "at model.alpha_s = -1: model.alpha_s = -1"),
+    ("scan small.toml --over model.alpha_s=0,-1", "at model.alpha_s = 0: model.alpha_s = 0"),
     ("scan small.toml --over time.end=1 --over time.end=2", "--over: a key is there twice"),
     ("scan small.toml --over time.end=1 --out scan.nc", "scan.nc exists already", "--force"),
     ("scan small.toml --over time.end=1 --out small.toml --force", "is the configuration itself"),

@@ -1,5 +1,7 @@
 """Scans: every combination once, one Dataset, points that fail do not stop the others."""
 
+import tomllib
+
 import numpy as np
 import pytest
 from typer.testing import CliRunner
@@ -113,6 +115,44 @@ def test_a_point_that_fails_is_told_of_and_the_rest_go_on(setup, monkeypatch):
     assert e.value.dataset.sizes == ds.sizes
 
 
+def test_a_point_that_is_not_legal_is_told_of_and_the_rest_run(setup):
+    told = called(setup, "--over", "model.alpha_s=0.2,-1,0.3")
+    assert isinstance(told.exception, rb.RunError) and "written: run-scan.nc" in told.output
+    words = (
+        "1 of 3 points failed, the first at model.alpha_s = -1: not legal: at model.alpha_s = -1"
+    )
+    assert words in str(told.exception)
+    ds = rb.load("run-scan.nc")
+    wrong = str(ds.status.sel(alpha_s=-1).values)
+    assert wrong.startswith("not legal: at model.alpha_s = -1:") and "positive" in wrong
+    assert (ds.status.sel(alpha_s=[0.2, 0.3]) == "done").all()
+    assert np.isnan(ds.number.sel(alpha_s=-1)).all()
+    assert np.isfinite(ds.number.sel(alpha_s=[0.2, 0.3])).all()
+    assert "not legal" in CliRunner().invoke(cli.app, ["info", "run-scan.nc"]).output
+    failed = pytest.raises(rb.RunError)
+    with pytest.warns(UserWarning, match=r"left out, .*: collisions.samples = 0"), failed as e:
+        rb.scan(made, {"alpha_s": [0.1], "samples": [1, 0]}, progress=False)
+    assert (e.value.dataset.status == "done").values.tolist() == [[True, False]]
+
+
+def test_attributes_of_a_scan_are_those_that_all_points_share(setup):
+    boxes = [[2.0, 2.0, 2.0], [3.0, 3.0, 2.5]]
+    ds = rb.scan(setup, {"grid.momentum_max": boxes, "model.alpha_s": [0.3]}, progress=False)
+    assert "momentum_max" not in ds.attrs and "run" not in ds.attrs
+    assert ds.point_momentum_max.dims == ("momentum_max", "alpha_s", "axis")
+    assert ds.point_momentum_max.values[:, 0].tolist() == boxes
+    shared = tomllib.loads(ds.attrs["configuration"])
+    assert "momentum_max" not in shared["grid"] and shared["model"]["alpha_s"] == 0.3
+    assert ds.attrs["model"] == "gluons" and ds.attrs["seed"] == 1
+    for i, box in enumerate(boxes):  # a point is the run that it was
+        one = ds.isel(momentum_max=i, alpha_s=0).rb
+        assert one.configuration["grid"]["momentum_max"] == box
+        alone = Case.of_config(rb.config.load(setup, [f"grid.momentum_max={box}"])).done(None)
+        np.testing.assert_array_equal(one._ds.spectrum, alone.spectrum)
+        np.testing.assert_array_equal(one.pressures().transverse, alone.rb.pressures().transverse)
+        assert list(one._ds.attrs["momentum_max"]) == box and one.warnings == alone.rb.warnings
+
+
 def test_a_scan_that_is_interrupted_goes_on(setup, monkeypatch):
     done = Case.done
 
@@ -141,13 +181,13 @@ def test_boxes_that_differ_count_their_shells(setup):
         (["model.alpha_s"], "write key=value,value"),
         (["model.alpha_s="], "write key=value,value"),
         (["model.alpha=0.1,0.2"], "alpha"),
-        (["model.alpha_s=0.1,-1"], "at model.alpha_s = -1: .*coupling must be a positive"),
+        (["model.alpha_s=0,-1"], "at model.alpha_s = 0: .*coupling must be a positive"),
         (["model.alpha_s=0.1,0.1"], "a value is there twice"),
         (["model.alpha_s=0.1", "model.alpha_s=0.2"], "a key is there twice"),
         (["model.alpha_s.x=1,2"], "is a value, not a table"),
     ],
 )
-def test_points_that_are_not_legal_are_refused_before_one_runs(setup, over, message):
+def test_a_scan_without_a_legal_point_is_refused_before_one_runs(setup, over, message):
     told = called(setup, *(part for text in over for part in ("--over", text)))
     assert isinstance(told.exception, rb.InputError)
     with pytest.raises(rb.InputError, match=message):

@@ -11,7 +11,7 @@ from rich.console import Console
 
 from .. import html, tables
 from ..errors import InputError
-from ..records.kinds import check_run
+from ..records.kinds import as_run, check_run
 from ..records.result import box
 from . import expansion, plane, spectra, times
 from .comparison import compare
@@ -30,7 +30,7 @@ class Result:
     def __init__(self, ds: xr.Dataset):
         if "time" not in ds.dims or "species" not in ds.dims:
             raise InputError("result.rb is for results of solve(), which have times and species")
-        self._ds = check_run(ds, "this Dataset")
+        self._ds = as_run(check_run(ds, "this Dataset"))
 
     # -- numbers ---------------------------------------------------------------------------------
 

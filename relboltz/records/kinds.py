@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 
 import h5py
+import numpy as np
 from xarray import Dataset
 
 from ..errors import InputError
@@ -36,6 +37,10 @@ AGAIN = {
 """How to go on with what is no single run."""
 
 
+OWN = "point_"
+"""Begins the names of variables of a scan that are attributes of its points."""
+
+
 def kind_of(ds: Dataset) -> str:
     """What a Dataset is, by what it holds: one point of a scan is a run."""
     if "knob" in ds.dims:
@@ -65,6 +70,18 @@ def check_run(ds: Dataset, name: str | Path) -> Dataset:
         base = str(name).removesuffix(".nc")
         raise InputError(f"{name}: {what}; {remedy.format(base=base)}")
     return ds
+
+
+def as_run(ds: Dataset) -> Dataset:
+    """One point of a scan with the attributes and shells of its run; other Datasets as they are."""
+    if ds.attrs.get("kind") != SCAN or kind_of(ds) != RUN:
+        return ds
+    told = {name: ds[name].values[()] for name in ("steps", "wall_seconds", "warnings", "status")}
+    own = [str(name) for name in ds.data_vars if str(name).startswith(OWN)]
+    told |= {name.removeprefix(OWN): ds[name].values[()] for name in own}
+    if "shell" in ds.dims:
+        ds = ds.isel(shell=np.isfinite(ds["p"].values)).set_coords("p").swap_dims(shell="p")
+    return ds.drop_vars(own).assign_attrs(told, kind=RUN)
 
 
 def unreadable(path: Path, error: Exception) -> str:
