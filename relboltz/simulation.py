@@ -11,7 +11,8 @@ import tomli_w
 import xarray as xr
 
 from .backends.cpu.threads import available_cores
-from .checks import box, matter
+from .checks import accuracy, box, matter
+from .checks.start import of_start
 from .config import Config
 from .distributed import resolve
 from .errors import InputError
@@ -174,7 +175,9 @@ def prepare(
     described["run"] |= {"backend": backend, "precision": precision}
     described["output"]["file"] = "" if file is None else str(file)
     about = replace(about or About(), configuration=_written(described))
-    return Run(model, grid, f, settings, file, about)
+    run = Run(model, grid, f, settings, file, about)
+    accuracy.warn(of_start(grid, model, states, f), run.state.said)
+    return run
 
 
 def _written(described: Mapping[str, Any]) -> str:

@@ -13,7 +13,7 @@ from rich.table import Table
 
 from . import __version__, verdict
 from .grid import PhaseSpace
-from .words import unmarked
+from .words import unmarked, with_error
 
 
 def announcement(run: Any) -> Iterator[str]:
@@ -104,6 +104,7 @@ COEFFICIENTS = {
 """Transport coefficients that are shown, and what they are called."""
 COLUMNS = 3
 """Temperatures of one table."""
+SAMPLED = "± is the standard error of the events drawn; trial functions and QCD itself have others"
 
 
 def coefficients(ds: xr.Dataset) -> Iterator[Table]:
@@ -112,7 +113,7 @@ def coefficients(ds: xr.Dataset) -> Iterator[Table]:
         ds = ds.set_coords("temperature").expand_dims("temperature")
     for first in range(0, ds.sizes["temperature"], COLUMNS):
         some = ds.isel(temperature=slice(first, first + COLUMNS))
-        table = Table("", title=unmarked(ds.attrs["title"]))
+        table = Table("", title=unmarked(ds.attrs["title"]), caption=SAMPLED)
         for t in np.asarray(some.temperature).ravel():
             table.add_column(f"T = {t:.5g} GeV", justify="right")
         for row in _coefficient_rows(some):
@@ -146,10 +147,8 @@ def _with_unit(words: str, values: xr.DataArray) -> str:
 
 def _with_errors(values: xr.DataArray, errors: xr.DataArray) -> list[str]:
     """Values with one standard error each, in digits that mean something."""
-    found = []
-    for value, error in zip(values.values, errors.values, strict=True):
-        found.append(f"{value:.4g} ± {error:.1g}" if error > 0 else f"{value:.4g}")
-    return found
+    pairs = zip(values.values, errors.values, strict=True)
+    return [with_error(float(value), float(error)) for value, error in pairs]
 
 
 # --- a result -----------------------------------------------------------------------------------
@@ -157,7 +156,8 @@ def _with_errors(values: xr.DataArray, errors: xr.DataArray) -> list[str]:
 
 def summary(ds: xr.Dataset) -> Table:
     """The short table at the end of a run: drifts, and the final state against the predicted."""
-    table = Table("", title=unmarked(verdict.ending(ds)))
+    caption = verdict.SEEDS if "replicas" in ds.attrs else None
+    table = Table("", title=unmarked(verdict.ending(ds)), caption=caption)
     lines = (tuple(map(unmarked, (r.words, r.value, r.predicted))) for r in verdict.rows(ds))
     return _filled(table, ("value", "predicted"), lines)
 

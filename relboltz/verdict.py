@@ -12,6 +12,12 @@ import numpy as np
 import xarray as xr
 
 from .records.result import box, is_in_space
+from .words import with_error
+
+SEEDS = (
+    "± is the standard error of the mean over seeds: grid, box and steps have errors of their own"
+)
+"""What an error of replicas contains."""
 
 
 @dataclass(frozen=True)
@@ -162,8 +168,9 @@ def _in_space(ds: xr.Dataset) -> Iterator[Row]:
 def _final(words: str, ds: xr.Dataset, key: str, *at: int) -> Row:
     """A quantity at the end, with its standard error if it is a mean, and as predicted."""
     value = _number(ds[key][-1, *at])
-    if f"{key}_error" in ds and value != "none":
-        value += f" ± {float(ds[f'{key}_error'][-1, *at]):.1g}"
+    error = float(ds[f"{key}_error"][-1, *at]) if f"{key}_error" in ds else 0.0
+    if error > 0 and value != "none":
+        value = with_error(float(ds[key][-1, *at]), error)
     return Row("state", key, words, value, _number(ds[f"equilibrium_{key}"][at]))
 
 

@@ -1,6 +1,7 @@
 """What others wrote, in messages and on a terminal: short, and without power over either."""
 
 import difflib
+import math
 import unicodedata
 from collections.abc import Iterable
 
@@ -39,3 +40,16 @@ def unmarked(text: object) -> str:
     from rich.markup import escape
 
     return escape(harmless(text))
+
+
+def with_error(value: float, error: float) -> str:
+    """A value and its standard error, both to the first digit of the error."""
+    if not (error > 0 and math.isfinite(error) and math.isfinite(value)):
+        return f"{value:.4g}"
+    size = math.floor(math.log10(max(abs(value), error)))
+    scale, unit = (1.0, "") if -4 <= size <= 4 else (10.0**size, f"e{size:+03d}")
+    places = max(0, -int(f"{error / scale:.0e}".partition("e")[2]))
+    if places > 12:  # rounding of sums, not noise
+        return f"{value:.4g} ± {error:.0e}"
+    both = f"{value / scale:.{places}f} ± {error / scale:.{places}f}"
+    return f"({both}){unit}" if unit else both

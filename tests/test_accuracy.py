@@ -11,6 +11,7 @@ from test_model import Reaction
 import relboltz as rb
 from relboltz import equilibrium
 from relboltz.checks import accuracy, box, matter
+from relboltz.checks.start import of_start
 from relboltz.stepping.watch import Seen
 
 GRID = rb.PhaseSpace(7, 2.0)
@@ -291,3 +292,37 @@ def test_a_box_that_is_filled_evenly_has_no_temperature():
         texts, "the box is small"
     )
     assert not [text for text in texts if "predicted equilibrium" in text]
+
+
+# --- pressures of the start ---------------------------------------------------------------------
+
+
+def told_of_start(cells, box, **options):
+    """What is said of an isotropic start, and P_z/P_T of its particles, summed here."""
+    grid, model = rb.PhaseSpace(cells, box), rb.gluons(0.3, masses={"g": 0.9}, screening=0.9)
+    states = {"g": rb.initial.romatschke_strickland(0.5, **options)}
+    f = rb.initial.evaluate(states, grid, model)
+    x, y, z = (grid.momenta**2) @ (f[0] / np.sqrt(grid.momentum_squared + 0.81))
+    return list(of_start(grid, model, states, f)), 2 * z / (x + y)
+
+
+def test_a_box_that_makes_an_isotropic_start_anisotropic_is_told():
+    """Unequal boxes cut off more of P_T; the remedies bring both below a per cent."""
+    (words,), ratio = told_of_start([12, 12, 33], [3.0, 3.0, 4.0])
+    assert f"is {ratio:.3f} on this grid, and 1.000 without it" in words and ratio > 1.02
+    assert "use momentum_max = 4 or more" in words
+    (words,), ratio = told_of_start([16, 16, 33], 4.0)
+    assert f"is {ratio:.3f} on this grid" in words and "sampling = 'node'" in words
+    words, ratio = told_of_start([16, 16, 33], 4.0, sampling="node")
+    assert not words and abs(ratio - 1) < 0.01
+    words, ratio = told_of_start(12, 3.0)
+    assert not words and ratio == pytest.approx(1.0, abs=1e-12)
+
+
+def test_a_run_says_what_its_nodes_do_to_the_pressures_of_its_start():
+    grid = rb.PhaseSpace([6, 6, 12], [2.0, 2.0, 3.0])
+    model = rb.Model([rb.Species("a", 1, 0)], [rb.Process("a a -> a a", sigma=0.5)])
+    start, options = {"a": rb.initial.thermal(0.4)}, dict(backend="cpu", progress=False)
+    with pytest.warns(rb.AccuracyWarning, match=r"P_z/P_T of the particles of the start is 1\.\d+"):
+        ds = rb.solve(model, grid, start, end=0.01, samples=1, **options)
+    assert any("P_z/P_T of the particles" in text for text in ds.rb.warnings)

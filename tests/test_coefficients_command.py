@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 import relboltz as rb
 from relboltz import cli, config, plots
 from relboltz.errors import InputError
+from relboltz.words import with_error
 
 MODEL = """
 [model]
@@ -62,7 +63,8 @@ def test_it_tells_what_python_tells(tmp_path):
         assert (ds[name].values == asked[name].values).all()
         assert figures[name]["value"] == asked[name].values.tolist()
         assert figures[name]["units"] == asked[name].units
-    assert f"{float(asked.shear_viscosity[1]):.4g}" in told and "T = 0.5 GeV" in told
+    eta, error = asked.shear_viscosity[1], asked.shear_viscosity_error[1]
+    assert with_error(float(eta), float(error)) in told and "T = 0.5 GeV" in told
     assert picture.stat().st_size > 5000
     axes = plots.coefficients(asked).axes
     assert [ax.get_title() for ax in axes] == [r"$\eta/s$", r"$\zeta/s$"]  # no electric charges

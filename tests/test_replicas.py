@@ -2,6 +2,7 @@
 
 import gc
 import json
+import re
 import signal
 import warnings
 import weakref
@@ -229,7 +230,10 @@ def test_a_result_of_replicas_is_told_and_drawn(tmp_path, three):
     path = tmp_path / "r.nc"
     output.write(three, path)
     told = CliRunner().invoke(cli.app, ["info", str(path)])
-    assert told.exit_code == 0 and "3 replicas" in told.output and "±" in told.output
+    assert told.exit_code == 0 and "3 replicas" in told.output
+    value, error = re.search(r"temperature \[GeV\].*?([\d.]+) ± ([\d.]+)", told.output).groups()
+    assert len(value.partition(".")[2]) == len(error.partition(".")[2])  # the same digits
+    assert "standard error of the mean over seeds" in " ".join(told.output.split())
     for draw in plots.temperature, plots.chemical_potentials, plots.distance:
         assert len(draw(rb.load(path)).collections) == 1
     assert len(plots.spectra(three).collections) == three.sizes["time"]

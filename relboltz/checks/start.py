@@ -1,0 +1,72 @@
+"""How far the pressures of a start on its nodes are from those of the start itself.
+
+A box whose axes are alike keeps an isotropic start isotropic. One with other widths or spacings
+along z cuts off, and averages over cells, more of P_L or more of P_T.
+"""
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from ..arrays import Array, Flags
+from ..equilibrium import masses
+from ..errors import InputError
+from ..grid import PhaseSpace
+from ..initial.anisotropic import Glasma, RomatschkeStrickland
+from ..initial.baths import Thermal
+from ..initial.shapes import Gaussian, Shape, Step
+from ..initial.start import evaluate
+from ..model import Model
+
+ACCEPTED = 0.01
+"""Relative error of P_z/P_T of a start before a warning."""
+FORMULAS = (Step, Gaussian, Thermal, RomatschkeStrickland, Glasma)
+"""Shapes that can be evaluated on other nodes as well."""
+BEYOND, MOST_NODES = 1.5, 64
+"""Half width of the reference box over the largest one, and its nodes along an axis."""
+
+
+def of_start(
+    grid: PhaseSpace, model: Model, states: Mapping[str, Shape], f: Array
+) -> Iterator[str]:
+    """Say if the nodes change P_z/P_T of the start; f (species, nodes) on a grid of one site."""
+    axes = set(zip(grid.momentum_cells, grid.momentum_max, strict=True))
+    known = all(isinstance(state, FORMULAS) for state in states.values())
+    if len(axes) == 1 or grid.sites > 1 or 1 in grid.momentum_cells or not known:
+        return
+    half = BEYOND * max(grid.momentum_max)
+    nodes = min(MOST_NODES, 2 * math.ceil(half / min(grid.spacing)))  # even: none is at rest
+    fine = PhaseSpace(nodes, half)
+    exact = {name: replace(state, sampling="node") for name, state in states.items()}
+    try:
+        smooth = evaluate(exact, fine, model)
+    except InputError:  # such as a start that is narrower than the spacing
+        return
+    m2 = masses(fine, model, smooth)
+    found, wanted = _ratio(grid, model, f, m2), _ratio(fine, model, smooth, m2)
+    if not abs(found / wanted - 1) > ACCEPTED:
+        return
+    widths = np.array(grid.momentum_max)[:, None]
+    cut = _ratio(fine, model, smooth, m2, np.all(abs(fine.momenta) <= widths, axis=0))
+    if abs(cut / wanted - 1) > abs(found / cut - 1):
+        most = max(grid.momentum_max)
+        remedy = "the box cuts off more along one axis than along another: use momentum_max = "
+        remedy += f"{most:g} or more along all of them, with the same spacing"
+    else:
+        remedy = "cells are wide: use more momentum_cells, or sampling = 'node' for a smooth start"
+    yield (
+        f"P_z/P_T of the particles of the start is {found:.3f} on this grid, and {wanted:.3f} "
+        f"without it; {remedy}"
+    )
+
+
+def _ratio(
+    grid: PhaseSpace, model: Model, f: Array, m2: Array, inside: Flags | None = None
+) -> float:
+    """P_z over the mean of P_x and P_y, of particles alone."""
+    squares, energies = grid.momenta**2, np.sqrt(grid.momentum_squared + m2[:, None])
+    weight = model.degeneracy @ (f / np.where(energies > 0, energies, np.inf))
+    x, y, z = squares @ (weight if inside is None else weight * inside)
+    return float(2 * z / (x + y))
