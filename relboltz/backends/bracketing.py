@@ -10,6 +10,8 @@ from ..arrays import Array, Integers
 from ..grid import PhaseSpace
 
 Four = tuple[float, float, float, float]
+Table = tuple[Array, Array]
+"""Edges of |p| [GeV] (none on nodes) and the cumulative density to draw it."""
 
 
 @dataclass(frozen=True)
@@ -60,11 +62,13 @@ class Task:
     poles: tuple[float, float]
     """Squared masses of the poles in t and u at which events are drawn; 0 where there is none."""
     span: float
+    mirror: float
+    """1 where the mirror images of events are drawn as well, see ``events.brackets.mirrored``."""
     clamps: float
     factor: float
     """Of all weights, without the multiplicity of the process."""
-    tables: tuple[tuple[Array, Array], tuple[Array, Array]]
-    """Of p and of k3: edges of |p| [GeV] (none on nodes) and the cumulative density."""
+    tables: tuple[Table, Table, Table, Table]
+    """Of p and k3, which are drawn, and of k2 and k1, which are where events go the other way."""
     temperature: float
     fields: Array = field(default_factory=lambda: np.zeros((4, 0)), compare=False)
     """On nodes: ln F of k1 and k2, f of k3 and p."""

@@ -34,6 +34,23 @@ def radius(u, i, edges, cumulative):
     return p, 4.0 * pi * p * p * inverse
 
 
+def radial_density(p, i, edges, cumulative):
+    """Density in d^3p of a momentum p in bin i of a table; 0 beyond its end."""
+    if p >= edges[i + 1]:
+        return 0.0
+    return (cumulative[i + 1] - cumulative[i]) / ((edges[i + 1] - edges[i]) * 4.0 * pi * p * p)
+
+
+def mirrored(there, back):
+    """Factor of a drawn event if its mirror image, before and after exchanged, counts as well.
+
+    there, back : densities, in d^3p d^3k/(E E'), at which the event and its mirror image are drawn.
+    Both weigh the same in equilibrium. With 2 there/(there + back) sums over both directions stay
+    as they are, and weights are bounded where soft bosons come out that seldom go in.
+    """
+    return 2.0 * there / (there + back) if there > 0.0 else 1.0
+
+
 def across_plane(p, k, cosine):
     """Two momenta of given lengths and angle: where they point together does not matter."""
     return (0.0, 0.0, p), (k * root(max(1.0 - cosine * cosine, 0.0)), 0.0, k * cosine)

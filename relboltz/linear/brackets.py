@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from ..arrays import Array
-from ..backends.bracketing import Request, Task, Trial
+from ..backends.bracketing import Request, Table, Task, Trial
 from ..backends.elements import Elements
 from ..equilibrium.gas import occupation
 from ..events.collisions import Channel, channels
@@ -34,7 +34,7 @@ SIGNS = (1.0, 1.0, -1.0, -1.0)
 """Of the legs k1, k2, k3, p in Delta phi."""
 ALL_SHARES = np.outer(SIGNS, SIGNS)
 """How legs add up in Delta phi Delta psi."""
-Tables = dict[tuple[int, tuple[int, ...]], tuple[Array, Array]]
+Tables = dict[tuple[int, tuple[int, ...]], Table]
 """Edges and cumulative densities by the species that is drawn and the bosons of its process."""
 Measure = Callable[[Elements, Request], Array]
 
@@ -159,7 +159,7 @@ def _task(elements: Elements, state: State, channel: Channel, tables: Tables) ->
         a, b, c, d = (float(f"{values[i]:.14e}") for i in some)
         return a, b, c, d
 
-    def table(a: int) -> tuple[Array, Array]:
+    def table(a: int) -> Table:
         bosons = tuple(sorted({b for b in legs if model.statistics[b] == 1}))
         key = a, bosons if state.points.grid is None else ()
         if key not in tables:
@@ -181,8 +181,10 @@ def _task(elements: Elements, state: State, channel: Channel, tables: Tables) ->
         four(model.statistics.astype(float), legs),
         _poles(elements, channel.process, state.screening2),
         1.0 if elements.folds[channel.process] else 2.0,
+        1.0 if process.elastic or not process.constant else 0.0,  # as ``channels`` has them
         1.0 if process.built_in else 0.0, measure / (4 * (2 * np.pi) ** 6),
-        (table(channel.nodes[1]), table(channel.nodes[0])), state.temperature, fields,
+        (table(legs[3]), table(legs[2]), table(legs[1]), table(legs[0])), state.temperature,
+        fields,
     )  # fmt: skip
 
 
@@ -201,7 +203,7 @@ def _poles(elements: Elements, index: int, screening2: Array) -> tuple[float, fl
     return found["t"], 0.0 if elements.folds[index] else found["u"]
 
 
-def _table(state: State, a: int, bosons: tuple[int, ...]) -> tuple[Array, Array]:
+def _table(state: State, a: int, bosons: tuple[int, ...]) -> Table:
     """Edges of |p| and cumulative density to draw it of a species; or of nodes.
 
     bosons : species of the process that are; not looked at on nodes

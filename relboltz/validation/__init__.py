@@ -16,6 +16,7 @@ from .temperatures import two_temperatures
 from .viscosity import coefficients
 from .vlasov import self_consistent_wave
 from .waves import waves_in_space
+from .weak_coupling import leading_logarithms
 
 __all__ = ["PROBLEMS", "Effort", "Problem", "Row"]
 
@@ -45,6 +46,7 @@ PROBLEMS = {
         Problem("waves", "sound, shear and heat in space", waves_in_space),
         Problem("coefficients", "viscosities and diffusion against quadratures", coefficients),
         Problem("mixtures", "coefficients of mixtures, with charges and fields", mixtures),
+        Problem("leading-log", "QCD at weak coupling: leading logarithms", leading_logarithms),
         Problem("landau", "the frame of a boosted thermal state", landau_frame),
         Problem("orders", "orders of convergence", orders_of_convergence),
     )

@@ -28,7 +28,7 @@ FREE_LEGS = 4
 GRID_LEGS = 6
 """Low k1 and k2, high k1 and k2, k3, p."""
 UNIT = 2.0**-64
-_FREE = types.UniTuple(types.Tuple((types.float64[::1], types.float64[::1])), 2)
+_FREE = types.UniTuple(types.Tuple((types.float64[::1], types.float64[::1])), 4)
 
 
 @partial(kernel, inlined=True)
@@ -67,7 +67,15 @@ def draw_free(first, count, samples, who, tables, m2, angle, scratch):
 
 
 @partial(kernel, inlined=True)
-def weigh_free(count, factor, m2, legs, temperature, w):
+def table_density(k, table):
+    """Density in d^3p at which a table of lengths draws the momentum k."""
+    p = physics.root(physics.dot(k, k))
+    i = np.searchsorted(table[0][:-1], p, side="right") - 1
+    return physics.radial_density(p, i, table[0], table[1])
+
+
+@partial(kernel, inlined=True)
+def weigh_free(count, factor, m2, legs, temperature, tables, mirror, w):
     """The full weight of every event: |M|^2 f_c f_d F_a F_b and the density of the draw."""
     for i in range(count):
         weight = w[WEIGHT + i]
@@ -82,6 +90,11 @@ def weigh_free(count, factor, m2, legs, temperature, w):
             physics.energy(k1, m2[0]), physics.energy(k2, m2[1]), physics.energy(k3, m2[2]),
             physics.energy(p, m2[3]),
         )  # fmt: skip
+        if mirror != 0.0:
+            there = table_density(p, tables[0]) * table_density(k3, tables[1])
+            back = table_density(k2, tables[2]) * table_density(k1, tables[3])
+            there, back = there * energies[2] * energies[3], back * energies[0] * energies[1]
+            weight *= physics.mirrored(there, back)
         for leg in range(4):
             f, full = physics.thermal_occupation(
                 energies[leg] / temperature - legs[leg, 0], legs[leg, 1]
@@ -158,7 +171,7 @@ _ELEMENT = types.Tuple((types.UniTuple(_F, 4), types.UniTuple(_F, 3), _F[::1]))
 _SCRATCH = types.Tuple((_F[::1], types.uint64[::1], types.uint64[::1]))
 FREE = _I(
     types.FunctionType(k.ELEMENT), _I, types.UniTuple(_I, 3), _FREE, types.UniTuple(_F, 4),
-    _ELEMENT, types.UniTuple(_F, 6), _F[:, ::1], _TRIAL, _SCRATCH, _ROOM, _F[:, :, :, ::1], _F[::1],
+    _ELEMENT, types.UniTuple(_F, 7), _F[:, ::1], _TRIAL, _SCRATCH, _ROOM, _F[:, :, :, ::1], _F[::1],
 )  # fmt: skip
 
 
@@ -168,12 +181,13 @@ def free_batch(
 ):
     """Brackets from one batch of events of a channel in unlimited momentum space.
 
-    who: channel, batch, seed; tables: edges and cumulative density of |p| and |k3|; element:
+    who: channel, batch, seed; tables: edges and cumulative density of p, k3, k2, k1; element:
     squared masses as the matrix element names them, its screening, parameters; how: poles in t
-    and u, span of the angle, factor of all weights, whether |M|^2 < 0 counts as 0, T; legs: mu/T
-    and statistics of k1, k2, k3, p. Returns -1 where a matrix element is illegal; fault says where.
+    and u, span of the angle, factor of all weights, whether |M|^2 < 0 counts as 0, T,
+    whether mirror images are drawn; legs: mu/T and statistics of k1, k2, k3, p. Returns -1 where a
+    matrix element is illegal; fault says where.
     """
-    t_pole, u_pole, span, factor, clamps, temperature = how
+    t_pole, u_pole, span, factor, clamps, temperature, mirror = how
     element_m2, screening, parameters = element
     angle = (t_pole, u_pole, screening[2], span)
     w = scratch[0]
@@ -186,7 +200,7 @@ def free_batch(
         k.inspect_elements(count, clamps, w, fault)
         if physics.illegal(fault[0], fault[1]):
             return -1
-        weigh_free(count, factor / samples, m2, legs, temperature, w)
+        weigh_free(count, factor / samples, m2, legs, temperature, tables, mirror, w)
         gather_free(count, m2, temperature, trial, room, w, sums)
     return 0
 
@@ -293,21 +307,9 @@ NODES = _I(
 
 @partial(kernel, signature=NODES)
 def nodes_batch(
-    evaluate,
-    samples,
-    who,
-    tables,
-    m2,
-    element,
-    how,
-    fields,
-    grid,
-    trial,
-    scratch,
-    room,
-    sums,
+    evaluate, samples, who, tables, m2, element, how, fields, grid, trial, scratch, room, sums,
     fault,
-):
+):  # fmt: skip
     """Brackets from one batch of events on nodes; as ``free_batch``, with 1/E at rest in ``how``.
 
     fields: ln F of k1 and k2, f of k3 and p at all nodes
@@ -380,7 +382,7 @@ def _batch(
     name = elements.model.processes[task.process].name
     try:
         if grid is None:
-            found = free_batch(*drawn, how, task.legs, *rest)
+            found = free_batch(*drawn, (*how, task.mirror), task.legs, *rest)
         else:
             nodes = tuple(map(float, grid.momentum_cells)), tuple(map(float, grid.spacing))
             at_rest = grid.rest_inverse_energy

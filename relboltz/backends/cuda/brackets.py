@@ -67,6 +67,15 @@ def place(cumulative, first, count, u):
 place = piece(place)
 
 
+def density(k, first, bins, edges, cumulative):
+    """Density in d^3p at which a table draws a momentum."""
+    p = physics.root(physics.dot(k, k))
+    return physics.radial_density(p, first + place(edges, first, bins, p), edges, cumulative)
+
+
+density = piece(density)
+
+
 def keep(shared, at, leg, momentum, energy, share, temperature):
     """Momentum and powers of the energy of a leg, in units of T."""
     over = 1.0 / temperature
@@ -104,7 +113,7 @@ def brackets(
     """Sums over a part of the events of a batch.
 
     blocks: task, batch, first sample, samples; whole: kind of matrix element, samples of a batch,
-    places of the tables of p and k3, bins, place of the fields; entries: rank, two legs, where
+    bins, place of the fields, places of the tables of p, k3, k2, k1; entries: rank, two legs, where
     their powers are.
     """
     shared = cuda.shared.array(SIZE, float64)
@@ -113,13 +122,13 @@ def brackets(
     task, batch = blocks[block, 0], blocks[block, 1]
     first, count = blocks[block, 2], blocks[block, 3]
     kind, samples = whole[task, 0], whole[task, 1]
-    table_p, table_k, bins, field = whole[task, 2], whole[task, 3], whole[task, 4], whole[task, 5]
+    bins, field, table_p, table_k = whole[task, 2], whole[task, 3], whole[task, 4], whole[task, 5]
     m2 = (numbers[task, 0], numbers[task, 1], numbers[task, 2], numbers[task, 3])
     named = (numbers[task, 4], numbers[task, 5], numbers[task, 6], numbers[task, 7])
     screening2, exchange2, ekt = numbers[task, 8], numbers[task, 9], numbers[task, 10]
     t_pole, u_pole, span = numbers[task, 19], numbers[task, 20], numbers[task, 21]
     factor, clamps, temperature = numbers[task, 22], numbers[task, 23], numbers[task, 24]
-    at_rest = numbers[task, 25]
+    mirror, at_rest = numbers[task, 25], numbers[task, 26]
     cells = (geometry[0], geometry[1], geometry[2])
     h = (geometry[3], geometry[4], geometry[5])
     key_0, key_1 = WORD(seed & 0xFFFFFFFF), WORD(seed >> 32)
@@ -206,6 +215,10 @@ FREE = {
             inverse = inverse_p * inverse_k""",
     "use": """                k2 = physics.minus(physics.plus(p3, k3), k1)
                 e1, e2 = physics.energy(k1, m2[0]), physics.energy(k2, m2[1])
+                if mirror != 0.0:
+                    back = e1 * density(k1, whole[task, 7], bins, edges, cumulative)
+                    back *= e2 * density(k2, whole[task, 6], bins, edges, cumulative)
+                    weight *= physics.mirrored(ep * ek / inverse, back)
                 f3, full = physics.thermal_occupation(
                     ek / temperature - numbers[task, 13], numbers[task, 17]
                 )

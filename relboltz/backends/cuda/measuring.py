@@ -55,8 +55,8 @@ class Measurer:
         edges: list[Array] = []
         cumulative: list[Array] = []
         fields: list[Array] = []
-        whole = np.zeros((len(request.tasks), 6), np.int64)
-        numbers = np.zeros((len(request.tasks), 26))
+        whole = np.zeros((len(request.tasks), 8), np.int64)
+        numbers = np.zeros((len(request.tasks), 27))
         own = np.zeros((len(request.tasks), k.OWN + max(1, *(len(row) for row in parameters))))
         at_rest = 0.0 if request.grid is None else request.grid.rest_inverse_energy
         for i, task in enumerate(request.tasks):
@@ -68,7 +68,7 @@ class Measurer:
                     edges.append(edge if len(edge) else chances)
                 places.append(tables[id(chances)])
             bins = len(task.tables[0][1]) - 1
-            whole[i] = (kinds[task.process], task.samples, *places, bins, 4 * i)
+            whole[i] = (kinds[task.process], task.samples, bins, 4 * i, *places)
             numbers[i] = (*_numbers(task), at_rest)
             own[i, k.OWN : k.OWN + len(parameters[task.process])] = parameters[task.process]
             fields.append(task.fields if request.grid is not None else np.zeros((4, 1)))
@@ -106,7 +106,7 @@ def _numbers(task: Task) -> tuple[float, ...]:
     """What kernels need to know of a task, but for 1/E at rest."""
     return (
         *task.m2, *task.named, *task.screening, *task.alpha, *task.eta, *task.poles, task.span,
-        task.factor, task.clamps, task.temperature,
+        task.factor, task.clamps, task.temperature, task.mirror,
     )  # fmt: skip
 
 
