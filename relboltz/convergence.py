@@ -1,20 +1,32 @@
-"""What changed settings change of a quantity, where that leads, and how well it is known.
+"""Limits of a quantity as one setting after another becomes finer, with error bars.
 
-B is the mean over seeds of a set-up, F a run with a finer knob, C one with a coarser one. Along a
-knob a quantity is Q = a + s x, with x = 1 for B and the power of the knob that its error goes with:
-x = h^2 of the spacing, dt^2 of a step, ``tolerance`` of automatic ones (which is dt^2). The value
-at x = 0 is B - s. Every knob gives
+B is the mean over seeds of a set-up, F a run with one knob finer, C one with it coarser. Along a
+knob with length h (spacing, time step, space cell) the error of a quantity is taken as a power law,
 
-- a shift, B to there, linear in B, F and C, so that its noise is known from theirs;
+    Q(h) = a + k h^p,    h = r for F, 1 for B, c for C    (r < 1 < c).
+
+The three values measure the order p: with u = C - B and w = B - F,
+
+    u / w = R(p) = (c^p - 1) / (1 - r^p),    R increases with p,
+
+and the limit is a = B - w / (1 - r^p). The orders that noise cannot exclude follow from
+u - R w, which is linear in C, B and F, so that its variance is known (Fieller's theorem).
+Where they include both 1 and 2 the error bar covers both limits.
+
+Every knob gives
+
+- a shift, from B to the limit, linear in B, F and C at a given p: its noise is known from theirs;
 - a bar: what its law may miss. That is no random number: bars of several knobs are added, while
   noise is added in squares, and the whole noise once, times Student's t.
 
-All of it elementwise, on arrays of any shape; NaN stays NaN.
+All functions work elementwise, on arrays of any shape; NaN stays NaN.
 """
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
@@ -22,15 +34,20 @@ from .arrays import Array, Flags
 
 LEVEL = 0.99
 """How often noise stays within its part of an error bar: a table has dozens of them."""
-ALIKE = 0.35
-"""Two slopes that differ by less, relative to the steeper one, show the order: with h, h/2 and
-1.5 h those of h^p differ by that much for p = 1.15 and for 2.8 instead of 2."""
-HELD = 2 / 3
-"""Of the way from B to an extrapolated limit: runs with less than 0.8 of the spacing lie within the
-bar, such as one with twice the nodes along each axis in a larger box, and so do limits of another
-order: with h/2 that of first order is half of the way off."""
+SEEN = 2.0
+"""Standard errors of F - B, below which noise hides the change."""
+LEAST, MOST = 0.5, 3.0
+"""Orders that three values may show. Limits use order 1 at least: lower ones are transient (two
+powers of opposite sign), and only widen the bar."""
+SCATTER = 0.3
+"""How far a difference of two values may lie from its power law, relative to itself, noise apart:
+errors of a start with an edge oscillate as the edge moves through the cells of other grids. At
+0.34 orders 1 and 2 could no longer be told apart with h/2 and 1.5 h."""
+MARGIN = 0.5
+"""How far beyond the limit of first order a bar reaches, over the way there from F: the step start
+leaves up to 1.5 times what first order says at spacings between 0.2 and 0.4 GeV."""
 ROUNDING = 1e-10
-"""Of the largest value of a quantity: what sums over the nodes of another grid may differ by."""
+"""Rounding of sums over the nodes of another grid, relative to the largest value of a quantity."""
 
 
 @dataclass(frozen=True)
@@ -43,10 +60,12 @@ class Measured:
 
 @dataclass(frozen=True)
 class Shift:
-    """What a knob does: F - B, B to the limit, its bar, and what the limit is made of.
+    """Effect of a knob: F - B, B to the limit, its bar, and the weights that make up the limit.
 
     fine, coarse : weights of F and C in the shift; that of B is minus their sum
-    shown : whether the change has the order that it should have
+    shown : whether the runs measure the law: the order, or a bias of few samples
+    order : the order of a power law, measured where ``shown``, assumed elsewhere; NaN without one
+    order_error : half the range of orders that noise leaves open at LEVEL; NaN unless measured
     """
 
     change: Array
@@ -56,6 +75,8 @@ class Shift:
     coarse: Array
     shown: Flags
     variances: tuple[Array, Array] = field(repr=False)
+    order: Array | float = math.nan
+    order_error: Array | float = math.nan
 
     def noise(self) -> Array:
         """Variance that F and C bring in; B has its own."""
@@ -66,68 +87,187 @@ class Shift:
 
 
 def power_law(
-    base: Measured, fine: Measured, coarse: Measured | None, x: tuple[float, float], t: float
+    base: Measured,
+    fine: Measured,
+    coarse: Measured | None,
+    ratios: tuple[float, float],
+    t: float,
+    usual: float = 1.0,
 ) -> Shift:
-    """A knob whose error goes with x: (x of F, x of C) beside 1 of B; x is a length squared.
+    """Extrapolate a knob whose error goes with a power of a length; see the top of this file.
 
-    If the slopes on both sides agree (within ``t`` standard errors of their difference, or ALIKE),
-    the order is shown: the limit is Richardson's, B - s, and its bar what a term x^2 of that size,
-    twice over, would make of it, at least two thirds of the way (HELD) from B to the limit. C
-    enters s as far as it is both less noisy and of the same slope. If not, the limit is F, and the
-    bar what an error of first order would leave, as F tells or half as C tells.
+    ratios : lengths r of F and c of C over that of B
+    t : Student's t, for what noise can exclude
+    usual : order where noise hides the change: 1, or 2 if the scheme is known to be of order 2
+
+    - The three values exclude order 1 or 2, and leave one between LEAST and MOST: the limit has
+      the measured order (1 at least). The bar covers the orders left open, within 1 to 2, reaches
+      back to F, and beyond the limit of first order by MARGIN.
+    - They exclude neither: the limit has order 1, and the bar reaches back to F: order 2 is within.
+    - Noise hides the change: the limit has the usual order, and the bar covers 1 and 2.
+    - No such order, because the values turn round or change ever faster towards F: the limit is
+      that of a + b h + c h^2 through all three, and the bar reaches back to F.
+    - No such order, because only C differs: the limit is F, and the bar holds what an error of
+      first order would leave, as F tells or half as C tells. So it is without C.
     """
-    low, high = x
     change = fine.value - base.value
-    one = np.ones_like(change)
     none = np.zeros_like(change)
-    steep = -change / (1 - low)
-    left = np.abs(change) * _remains(low)
+    left = np.abs(change) * ratios[0] / (1 - ratios[0])
     if coarse is None:
-        return Shift(change, change, left, one, none, none > 0, (fine.variance, none))
+        return Shift(change, change, left, none + 1, none, none > 0, (fine.variance, none))
     there = np.isfinite(coarse.value)  # else F alone tells
-    far = np.where(there, coarse.value - base.value, 0.0)
-    coarse = Measured(coarse.value, np.where(there, coarse.variance, 0.0))
-    gentle = far / (high - 1)
-    apart = gentle - steep
-    own, other, mixed = _slope_variances(base, fine, coarse, x)
-    steeper = np.maximum(np.abs(steep), np.abs(gentle))
-    shown = there & (np.abs(apart) <= t * np.sqrt(mixed) + ALIKE * steeper)
-    share = _part(own, other + apart**2, 0.0)
-    slope = (1 - share) * steep + share * gentle
-    bent = np.abs(apart) * low / (high - low)
-    bar = np.maximum(HELD * np.abs(slope), 2 * bent)
-    rough = np.maximum(left, 0.5 * np.abs(far) * math.sqrt(low) / (math.sqrt(high) - 1))
+    coarse = Measured(
+        np.where(there, coarse.value, base.value), np.where(there, coarse.variance, 0.0)
+    )
+    far = coarse.value - base.value
+    orders = _orders(base, fine, coarse, ratios, t, usual)
+    kind, used = np.where(there, orders.kind, FLAT), np.maximum(orders.order, 1.0)
+    at = partial(_slope, base, fine, coarse, ratios)
+    slope, share = at(used)
+    ends = [np.abs(at(p)[0] - slope) for p in orders.covered]
+    first = np.abs(at(np.ones_like(change))[0] - slope) + MARGIN * left
+    back = np.where(kind == HIDDEN, 0.0, np.abs(slope + change))
+    bar = np.maximum.reduce([*ends, first, back])
+    weights = (1 - share) / (1 - ratios[0] ** used), -share / (ratios[1] ** used - 1)
+    both = _two_powers(ratios)
+    turn = both[0] * change + both[1] * far
+    rough = np.maximum(left, 0.5 * np.abs(far) * ratios[0] / (ratios[1] - 1))
+
+    def choice(law: Array, turning: Array, flat: Array) -> Array:
+        return np.where(kind == FLAT, flat, np.where(kind == TURNING, turning, law))
+
+    measured = kind == MEASURED
     return Shift(
         change,
-        np.where(shown, -slope, change),
-        np.where(shown, bar, rough),
-        np.where(shown, (1 - share) / (1 - low), one),
-        np.where(shown, -share / (high - 1), none),
-        shown,
+        choice(-slope, turn, change),
+        choice(bar, np.maximum(np.abs(turn - change), left), rough),
+        choice(weights[0], none + both[0], none + 1),
+        choice(weights[1], none + both[1], none),
+        measured,
         (fine.variance, coarse.variance),
+        np.where(kind <= HIDDEN, orders.order, np.nan),
+        np.where(measured, orders.error, np.nan),
     )
 
 
-def _part(one: Array, other: Array, otherwise: float) -> Array:
-    """one / (one + other), neither below 0."""
-    total = one + other
-    return np.where(total > 0, one / np.where(total > 0, total, 1.0), otherwise)
+MEASURED, EITHER, HIDDEN, TURNING, FLAT = range(5)
+"""Laws along a knob: an order that is measured; order 1 or 2, which is not told; the same, and the
+change is hidden by noise; no order, and it varies most towards F; no order, and most towards C."""
 
 
-def _remains(x: float) -> float:
-    """Of F - B, what is left beyond F if the error is of first order in the length: r = sqrt(x)."""
-    ratio = math.sqrt(x)
-    return ratio / (1 - ratio)
+class Orders(NamedTuple):
+    """Orders of a power law that three values allow.
+
+    order : the measured one; 1 where it may be 1 or 2; the usual one where noise hides the change
+    error : largest distance to an order that noise leaves open
+    covered : lowest and highest order that the bar is to cover
+    kind : which law it is
+    """
+
+    order: Array
+    error: Array
+    covered: tuple[Array, Array]
+    kind: Array
 
 
-def _slope_variances(
-    base: Measured, fine: Measured, coarse: Measured, x: tuple[float, float]
-) -> tuple[Array, Array, Array]:
-    """Variances of the slope to F, of that to C, and of their difference; both know B."""
-    below, above = 1 - x[0], x[1] - 1
+def _orders(
+    base: Measured, fine: Measured, coarse: Measured, ratios: tuple[float, float], t: float,
+    usual: float,
+) -> Orders:  # fmt: skip
+    """Measure the order.
+
+    With variances v of the values, R is left open where
+
+        (u - R w)^2 <= t^2 [vC + (1 + R)^2 vB + R^2 vF] + SCATTER^2 (u^2 + R^2 w^2),
+
+    that is square R^2 - 2 middle R + rest <= 0 with the terms below: an interval if square > 0,
+    which is where w differs from 0 significantly.
+    """
+    u, w = coarse.value - base.value, base.value - fine.value
+    tiny = (ROUNDING * np.abs(base.value)) ** 2
+    square = (1 - SCATTER**2) * w**2 - t**2 * (base.variance + fine.variance) - tiny
+    middle = u * w + t**2 * base.variance
+    rest = (1 - SCATTER**2) * u**2 - t**2 * (coarse.variance + base.variance)
+    bounded = square > 0
+    safe = np.where(bounded, square, 1.0)
+    root = np.sqrt(np.maximum(middle**2 - safe * rest, 0.0))
+    lowest, highest = (middle - root) / safe, (middle + root) / safe
+
+    def excluded(p: float) -> Flags:
+        r = _ratio(p, ratios)
+        variance = coarse.variance + (1 + r) ** 2 * base.variance + r**2 * fine.variance
+        return (u - r * w) ** 2 > t**2 * variance + SCATTER**2 * (u**2 + (r * w) ** 2) + tiny
+
+    fast, slow = _ratio(MOST, ratios), _ratio(LEAST, ratios)
+    seen = w**2 > SEEN**2 * (base.variance + fine.variance) + tiny
+    first, second = ~excluded(1.0), ~excluded(2.0)
+    kind = np.select(
+        [
+            ~seen & second, first & second, ~bounded & (first | second),
+            bounded & (highest < slow), bounded & (lowest <= fast),
+        ],
+        [HIDDEN, EITHER, EITHER, TURNING, MEASURED],
+        FLAT,
+    )  # fmt: skip
+    order, low, high = (
+        _order(value, ratios) for value in (u / np.where(bounded, w, 1.0), lowest, highest)
+    )
+    measured = kind == MEASURED
+    return Orders(
+        np.where(measured, order, np.where(kind == HIDDEN, usual, 1.0)),
+        np.maximum(order - low, high - order),
+        (
+            np.where(measured, np.minimum(np.maximum(low, 1.0), order), 1.0),
+            np.where(measured, np.maximum(np.minimum(high, 2.0), order), 2.0),
+        ),
+        kind,
+    )
+
+
+def _ratio(p: float, ratios: tuple[float, float]) -> float:
+    """Return (C - B) / (B - F) of an error of order p."""
+    return float((ratios[1] ** p - 1) / (1 - ratios[0] ** p))
+
+
+def _order(ratio: Array, ratios: tuple[float, float]) -> Array:
+    """Return the order between LEAST and MOST that a ratio (C - B) / (B - F) tells."""
+    low, high = np.full_like(ratio, LEAST), np.full_like(ratio, MOST)
+    for _ in range(40):
+        middle = 0.5 * (low + high)
+        above = (ratios[1] ** middle - 1) / (1 - ratios[0] ** middle) > ratio
+        low, high = np.where(above, low, middle), np.where(above, middle, high)
+    return 0.5 * (low + high)
+
+
+def _two_powers(ratios: tuple[float, float]) -> tuple[float, float]:
+    """Return the weights of F and C in the shift to the limit of a + b h + c h^2 through F, B, C.
+
+    The parabola at h = 0 has F c/((1 - r)(c - r)) - B r c/((1 - r)(c - 1)) + C r/((c - r)(c - 1)).
+    """
+    r, c = ratios
+    return c / ((1 - r) * (c - r)), r / ((c - r) * (c - 1))
+
+
+def _slope(
+    base: Measured, fine: Measured, coarse: Measured, ratios: tuple[float, float], p: Array
+) -> tuple[Array, Array]:
+    """Return k of a + k h^p, and the share of it that comes from C.
+
+    F and C give a k each; C counts as far as it is less noisy, and agrees.
+    """
+    below, above = 1 - ratios[0] ** p, ratios[1] ** p - 1
+    steep = (base.value - fine.value) / below
+    gentle = (coarse.value - base.value) / above
     own = (base.variance + fine.variance) / below**2
     other = (base.variance + coarse.variance) / above**2
-    return own, other, own + other + 2 * base.variance / (below * above)
+    share = _part(own, other + (gentle - steep) ** 2, 0.0)
+    return (1 - share) * steep + share * gentle, share
+
+
+def _part(one: Array, other: Array, otherwise: float) -> Array:
+    """Return one / (one + other), neither below 0."""
+    total = one + other
+    return np.where(total > 0, one / np.where(total > 0, total, 1.0), otherwise)
 
 
 def exponential(base: Measured, larger: Measured, decay: float) -> Shift:

@@ -72,7 +72,9 @@ def converge(
     xarray.Dataset : every recorded quantity with the value that all knobs together lead to, and
         ``*_error``, its error bar; ``*_run`` is the set-up as it is, ``*_noise`` the standard
         deviation of one run of it; by knob ``*_change``, what turning it changes, ``*_bar``, its
-        part of the error bar, and ``*_shown``, whether the change has the expected order
+        part of the error bar, ``*_order``, the order of the error in the spacing, step or space
+        cell (NaN without a power law), ``*_shown``, whether three runs measure that order (else it
+        may be 1 or 2, and the bar covers both), and ``*_order_uncertainty`` of a measured one
 
     Raises
     ------
@@ -307,11 +309,12 @@ def _turned(
     fine, coarse = measured(knob.fine), measured(knob.coarse)
     assert fine is not None
     if knob.law == "samples":
-        return unbiased(base, fine, 1 / knob.x[0], t)
+        return unbiased(base, fine, 1 / knob.ratios[0], t)
     if knob.law == "box":
         # of walls in space nothing is known but that their effect falls
         return exponential(base, fine, traits["decay"] if knob.name == "box" else 0.5)
-    shift = power_law(base, fine, coarse, knob.x, t)
+    usual = 2.0 if knob.name == "step" else 1.0  # the scheme is of second order in time
+    shift = power_law(base, fine, coarse, knob.ratios, t, usual)
     if knob.fine.case.settings.time.step == "auto" and knob.name == "step":
         # with less noise automatic steps are longer by 1/(1 - noise): a run with more samples or
         # nodes and this tolerance has a larger error of the step than this one, and is held too
@@ -346,7 +349,15 @@ def _variables(
         ),
         f"{name}_shown": output.variable(
             ("knob", *dims), by_knob([s.shown.astype(float) for s in turned]), "1",
-            f"1 where the change of this has the expected order: {words}",
+            f"1 where the runs measure the law of the change: {words}",
+        ),
+        f"{name}_order": output.variable(
+            ("knob", *dims), by_knob([s.order + 0 * s.change for s in turned]), "1",
+            f"order of the error, measured where shown: {words}",
+        ),
+        f"{name}_order_uncertainty": output.variable(
+            ("knob", *dims), by_knob([s.order_error + 0 * s.change for s in turned]), "1",
+            f"error of the measured order: {words}",
         ),
     }  # fmt: skip
 

@@ -33,14 +33,18 @@ class Job:
 
 @dataclass(frozen=True)
 class Knob:
-    """What is varied: law is "power", "box" or "samples"; x see ``convergence.power_law``."""
+    """A setting that is varied.
+
+    law : "power", "box" or "samples"
+    ratios : lengths of the fine and the coarse run over that of the set-up; for samples 1/times
+    """
 
     name: str
     words: str
     law: str
     fine: Job
     coarse: Job | None = None
-    x: tuple[float, float] = (0.0, 0.0)
+    ratios: tuple[float, float] = (0.0, 0.0)
 
     @property
     def jobs(self) -> list[Job]:
@@ -135,9 +139,9 @@ def _nodes(before: Sequence[int], after: Sequence[int]) -> float:
     return ratio
 
 
-def _square(before: Sequence[int], after: Sequence[int]) -> float:
-    """h^2 after over h^2 before: the mean over the axes that changed."""
-    ratios = [(a / b) ** 2 for a, b in zip(before, after, strict=True) if a != b]
+def _length(before: Sequence[int], after: Sequence[int]) -> float:
+    """Return h after over h before: the mean over the axes that changed."""
+    ratios = [a / b for a, b in zip(before, after, strict=True) if a != b]
     return sum(ratios) / len(ratios) if ratios else 1.0
 
 
@@ -171,8 +175,8 @@ def _spacing(case: Case, effort: Effort) -> Knob | str | None:
     ]
     h = _numbers(grid.spacing), _numbers(jobs[0].case.grid.spacing)
     words = f"spacing {h[0]} -> {h[1]} GeV ({_counts(fine)} nodes)"
-    x = _square(cells, fine), _square(cells, coarse)
-    return Knob("spacing", words, "power", jobs[0], jobs[1] if usable else None, x)
+    ratios = _length(cells, fine), _length(cells, coarse)
+    return Knob("spacing", words, "power", jobs[0], jobs[1] if usable else None, ratios)
 
 
 def _box(case: Case, effort: Effort) -> Knob | str | None:
@@ -205,8 +209,8 @@ def _cells(case: Case, effort: Effort) -> Knob | str | None:
         for many in [_nodes(cells, other)]
     ]
     words = f"space cells {_counts(cells)} -> {_counts(fine)}"
-    x = _square(cells, fine), _square(cells, coarse)
-    return Knob("cells", words, "power", jobs[0], jobs[1] if usable else None, x)
+    ratios = _length(cells, fine), _length(cells, coarse)
+    return Knob("cells", words, "power", jobs[0], jobs[1] if usable else None, ratios)
 
 
 def _walls(case: Case, effort: Effort) -> Knob | str | None:
@@ -256,7 +260,8 @@ def _step(case: Case, effort: Effort) -> Knob | str | None:
         )
         for word, value in turned.items()
     ]
-    return Knob("step", words, "power", jobs[0], jobs[1] if usable else None, (1 / square, square))
+    ratios = 1 / SHORTER, float(SHORTER)
+    return Knob("step", words, "power", jobs[0], jobs[1] if usable else None, ratios)
 
 
 def _samples(case: Case, effort: Effort) -> Knob | str | None:

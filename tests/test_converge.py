@@ -2,15 +2,18 @@
 
 import json
 import warnings
+from io import StringIO
 
 import numpy as np
 import pytest
 import xarray as xr
+from rich.console import Console
 from typer.testing import CliRunner
 
 import relboltz as rb
 from relboltz import cases, cli, converging, plots, variations
 from relboltz.cases import Case
+from relboltz.commands import convergence_table
 from relboltz.records.comparable import comparable
 from relboltz.variations import Effort, plan_of, scaled
 
@@ -49,11 +52,12 @@ def test_knobs_are_turned_one_at_a_time():
     assert spacing.fine.case.grid.momentum_cells == (61,) * 3
     assert spacing.coarse.case.grid.momentum_cells == (21,) * 3
     assert spacing.fine.case.grid.momentum_max == case.grid.momentum_max
-    assert spacing.x == pytest.approx(((31 / 61) ** 2, (31 / 21) ** 2))
+    assert spacing.ratios == pytest.approx((31 / 61, 31 / 21))
     assert box.fine.case.grid.momentum_cells == (39,) * 3
     assert box.fine.case.grid.spacing == pytest.approx(case.grid.spacing)
     assert step.fine.case.settings.time.tolerance == pytest.approx(2.5e-4)
     assert step.coarse.case.settings.time.tolerance == pytest.approx(4e-3)
+    assert step.ratios == (0.5, 2.0)  # steps go with the square root of the tolerance
     assert samples.fine.case.settings.collisions.samples == 16
     seeds = [job.case.seed for job in plan.jobs]
     assert len(set(seeds)) == len(seeds) == 14 and seeds[0] == 1
@@ -148,7 +152,8 @@ def invented(law, noise, seed=3):
 def test_laws_of_all_knobs_are_seen_through(monkeypatch):
     """T = 0.4 at the end of all knobs, 0.1 in the set-up: no noise, so only bars.
 
-    These are two thirds of the way that the spacing leads, 0.2, and half of what the box changes.
+    The spacing has order 2, with 13 nodes for 7: its bar reaches from the limit to that of first
+    order and half as far again; the bar of the box is half of what it changes.
     """
 
     def law(h2, box, tolerance, samples):
@@ -160,9 +165,32 @@ def test_laws_of_all_knobs_are_seen_through(monkeypatch):
     assert (abs(ds.temperature - 0.4) <= ds.temperature_error).all()
     change = ds.temperature_change.sel(knob="box").values
     assert change == pytest.approx(0.1 * (1 - np.exp(-2.5 * (9 / 7 - 1) / 0.2)))  # nine nodes
-    assert ds.temperature_error.values == pytest.approx(2 / 3 * 0.2 + 0.5 * change)
+    first = 0.2 * (1 - (7 / 13) ** 2) * 7 / 6  # what F leaves at first order, r/(1 - r) = 7/6
+    spacing = first - 0.2 * (7 / 13) ** 2 + 0.5 * first
+    assert ds.temperature_error.values == pytest.approx(spacing + 0.5 * change)
     assert ds.temperature_shown.sel(knob="spacing").all()
+    assert ds.temperature_order.sel(knob="spacing").values == pytest.approx(2.0)
+    assert (ds.temperature_order_uncertainty.sel(knob="spacing") < 1.5).all()
+    assert ds.temperature_order.sel(knob="box").isnull().all()
     assert not ds.temperature_change.sel(knob="samples").any()
+
+
+def test_a_first_order_error_is_told_as_such(monkeypatch):
+    """T = 0.4 - 0.1 h: measured, extrapolated in h and not in h^2, and printed."""
+    monkeypatch.setattr(Case, "done", invented(lambda h2, *_: 0.4 - 0.1 * h2**0.5, 0.0))
+    ds = rb.converge(MODEL, rb.PhaseSpace(21, 2.5), START, progress=False, **OPTIONS)
+    assert ds.temperature_order.sel(knob="spacing").values == pytest.approx(1.0)
+    assert ds.temperature.values == pytest.approx(0.4)
+    text = "\n".join(remarks_and_tables(ds))
+    assert "order" in text and " 1.0 " in text
+
+
+def remarks_and_tables(ds):
+    """What the command prints, as lines."""
+    console = Console(width=200, file=StringIO())
+    for table in convergence_table.tables(ds, (), 200):
+        console.print(table)
+    return [console.file.getvalue(), *convergence_table.remarks(ds)]
 
 
 def test_noise_of_runs_is_in_the_error_bar(monkeypatch):

@@ -7,8 +7,8 @@ from scipy import stats
 from relboltz import convergence
 from relboltz.convergence import Measured, exponential, holding, limit, power_law, unbiased
 
-X = 0.25, 2.25
-"""h^2 of h/2 and 1.5 h."""
+RATIOS = 0.5, 1.5
+"""Lengths of the fine and the coarse run."""
 
 
 def exact(*values):
@@ -29,50 +29,116 @@ def test_students_t_is_that_of_the_tables(freedom, level):
     assert found == pytest.approx(stats.t.ppf(0.5 + level / 2, freedom), rel=1e-9)
 
 
-def test_an_error_of_second_order_is_extrapolated_away():
-    """a + b h^2 leads to a, up to rounding, and the bar is HELD of the way."""
-    base, fine, coarse = along(lambda h: 3.0 + 0.2 * h**2)
-    found = power_law(base, fine, coarse, X, 3.5)
+@pytest.mark.parametrize("order", [1.0, 1.1, 1.9, 2.0, 2.5, 3.0])
+def test_an_error_of_one_order_is_extrapolated_away(order):
+    """a + k h^p: p is measured, the limit is a, and the bar reaches back to F at least."""
+    base, fine, coarse = along(lambda h: 3.0 + 0.2 * h**order)
+    found = power_law(base, fine, coarse, RATIOS, 3.5)
     assert found.shown.all()
-    assert base.value + found.shift == pytest.approx(3.0, abs=1e-14)
-    assert found.bar == pytest.approx(convergence.HELD * 0.2)
+    assert found.order == pytest.approx(order, abs=1e-9)
+    assert base.value + found.shift == pytest.approx(3.0, abs=1e-9)
+    assert (found.bar >= abs(fine.value - 3.0) - 1e-9).all()
+
+
+def test_a_first_order_error_is_not_called_second_order():
+    """The g g -> g g rate of the step start, 7 % too low at h: 266.57 is held."""
+    base, fine, coarse = along(lambda h: 266.57 * (1 - 0.07 * h))
+    found = power_law(base, fine, coarse, RATIOS, 3.5)
+    assert found.order == pytest.approx(1.0, abs=1e-9)
+    assert base.value + found.shift == pytest.approx(266.57, rel=1e-9)
+    second = base.value - (base.value - fine.value) / 0.75
+    assert abs(second[0] - 266.57) > 0.02 * 266.57  # where an extrapolation in h^2 would lead
+
+
+@pytest.mark.parametrize("order", [1.2, 1.35, 1.5, 1.7])
+def test_an_order_between_first_and_second_is_left_open(order):
+    """Values may scatter around their law by 0.3: the bar holds the limits of orders 1 and 2."""
+    base, fine, coarse = along(lambda h: 3.0 + 0.2 * h**order)
+    found = power_law(base, fine, coarse, RATIOS, 3.5)
+    assert not found.shown.any() and found.order == 1.0 and np.isnan(found.order_error).all()
+    change = fine.value - base.value
+    for other in (3.0, fine.value + change, fine.value + change / 3):
+        assert abs(base.value + found.shift - other) <= found.bar * (1 + 1e-12)
 
 
 @pytest.mark.parametrize("bend", [-0.025, -0.01, 0.01, 0.05])
 def test_a_term_of_fourth_order_stays_within_the_bar(bend):
-    """a + b h^2 + c h^4: Richardson misses c/4, and three values know it."""
+    """a + b h^2 + c h^4: what one power misses of it."""
     base, fine, coarse = along(lambda h: 1.0 + 0.2 * h**2 + bend * h**4)
-    found = power_law(base, fine, coarse, X, 3.5)
-    assert found.shown.all()
-    missed = float(base.value[0] + found.shift[0] - 1.0)
-    assert missed == pytest.approx(-bend / 4)
-    assert abs(missed) <= found.bar[0]
+    found = power_law(base, fine, coarse, RATIOS, 3.5)
+    assert abs(base.value + found.shift - 1.0) <= found.bar
 
 
-@pytest.mark.parametrize("order", [1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0])
-def test_limits_of_any_order_from_the_first_on_are_held(order):
-    """Whether it is extrapolated or not; so is a run with 0.7 of the spacing."""
-    base, fine, coarse = along(lambda h: 2.0 - 0.3 * h**order)
-    found = power_law(base, fine, coarse, X, 3.5)
+@pytest.mark.parametrize("order", [0.6, 0.8, 1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0])
+@pytest.mark.parametrize("finer", [1 / 2, 31 / 61, 2 / 3])
+def test_limits_of_any_order_are_held(order, finer):
+    """Whether it is measured or not; so is a run with half the spacing of the finest."""
+    base, fine, coarse = exact(*(2.0 - 0.3 * h**order for h in (1.0, finer, 1.5)))
+    found = power_law(base, fine, coarse, (finer, 1.5), 3.5)
     limit = float(base.value[0] + found.shift[0])
-    for other in (2.0, 2.0 - 0.3 * 0.7**order):
+    for other in (2.0, 2.0 - 0.3 * (finer / 2) ** order):
         assert abs(limit - other) <= float(found.bar[0]) * (1 + 1e-12)
 
 
-@pytest.mark.parametrize("order", [1.0, 3.5, 4.0])
-def test_another_order_is_not_extrapolated(order):
-    """The limit is the finest value; from first order on the change holds what is left."""
-    base, fine, coarse = along(lambda h: 2.0 - 0.3 * h**order)
-    found = power_law(base, fine, coarse, X, 3.5)
-    assert not found.shown.any()
+def test_values_that_turn_round_have_no_order():
+    """a + b h + c h^2 with its extremum among the runs: a itself, and a bar that reaches to F."""
+    base, fine, coarse = along(lambda h: 5.0 - 0.4 * h + 0.2 * h**2)
+    found = power_law(base, fine, coarse, RATIOS, 3.5)
+    assert not found.shown.any() and np.isnan(found.order).all()
+    assert base.value + found.shift == pytest.approx(5.0)
+    assert found.bar == pytest.approx(abs(fine.value - 5.0))
+
+
+def test_values_that_differ_in_the_coarse_run_alone_have_no_order():
+    """An order of 8: the limit is F, and the bar half of what first order says of C - B."""
+    base, fine, coarse = along(lambda h: 2.0 - 0.3 * h**8)
+    found = power_law(base, fine, coarse, RATIOS, 3.5)
+    assert not found.shown.any() and np.isnan(found.order).all()
     assert base.value + found.shift == pytest.approx(fine.value)
-    assert abs(float(fine.value[0]) - 2.0) <= float(found.bar[0]) * (1 + 1e-12)
+    assert found.bar == pytest.approx(0.5 * 0.3 * (1.5**8 - 1))
 
 
 def test_two_values_alone_show_no_order():
     base, fine, _ = along(lambda h: 2.0 - 0.3 * h)
-    found = power_law(base, fine, None, X, 3.5)
+    found = power_law(base, fine, None, RATIOS, 3.5)
     assert not found.shown.any() and float(found.bar[0]) == pytest.approx(0.15)
+    assert np.isnan(found.order)
+
+
+@pytest.mark.parametrize("order", [1.0, 1.5, 2.0])
+@pytest.mark.parametrize("size", [0.0, 2.0, 4.0, 10.0, 100.0])
+def test_limits_are_held_whatever_the_order_and_the_noise(order, size):
+    """Errors of 0 to 100 times the noise of a run, of eight seeds: 99 % hold the truth.
+
+    4000 sequences: a true 99 % gives 98.4 % or more but once in 10^4 (binomial, 3.7 sigma).
+    """
+    draw, count, t = np.random.default_rng(7).normal, 4000, convergence.students_t(7)
+    runs = 10.0 + size + draw(size=(8, count))
+    spread = runs.var(axis=0, ddof=1)
+    base = Measured(runs.mean(axis=0), spread / 8)
+    fine, coarse = (
+        Measured(10.0 + size * h**order + draw(size=count) * v**0.5, spread * v)
+        for h, v in ((0.5, 1 / 8), (1.5, 3.4))
+    )
+    shift = power_law(base, fine, coarse, RATIOS, t)
+    found = limit(base, [shift], t)
+    assert (np.abs(found.value - 10.0) <= found.error).mean() >= 0.984
+    if size == 100 and order != 1.5:
+        assert shift.shown.mean() > 0.8
+        assert (np.abs(shift.order - order) <= shift.order_error)[shift.shown].mean() > 0.99
+    if size == 0:
+        assert not shift.shown.mean() > 0.02  # noise alone has no order
+
+
+def test_noise_excludes_orders_as_often_as_student_says():
+    """Variance of u - R w on made-up runs: the true order is excluded in 1 % without scatter."""
+    draw, count = np.random.default_rng(2).normal, 100_000
+    values = {"b": (21.0, 1.0), "f": (10.5, 0.5), "c": (31.5, 0.7)}
+    made = [Measured(v + s * draw(size=count), np.full(count, s**2)) for v, s in values.values()]
+    found = convergence._orders(*made, RATIOS, 2.576, 1.0)
+    told = np.abs(found.order - 1) <= found.error
+    assert told[found.kind == convergence.MEASURED].mean() > 0.99
+    assert np.isin(found.kind, (convergence.MEASURED, convergence.EITHER)).mean() > 0.999
 
 
 @pytest.mark.parametrize("decay", [0.1, 0.4, 0.8])
@@ -108,7 +174,7 @@ def test_a_bias_of_few_samples_is_found_and_held():
 def test_a_bar_can_hold_other_runs_too():
     """A run that the knob moves by 1.5 shifts the other way lies within."""
     base, fine, coarse = along(lambda h: 3.0 + 0.2 * h**2)
-    found = holding(power_law(base, fine, coarse, X, 3.5), 1.5)
+    found = holding(power_law(base, fine, coarse, RATIOS, 3.5), 1.5)
     assert float(found.bar[0]) >= 1.5 * 0.2
 
 
@@ -116,7 +182,7 @@ def test_what_is_not_there_stays_unknown():
     """NaN in one run is NaN in the limit, and nowhere else."""
     base = Measured(np.array([1.0, 1.0]), np.zeros(2))
     fine = Measured(np.array([np.nan, 1.1]), np.zeros(2))
-    found = limit(base, [power_law(base, fine, None, X, 3.5)], 3.5)
+    found = limit(base, [power_law(base, fine, None, RATIOS, 3.5)], 3.5)
     assert np.isnan(found.value[0]) and np.isnan(found.error[0])
     assert found.value[1] == pytest.approx(1.1)
 
@@ -140,40 +206,18 @@ def test_error_bars_hold_the_truth_as_often_as_they_say(slope, seeds):
 
     t = convergence.students_t(seeds - 1)
     shifts = [
-        power_law(base, run(0.25, 1, 1, 1 / 8), run(2.25, 1, 1, 3.4), X, t),
+        power_law(base, run(0.25, 1, 1, 1 / 8), run(2.25, 1, 1, 3.4), RATIOS, t),
         exponential(base, run(1, 0.2, 1, 1), 0.2),
-        power_law(base, run(1, 1, 0.25, 1), run(1, 1, 4, 2), (0.25, 4.0), t),
+        power_law(base, run(1, 1, 0.25, 1), run(1, 1, 4, 2), (0.5, 2.0), t, usual=2.0),
         unbiased(base, run(1, 1, 1, 0.25), 4.0, t),
     ]
     found = limit(base, shifts, t)
     held = np.abs(found.value - 10.0) <= found.error
     assert held.mean() >= 0.984
-    assert found.error.mean() < 12 * (1 + 0.2 * slope)  # and they are not just wide
-
-
-def test_a_bar_of_fourth_order_is_twice_what_three_values_tell():
-    """With slopes that barely agree, 2 bent is the larger part of the bar."""
-    tiny = np.full(1, 1e-20)
-    base, fine, coarse = (
-        Measured(one.value, tiny) for one in along(lambda h: 1.0 - 0.024 * h**2 + 0.02 * h**4)
-    )
-    found = power_law(base, fine, coarse, X, 1e12)  # as if all of it were noise
-    steep = -(fine.value - base.value) / 0.75
-    gentle = (coarse.value - base.value) / 1.25
-    bent = abs(gentle - steep) * 0.25 / 2.0
-    assert float(found.bar[0]) == pytest.approx(float(2 * bent[0]))
-    assert float(2 * bent[0]) > convergence.HELD * abs(float(found.shift[0]))
-
-
-def test_slopes_share_the_noise_of_the_middle():
-    """Variance of a difference: a large B makes both slopes wrong in opposite directions."""
-    draw, count = np.random.default_rng(2).normal, 200_000
-    b, f, c = 1.0 * draw(size=count), 0.5 * draw(size=count), 0.7 * draw(size=count)
-    measured = [Measured(v, np.full(count, s**2)) for v, s in ((b, 1.0), (f, 0.5), (c, 0.7))]
-    own, other, mixed = convergence._slope_variances(*measured, X)
-    steep, gentle = (b - f) / 0.75, (c - b) / 1.25
-    for values, variance in ((steep, own), (gentle, other), (gentle - steep, mixed)):
-        assert values.var() == pytest.approx(float(variance[0]), rel=0.02)  # 4 sqrt(2/N)
+    # and they are not just wide: noise of 2 F with 1/8, box 1, step 0.5, B of two to three times
+    # 1/seeds; bars of at most 0.8 of what each knob changes, 1.8 slope in all
+    assert found.noise.mean() < 2.5
+    assert found.error.mean() < 2.5 * t + 0.8 * 1.8 * slope
 
 
 def test_noise_of_the_limit_is_that_of_its_terms():
@@ -183,7 +227,7 @@ def test_noise_of_the_limit_is_that_of_its_terms():
     base, fine, wide = (
         Measured(v, np.full(count, s**2)) for v, s in ((b, 1.0), (f, 0.5), (w, 0.9))
     )
-    shifts = [exponential(base, wide, 0.2), power_law(base, fine, None, X, 3.5)]
+    shifts = [exponential(base, wide, 0.2), power_law(base, fine, None, RATIOS, 3.5)]
     found = limit(base, shifts, 1.0)
     assert found.value.std() == pytest.approx(float(found.noise[0]), rel=0.02)
 
@@ -192,6 +236,6 @@ def test_a_coarse_run_without_a_value_leaves_the_others():
     base = Measured(np.array([1.0, 1.0]), np.zeros(2))
     fine = Measured(np.array([1.1, 1.1]), np.zeros(2))
     coarse = Measured(np.array([np.nan, 0.8]), np.zeros(2))
-    found, alone = (power_law(base, fine, one, X, 3.5) for one in (coarse, None))
+    found, alone = (power_law(base, fine, one, RATIOS, 3.5) for one in (coarse, None))
     assert found.bar[0] == alone.bar[0] and found.shift[0] == alone.shift[0]
     assert np.isfinite(found.bar).all() and np.isfinite(found.noise()).all()

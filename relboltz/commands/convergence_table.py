@@ -40,7 +40,7 @@ def tables(ds: xr.Dataset, times: Sequence[float] = (), width: int = WIDE) -> It
     middle = recorded[np.unique([len(recorded) // 10, len(recorded) // 3])]
     wanted = ds.time.sel(time=list(times) or middle, method="nearest").values
     for time in [*dict.fromkeys(float(t) for t in wanted if t < recorded[-1]), recorded[-1]]:
-        values, changes = ["run", "noise"], [str(k) for k in ds.knob.values]
+        values, changes = ["run", "noise"], list(_columns(ds))
         ends, last = ["extrapolated", "error"], bool(time == recorded[-1])
         if width >= WIDE:
             yield _table(ds, float(time), [*values, *changes, *ends], last)
@@ -56,7 +56,7 @@ def _table(ds: xr.Dataset, time: float, columns: Sequence[str], last: bool) -> T
     table = Table(title=f"t = {time:g} fm: {title}")
     table.add_column("quantity", overflow="fold")
     for name in columns:
-        table.add_column(name, justify="right", no_wrap=True)
+        table.add_column(name.rpartition(" ")[2], justify="right", no_wrap=True)
     now = ds.sel(time=time)
     for name in MAIN:
         name = name if name in ds else f"total_{name}"
@@ -95,7 +95,7 @@ def _places(now: xr.Dataset, name: str) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def _cells(now: xr.Dataset, name: str, at: dict[str, Any]) -> dict[str, str]:
-    """Numbers of a row, with the digits that the error bar leaves; ~ : not the expected order."""
+    """Numbers of a row, with the digits that the error bar leaves, and measured orders."""
 
     def number(kind: str, **more: Any) -> float:
         return float(now[f"{name}{kind}"].sel({**at, **more}))
@@ -109,10 +109,28 @@ def _cells(now: xr.Dataset, name: str, at: dict[str, Any]) -> dict[str, str]:
         "error": "unknown" if math.isnan(error) else f"{error:.{digits}f}",
     }
     for knob in now.knob.values.tolist():
-        change, shown = number("_change", knob=knob), number("_shown", knob=knob)
-        mark = "" if shown or knob in ("samples", "walls") or change == 0 else "~"
-        cells[knob] = "-" if math.isnan(change) else f"{mark}{change:+.{digits + 1}f}"
+        change = number("_change", knob=knob)
+        cells[knob] = "-" if math.isnan(change) else f"{change:+.{digits + 1}f}"
+        order, measured = number("_order", knob=knob), bool(number("_shown", knob=knob))
+        cells[f"{knob} order"] = _order(change, order, measured)
     return cells
+
+
+def _columns(ds: xr.Dataset) -> Iterator[str]:
+    """Columns of the knobs, each followed by that of its order if it has one."""
+    for knob in ds.knob.values.tolist():
+        yield knob
+        if knob in ("spacing", "step", "cells"):
+            yield f"{knob} order"
+
+
+def _order(change: float, order: float, measured: bool) -> str:
+    """Return the order as measured, "1-2" where it may be either, "none" where there is none."""
+    if change == 0 or math.isnan(change):
+        return "-"
+    if math.isnan(order):
+        return "none"
+    return f"{order:.1f}" if measured else "1-2"
 
 
 def _decimals(error: float, value: float) -> int:
@@ -132,7 +150,8 @@ def remarks(ds: xr.Dataset) -> Iterator[str]:
     yield (
         f"noise: of one run, from {len(ds.attrs['seeds'])} seeds; error: what the changes leave "
         f"open, added up, and the noise of all with {100 * ds.attrs['level']:.0f} % (Student); "
-        "~ : not of the expected order, so that the change itself counts"
+        "order: of the error in the spacing or step, measured with three of them and used; 1-2 : "
+        "either, and the bar covers both; none : no power law, and the bar covers the finest run"
     )
 
 
@@ -141,7 +160,9 @@ def remarks(ds: xr.Dataset) -> Iterator[str]:
 
 def as_json(ds: xr.Dataset) -> dict[str, Any]:
     """All quantities, with nothing that JSON cannot say."""
-    kinds = ("", "_error", "_run", "_noise", "_change", "_bar", "_shown")
+    kinds = (
+        "", "_error", "_run", "_noise", "_change", "_bar", "_shown", "_order", "_order_uncertainty",
+    )  # fmt: skip
     names = [str(n) for n in ds if f"{n}_error" in ds]
     words = np.atleast_1d(ds.attrs["knobs"]).tolist()
     return {
