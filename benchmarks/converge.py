@@ -1,161 +1,230 @@
-"""Does the error bar of ``relboltz converge`` hold what a much finer run gives?
+"""Do the error bars of ``relboltz converge`` hold numbers that do not come from this package?
 
-The reference has twice the nodes along each axis, a box 1.25 times as wide, 16 times the samples
-and another seed. Every quantity at every record is compared; the exit code is 1 if one is missed.
-The reference is most of the work, so that the two halves may be done apart, on machines of their
-own; without a part both are done here:
+Two parts, both of them unless one is named; the exit code is 1 if a number is missed, or if a bar
+is wider than --widest:
 
-    python benchmarks/converge.py reference --backend cuda --out reference.nc
-    python benchmarks/converge.py compare --reference reference.nc
-    python benchmarks/converge.py --cells 9 --samples 1        # both, small
+demo    ``relboltz converge`` on examples/gluons.toml. Known without a grid are its initial state
+        (radial integrals), the collision rate at t = 0 (relboltz/validation/step_start.py) and the
+        final state, which the conserved number and energy decide
+rates   collision terms of the same start on the grids that ``converge`` uses, with many samples, by
+        the same laws: rates and moments against relboltz/validation/step_start.py
+
+    python benchmarks/converge.py                       # both
+    python benchmarks/converge.py rates --cells 40      # of another set-up
 """
 
 import argparse
 import sys
-import tomllib
 import warnings
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
-import xarray as xr
+from scipy.integrate import quad
+from scipy.optimize import brentq, fsolve
 
 import relboltz as rb
 from relboltz import config
-from relboltz.cases import Case, is_finished
-from relboltz.progress import bar
-from relboltz.records.comparable import comparable
-from relboltz.variations import Effort, plan_of
+from relboltz.cases import Case
+from relboltz.commands.convergence_table import order_text
+from relboltz.convergence import Measured, exponential, limit, power_law, students_t
+from relboltz.units import HBARC
+from relboltz.validation.step_start import REFERENCES
+from relboltz.variations import Effort, Job, plan_of
 
 DEMO = Path(__file__).parents[1] / "examples" / "gluons.toml"
+ALPHA, HEIGHT, EDGE, GLUONS = 0.3, 0.5, 1.5, 16
 
 
-def reference_of(case: Case, seed: int) -> Case:
-    """The same, much finer."""
-    grid = case.grid
-    finer = rb.PhaseSpace(
-        [2 * n for n in grid.momentum_cells], [1.25 * w for w in grid.momentum_max],
-        grid.space_cells, grid.space_max, grid.boundary, grid.momentum_boundary, grid.expansion,
+class Held(NamedTuple):
+    """A limit with its bar beside the number from outside; order as it is printed."""
+
+    name: str
+    known: float
+    run: float
+    limit: float
+    error: float
+    order: str
+
+    @property
+    def distance(self) -> float:
+        """Distance in error bars."""
+        return abs(self.limit - self.known) / self.error
+
+
+# --- numbers without a grid -----------------------------------------------------------------------
+
+
+def integral(f: Callable[[float], float], top: float) -> float:
+    """16 Int d^3p/(2 pi)^3 f of an isotropic f, in GeV^3 times the unit of f."""
+    points = [x for x in (0.3, 0.6, 1.0, EDGE) if x < top]
+    value = quad(lambda p: p * p * f(p), 0, top, points=points, limit=400, epsabs=1e-12)[0]
+    return GLUONS / (2 * np.pi**2) * value
+
+
+def bose(temperature: float, mu: float, m2: float, p: float) -> float:
+    """Bose-Einstein distribution."""
+    return 1 / np.expm1((np.sqrt(p * p + m2) - mu) / temperature)
+
+
+def entropy(f: float) -> float:
+    """Entropy of a Bose gas per state."""
+    return (1 + f) * np.log1p(f) - (f * np.log(f) if f > 0 else 0.0)
+
+
+def moments(f: Callable[[float], float], m2: float, top: float) -> tuple[float, float, float]:
+    """Number [fm^-3], total energy density [GeV fm^-3] and m_g^2 that f makes [GeV^2]."""
+    y = integral(lambda p: f(p) / np.sqrt(p * p + m2), top)
+    energy = integral(lambda p: f(p) * np.sqrt(p * p + m2), top) - 0.25 * m2 * y
+    return integral(f, top) / HBARC**3, energy / HBARC**3, 1.5 * np.pi * ALPHA * y
+
+
+def continuum() -> dict[str, float]:
+    """Step start and its final state by quadrature: names as in a result."""
+
+    def step(p: float) -> float:
+        return HEIGHT
+
+    m2 = brentq(lambda x: moments(step, x, EDGE)[2] - x, 1e-3, 5.0)
+    number, energy, _ = moments(step, m2, EDGE)
+    top = 12.0
+
+    def missing(state: np.ndarray) -> np.ndarray:
+        made = moments(partial(bose, *state), state[2], top)
+        return np.array(made) - (number, energy, state[2])
+
+    final, _, solved, message = fsolve(missing, [0.38, 0.69, 0.54], xtol=1e-12, full_output=True)
+    if solved != 1:
+        raise RuntimeError(f"the final state is not found: {message}")
+    last = partial(bose, *final)
+    moved = integral(lambda p: abs((HEIGHT if p < EDGE else 0.0) - last(p)), top)
+    return {
+        "energy_total": energy,
+        "mass_squared": m2,
+        "entropy": integral(lambda p: entropy(HEIGHT), EDGE) / HBARC**3,
+        "equilibrium_distance": 0.5 * moved / HBARC**3 / number,
+        "rate": REFERENCES["rate g g -> g g"][0],
+        **dict(zip(
+            ("equilibrium_temperature", "equilibrium_chemical_potential",
+             "equilibrium_mass_squared"), map(float, final), strict=True,
+        )),
+        "equilibrium_entropy": integral(lambda p: entropy(last(p)), top) / HBARC**3,
+    }  # fmt: skip
+
+
+# --- the two parts --------------------------------------------------------------------------------
+
+
+def demo(settings: config.Config, folder: Path) -> Iterator[Held]:
+    """What ``converge`` says of t = 0 and of the final state."""
+    found = rb.converge(settings, folder=folder, tell=lambda text: print(text, flush=True))
+    print(f"converge: {found.attrs['wall_seconds']:.0f} s, {found.attrs['device']}")
+    for name, known in continuum().items():
+        part = found[[f"{name}{kind}" for kind in ("", "_run", "_error", "_order", "_shown")]]
+        part = part.isel({dim: 0 for dim in part.dims if dim != "knob"})
+        value, run, error = (float(part[f"{name}{kind}"]) for kind in ("", "_run", "_error"))
+        order, shown = (float(part[f"{name}{k}"].sel(knob="spacing")) for k in ("_order", "_shown"))
+        yield Held(name, known, run, value, error, order_text(order, bool(shown)))
+
+
+def terms_of(job: Job, batches: int, threads: int | None) -> dict[str, float]:
+    """Rates and moments of C[f] on the grid of a job; names as in REFERENCES."""
+    case = job.case
+    collisions = case.settings.collisions
+    ds = rb.collision_term(
+        case.model, case.grid, case.states, samples=collisions.samples, seed=collisions.seed,
+        batches=batches, backend="cpu", threads=threads,
     )  # fmt: skip
-    samples = 16 * case.settings.collisions.samples
-    return case.on(finer).with_keys("collisions", samples=samples, seed=seed)
-
-
-def reference_run(fine: Case, path: Path) -> xr.Dataset:
-    """The reference, from its file if it was done before."""
-    cells, widths = fine.grid.momentum_cells, fine.grid.momentum_max
-    print(f"reference: {cells} nodes to {widths} GeV, "
-          f"{fine.settings.collisions.samples} samples", flush=True)  # fmt: skip
-    with bar() as report:
-        found = fine.done(path, report)
-    print(f"{path}: {found.attrs['wall_seconds']:.1f} s, {found.attrs['device']}", flush=True)
-    return found
-
-
-def not_of(reference: xr.Dataset, fine: Case) -> list[str]:
-    """How a result differs from the reference of a case: another set-up proves nothing."""
-    told = tomllib.loads(reference.attrs["configuration"])
-    grid, settings = fine.grid, fine.settings
-    asked = {
-        ("grid", "momentum_cells"): list(grid.momentum_cells),
-        ("grid", "momentum_max"): list(grid.momentum_max),
-        ("collisions", "samples"): settings.collisions.samples,
-        ("time", "end"): settings.time.end,
-        ("time", "tolerance"): settings.time.tolerance,
-        ("output", "every"): settings.output.every,
+    cell = (case.grid.spacing[0] / (2 * np.pi * HBARC)) ** 3
+    if len(case.model.species) > 1:
+        states = ds.species.copy(data=[s.degeneracy for s in case.model.species])
+        change = (ds.collision_term * states).sum(("px", "py", "pz")) * cell
+        return {
+            "rate g g -> u ubar": float(ds.rate_reverse.sel(process="u ubar -> g g")),
+            "dN_quarks/dt": float(change.sum() - change.sel(species="g")),
+        }
+    p2 = ds.px**2 + ds.py**2 + ds.pz**2
+    number = HEIGHT * 4 / 3 * np.pi * EDGE**3 / case.grid.spacing[0] ** 3
+    term = ds.collision_term.sel(species="g")
+    return {
+        "rate g g -> g g": float(ds.rate[0]),
+        "d<p^2>/dt": float((p2 * term).sum()) / number,
+        "d<p^4>/dt": float((p2**2 * term).sum()) / number,
     }
-    found = {(table, key): told[table][key] for table, key in asked}
-    return [
-        f"{table}.{key} = {found[table, key]}, not {value}"
-        for (table, key), value in asked.items()
-        if not np.allclose(found[table, key], value, rtol=1e-9)
-    ]
 
 
-def compared(found, reference, first) -> dict[str, tuple[float, float, float]]:
-    """By quantity |reference - value| / error: the largest of all records, the last, its time."""
-    values, result = comparable(reference, first), {}
-    times = int(np.searchsorted(found.time.values, reference.time.values[-1])) + 1
-    for name, other in values.items():
-        if name not in found:
-            continue
-        grows = found[name].dims[:1] == ("time",)
-        mine, error = found[name].values, found[f"{name}_error"].values
-        if grows:
-            times = min(times, len(other))
-            mine, error, other = mine[:times], error[:times], other[:times]
-        with np.errstate(invalid="ignore", divide="ignore"):
-            ratio = np.where(other == mine, 0.0, np.abs(other - mine) / error)
-        if not np.isfinite(ratio).any():
-            continue
-        by_time = (
-            np.nanmax(ratio.reshape(len(ratio), -1), axis=1)
-            if grows
-            else np.array([np.nanmax(ratio)])
+def rates(model: rb.Model, cells: int, samples: int, threads: int | None) -> Iterator[Held]:
+    """Limits of collision terms from the grids of a plan."""
+    options = {"end": 1.0, "samples": samples, "backend": "cpu"}
+    grid, start = rb.PhaseSpace(cells, 4.85), {"g": rb.initial.step(HEIGHT, EDGE)}
+    plan = plan_of(Case.of_options(model, grid, start, options), Effort())
+    spacing, box = (next(k for k in plan.knobs if k.name == name) for name in ("spacing", "box"))
+    batches = 8
+    seeds = [terms_of(job, batches, threads) for job in plan.seeds]
+    jobs = {job.name: job for knob in (spacing, box) for job in knob.jobs}
+    others = {name: terms_of(job, batches, threads) for name, job in jobs.items()}
+    t = students_t(len(seeds) - 1)
+    for name in seeds[0]:
+        values = np.array([[one[name]] for one in seeds])
+        single = values.var(axis=0, ddof=1)
+        base = Measured(values.mean(axis=0), single / len(values))
+        fine, coarse, wide = (
+            Measured(np.array([others[job][name]]), single * jobs[job].variance)
+            for job in ("spacing-finer", "spacing-coarser", "box-larger")
         )
-        worst = int(np.nanargmax(by_time))
-        when = float(found.time[worst]) if grows else np.nan
-        result[name] = float(by_time[worst]), float(by_time[-1]), when
-    return result
+        law = power_law(base, fine, coarse, spacing.ratios, t)
+        found = limit(base, [law, exponential(base, wide, 0.5)], t)
+        order = order_text(float(np.ravel(law.order)[0]), bool(law.shown[0]))
+        known = REFERENCES[name][0]
+        yield Held(name, known, base.value[0], found.value[0], found.error[0], order)
 
 
-def judged(found: xr.Dataset, reference: xr.Dataset, first: xr.Dataset) -> int:
-    """A line for every quantity; 1 if one is missed."""
-    print(f"|reference - value| / error up to t = {reference.time.values[-1]:g} fm")
-    print(f"{'quantity':36} {'largest':>8} {'at [fm]':>8} {'last':>8}")
-    ratios = compared(found, reference, first)
-    for name, (worst, last, time) in sorted(ratios.items(), key=lambda item: -item[1][0]):
-        print(f"{name:36} {worst:8.3f} {time:8.2f} {last:8.3f}{'' if worst <= 1 else '   MISSED'}")
-    missed = [name for name, (worst, *_) in ratios.items() if not worst <= 1]
-    print(f"{len(ratios) - len(missed)} of {len(ratios)} quantities are held at every record")
-    return int(bool(missed) or not ratios)
-
-
-def arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parts = ("both", "reference", "compare")
-    parser.add_argument("part", nargs="?", default="both", choices=parts)
-    parser.add_argument("--file", default=DEMO, type=Path, help="configuration")
-    parser.add_argument("--set", action="append", default=[], help="key=value of the configuration")
-    parser.add_argument("--cells", type=int, help="nodes along each axis of the set-up")
-    parser.add_argument("--samples", type=int, help="samples of the set-up")
-    parser.add_argument("--backend", default="auto")
-    parser.add_argument("--out", type=Path, help="reference: its file; else the folder of all runs")
-    parser.add_argument("--seed", type=int, default=4711, help="of the reference")
-    parser.add_argument("--reference", type=Path, help="compare: the file of the reference")
-    given = parser.parse_args()
-    if (given.part == "compare") != (given.reference is not None):
-        parser.error("--reference F.nc goes with compare, and compare needs it")
-    return given
+def judged(title: str, rows: Iterator[Held], widest: float) -> int:
+    """Print a line for every number; return how many are missed or too uncertain."""
+    lines = [
+        f"\n{title}",
+        f"{'':32} {'outside':>9} {'run':>8} {'limit':>8} {'bar':>7} {'off/bar':>8}  order",
+    ]
+    bad = 0
+    for row in rows:
+        off, far, width = (
+            100 * x / row.known for x in (row.run - row.known, row.limit - row.known, row.error)
+        )
+        wrong = "MISSED" if row.distance > 1 else "WIDE" if width > widest else ""
+        bad += bool(wrong)
+        lines.append(
+            f"{row.name:32} {row.known:9.5g} {off:+7.2f}% {far:+7.2f}% {width:6.2f}% "
+            f"{row.distance:8.2f}  {row.order:>5}  {wrong}".rstrip()
+        )
+    print("\n".join(lines), flush=True)
+    return bad
 
 
 def main() -> int:
-    given = arguments()
-    keys = ["output.snapshots=[]", *given.set, f"run.backend={given.backend!r}"]
-    keys += [f"grid.momentum_cells={[given.cells] * 3}"] if given.cells else []
-    keys += [f"collisions.samples={given.samples}"] if given.samples else []
-    settings = config.load(given.file, keys)
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("part", nargs="?", default="both", choices=("both", "demo", "rates"))
+    parser.add_argument("--cells", type=int, default=31, help="nodes along each axis, for rates")
+    parser.add_argument("--samples", type=int, default=64, help="of a batch of 8, for rates")
+    parser.add_argument("--threads", type=int)
+    parser.add_argument("--widest", type=float, default=10.0, help="bar allowed [%%]")
+    parser.add_argument("--out", type=Path, help="folder of the demo's runs")
+    given = parser.parse_args()
     warnings.simplefilter("ignore")
-    case = plan_of(Case.of_config(settings), Effort()).seeds[0].case
-    fine = reference_of(case, given.seed)
-    if given.part == "reference":
-        path = given.out or Path(f"{given.file.stem}.reference.nc")
-        if is_finished(path):
-            print(f"{path} is finished: remove it, or give another --out")
-            return 2
-        reference_run(fine, path)
-        return 0
-    if given.reference is not None:
-        reference = rb.load(given.reference)
-        if differences := not_of(reference, fine):
-            print(f"{given.reference} is of another set-up: {'; '.join(differences)}")
-            return 2
-    folder = given.out or Path(f"{given.file.stem}.converge")
-    found = rb.converge(settings, folder=folder, tell=lambda text: print(text, flush=True))
-    print(f"converge: {found.attrs['wall_seconds']:.1f} s, {found.attrs['device']}")
-    first = case.done(folder / f"seed-1-{case.digest()}.nc")
-    if given.reference is None:
-        reference = reference_run(fine, folder / f"reference-{fine.digest()}.nc")
-    return judged(found, reference, first)
+    bad = 0
+    if given.part != "rates":
+        threads = [] if given.threads is None else [f"run.threads={given.threads}"]
+        settings = config.load(DEMO, ["output.snapshots=[]", 'run.backend="cpu"', *threads])
+        rows = demo(settings, given.out or Path("gluons.converge"))
+        bad += judged("converge on the demo", rows, given.widest)
+    if given.part != "demo":
+        for title, model, fewer in (
+            ("gluons", rb.gluons(ALPHA), 1), ("gluons, quarks empty", rb.qcd(ALPHA), 4),
+        ):  # fmt: skip
+            rows = rates(model, given.cells, max(1, given.samples // fewer), given.threads)
+            bad += judged(f"collision terms at t = 0: {title}", rows, given.widest)
+    return int(bad > 0)
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from ..arrays import listed
+from ..convergence import LEAST, MOST
 from ..errors import InputError
 from ..words import unmarked
 
@@ -112,7 +113,8 @@ def _cells(now: xr.Dataset, name: str, at: dict[str, Any]) -> dict[str, str]:
         change = number("_change", knob=knob)
         cells[knob] = "-" if math.isnan(change) else f"{change:+.{digits + 1}f}"
         order, measured = number("_order", knob=knob), bool(number("_shown", knob=knob))
-        cells[f"{knob} order"] = _order(change, order, measured)
+        known = change != 0 and not math.isnan(change)
+        cells[f"{knob} order"] = order_text(order, measured) if known else "-"
     return cells
 
 
@@ -124,13 +126,14 @@ def _columns(ds: xr.Dataset) -> Iterator[str]:
             yield f"{knob} order"
 
 
-def _order(change: float, order: float, measured: bool) -> str:
+def order_text(order: float, measured: bool) -> str:
     """Return the order as measured, "1-2" where it may be either, "none" where there is none."""
-    if change == 0 or math.isnan(change):
-        return "-"
     if math.isnan(order):
         return "none"
-    return f"{order:.1f}" if measured else "1-2"
+    if not measured:
+        return "1-2"
+    beyond = {round(LEAST, 1): "<", round(MOST, 1): ">"}.get(round(order, 1), "")
+    return f"{beyond}{order:.1f}"
 
 
 def _decimals(error: float, value: float) -> int:
