@@ -80,7 +80,7 @@ class Gas:
         return np.asarray(self.height * np.exp(-(p2**2)))
 
     def model(self) -> Model:
-        """The same gas for the solver in three dimensions."""
+        """This gas for the solver in three dimensions."""
         process = Process("a a -> a a", constant, strength=self.element)
         species = Species("a", self.states, self.statistics)
         return Model([species], [process], masses={"a": self.mass})

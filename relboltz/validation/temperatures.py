@@ -72,7 +72,7 @@ def integrated(points: int = 16) -> dict[str, float]:
 
 
 def sampled(cells: int, samples: int, effort: Effort) -> tuple[dict[str, float], dict[str, float]]:
-    """The same from events on nodes, and standard errors, by name."""
+    """Rates and gains from events on nodes, and their standard errors, by name."""
     model = qcd(ALPHA, 1, masses={"g": MG2**0.5, "quarks": MQ2**0.5})
     grid = PhaseSpace(cells, BOX)
     energies = [grid.energies(m2) for m2 in model.constant_mass_squared]

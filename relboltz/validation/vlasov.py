@@ -152,7 +152,7 @@ MODES = ("m^2, cos kx [GeV^2]", "m^2, cos 2kx [GeV^2]", "p_x per particle, sin k
 
 
 def streamed(space: int, **options: Any) -> Array:
-    """The same three modes (times, 3) of a run with so many space cells, and 13/8 of p_x."""
+    """Three modes (times, 3) of a run with so many space cells, and 13/8 times as many p_x."""
     cells = 13 * space // 8
     grid = PhaseSpace([cells, 11, 11], [2.6, 2.2, 2.2], [space, 1, 1], HALF)
 
