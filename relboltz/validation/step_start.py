@@ -132,7 +132,7 @@ def sampled(names: Sequence[str], setup: Setup, effort: Effort) -> tuple[Array, 
 
 
 SLOPE = 0.25
-"""Relative error over the spacing [GeV^-1], at most: 0.16 to 0.24 from h = 0.15 to 0.35 GeV."""
+"""Relative error over the spacing [GeV^-1], at most: 0.16 to 0.24 from h = 0.2 to 0.4 GeV."""
 CURVATURE = 0.8
 """Coefficient of the relative error in h^2 [GeV^-2], at most: a h + b h^2 was measured at h = 0.2,
 0.1 and 0.05 GeV."""

@@ -42,7 +42,7 @@ def leg(name: str) -> Leg:
 
 
 def integrated(points: int = 16) -> dict[str, float]:
-    """Rates [fm^-4], and what each species gains [fm^-4, GeV fm^-4]; 16 points: to 2e-4."""
+    """Rates [fm^-4], and what each species gains [fm^-4, GeV fm^-4]; 16 points: to 4e-4."""
     names = ("g", "u", "ubar")
     gains = {
         **dict.fromkeys((f"dN/dt of {a}" for a in names), 0.0),
