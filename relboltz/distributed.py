@@ -26,6 +26,7 @@ from .errors import BackendNotice, InputError, RunError, say
 from .grid import PhaseSpace
 from .launched import started
 from .model import Model
+from .ray_messages import speak_as_usual, speak_plainly
 from .settings import Run, Sampling
 from .stepping.watch import undisturbed
 from .words import shown
@@ -304,7 +305,7 @@ class RayCrew:
         self._actors, self._group = [], None
         if self._started:  # Ray takes all of them along
             self._started = False
-            ray.shutdown()
+            _shut_down(ray)
             return
         for actor in actors:
             with contextlib.suppress(Exception):
@@ -363,7 +364,14 @@ def _joined(ray: Any, run: Run) -> bool:
             "(and RAY_AUTH_MODE, if the cluster asks for a token), or leave address out to start "
             "Ray on this machine"
         ) from None
+    speak_plainly(ray)
     return True
+
+
+def _shut_down(ray: Any) -> None:
+    """Leave the cluster, or end it if it was started here."""
+    ray.shutdown()
+    speak_as_usual(ray)
 
 
 def _has_token() -> bool:
@@ -429,4 +437,4 @@ def spread(
             with contextlib.suppress(Exception):
                 ray.cancel(ref, force=True)
         if own:
-            ray.shutdown()
+            _shut_down(ray)

@@ -48,7 +48,10 @@ class BackendNotice(UserWarning):
 
 
 class CheckpointWarning(UserWarning):
-    """A checkpoint could not be written or read, or another than the newest is used."""
+    """A checkpoint could not be written or read, another than the newest is used, or its code runs.
+
+    Also: records are lost, or the output could not be locked.
+    """
 
 
 class CacheWarning(UserWarning):

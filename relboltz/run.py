@@ -118,7 +118,7 @@ class Run:
         facts, arrays = saved.facts, saved.arrays
         with readable(saved):
             self.state = State.unpacked(arrays, Ledger(self.grid, self.model))
-            check_state(saved, self.state)
+            check_state(saved, self.state, self.model)
             self.known = Known.unpacked(facts["known"], arrays)
         self.backend.put(arrays["number"], self.state.bits)
         if self.course.flow is not None:

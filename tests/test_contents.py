@@ -73,8 +73,8 @@ ARRAYS = {
     "a rate of another shape": ("rate 1 0", SQUARES[:, :1], "'rate 1 0' has the shape"),
 }
 PLAIN = {"time": [math.nan, "now", 0.03], "wanted": [math.nan, 0.0, []], "step": [-1, 1.5, None],
-         "said": ["text", [1]], "watch": [{"steps": []}, None], "doublings": [[0], "no"],
-         "bits": [None, math.nan]}  # fmt: skip
+         "said": ["text", [1]], "watch": [{"steps": []}, {"negative": [1, 2]}, None],
+         "doublings": [[0], "no"], "bits": [None, math.nan]}  # fmt: skip
 
 
 def refused(file):

@@ -4,17 +4,21 @@ import os
 import signal
 import threading
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
 from continued import same_bits
 
 import relboltz as rb
-from relboltz import cli, distributed
+from relboltz import cli, distributed, ray_messages
 from relboltz.backends.team.leader import Team
 from relboltz.settings import Run
 
 ray = pytest.importorskip("ray")
+PROGRAMS = {
+    "a worker is killed": ((Path(__file__).parent / "killed_worker.py",), {"PYTHONWARNINGS": ""})
+}
 
 
 def waves(x, y, z, px, py, pz):
@@ -87,6 +91,39 @@ def test_a_worker_that_is_killed_is_replaced(alone, cluster, monkeypatch):
         found = rb.solve(*SYSTEMS["space"], **OPTIONS | {"progress": kill}, workers=2)
     same_bits(found, alone["space"])
     assert hit.is_set()
+
+
+RAYLET = {"pid": "raylet", "is_err": False, "lines": [
+    "\x1b[33mA worker died or was killed\n by an unexpected error.\x1b[0m Lease ID: 01 Worker: 2."
+]}  # fmt: skip
+
+
+def test_messages_of_raylets_are_plain_lines_where_no_terminal_shows_them(monkeypatch, capsys):
+    """None of them is lost; messages of others, and a user's own Ray, print as ever."""
+    driver = ray._private.worker
+    usual = driver.print_to_stdstream
+    ray_messages.speak_plainly(ray)
+    words = "^Ray: A worker died or was killed by an unexpected error; more in the logs of Ray$"
+    with pytest.warns(rb.errors.BackendNotice, match=words):
+        driver.print_to_stdstream(RAYLET, ignore_prefix=False)
+    assert capsys.readouterr() == ("", "")
+    other = {**RAYLET, "pid": "12", "lines": ["of a worker"], "ip": "", "localhost": ""}
+    driver.print_to_stdstream(other, ignore_prefix=False)
+    assert "of a worker" in (told := capsys.readouterr().out) and "\x1b" not in told
+    ray_messages.speak_as_usual(ray)
+    assert driver.print_to_stdstream is usual
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    ray_messages.speak_plainly(ray)
+    assert driver.print_to_stdstream is usual
+
+
+def test_a_run_that_starts_ray_and_loses_a_worker_prints_no_raw_lines(programs):
+    """In a process of its own, whose output is a pipe."""
+    code, out, complaints = programs.told("a worker is killed")
+    assert code == 0, complaints
+    assert "(raylet)" not in out + complaints and "\x1b" not in out + complaints
+    assert "Ray: A worker died or was killed" in complaints
+    assert "worker 1 (" in complaints and "is gone" in complaints
 
 
 def test_a_worker_that_cannot_be_placed_is_an_error(cluster, monkeypatch):

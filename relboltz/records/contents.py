@@ -150,13 +150,13 @@ def _lists(state: State) -> Iterator[tuple[str, Any]]:
         yield "origin", value if right else str(value)
 
 
-def check_state(saved: Saved, state: State) -> None:
+def check_state(saved: Saved, state: State, model: Model) -> None:
     """Refuse a state whose plain numbers no run can have."""
     numbers = {"time": state.time, "work": state.work, "bits": state.bits}
     numbers |= {"recorded": state.recorded, "kept": state.kept}
     lengths = [length for history in (state.past, *state.by_part) for _, length in history]
     counts = {"step": state.step, "species": state.species}
-    odd = [(name, value) for name, value in numbers.items() if not _is_finite(value)]
+    odd: list[tuple[str, Any]] = [(k, v) for k, v in numbers.items() if not _is_finite(v)]
     odd += [(name, value) for name, value in counts.items() if not _is_count(value)]
     odd += [("step length", value) for value in lengths if not _is_finite(value) or value <= 0]
     odd += [("time", state.time)] if state.time != saved.facts["time"] else []
@@ -165,5 +165,7 @@ def check_state(saved: Saved, state: State) -> None:
     for key, value in asdict(state.watch).items():
         if not _are_numbers(value if key == "negative" and isinstance(value, list) else [value]):
             odd.append((f"watch {key}", value))
+    if len(state.watch.negative) not in (0, len(model.processes)):
+        odd.append(("watch negative", state.watch.negative))
     for name, value in odd:
         raise damaged(saved, f"{name} of its state = {shown(value)}")
