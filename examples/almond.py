@@ -1,7 +1,7 @@
 """Elliptic flow of an almond of gluons in the transverse plane, expanding along z.
 
-Nodes 0.56 GeV and cells 1 fm apart take a minute, and make v_2 too small: by 18 % for a gas on nodes
-0.43 GeV apart (docs/expansion.md, Flow). Cells of 1 fm alone leave 0.38 of an eccentricity of 0.4.
+Nodes 0.56 GeV and cells 1 fm apart take a minute and make v_2 too small: by 18 % for a gas on
+nodes 0.43 GeV apart (docs/expansion.md, Flow). Cells of 1 fm make an eccentricity of 0.4 0.38.
 """
 
 import relboltz as rb
