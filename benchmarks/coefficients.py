@@ -6,12 +6,14 @@
 table      classical gas with a constant cross section, m/T = 0, 1, 3: eta, zeta, kappa, D
 phi4       |M|^2 = lambda^2, classical and Bose
 conformal  thermal masses alone: the bulk viscosity is 0
-coupling   pure glue, effective kinetic theory: slope of T^3/(g^4 eta) against ln(1/g)
+coupling   effective kinetic theory with 0, 1, 3 flavours: slope of T^3/(g^4 eta) against ln(1/g),
+           and of 1/(g^4 T D) with 3
+pulls      (value - converged value)/error over 40 seeds: standard deviation and mean
 mixture    eta/s of the full mixture with alpha_s = 0.3: time to 1 %
 nodes      what a spacing costs: on nodes over unlimited momenta, less 1
 relaxing   eta of a relaxing run on nodes over that of brackets on the same nodes, less 1
 
-Without PART all but ``relaxing`` are measured, which takes minutes.
+Without PART all but ``relaxing`` and ``pulls`` are measured, which takes minutes.
 """
 
 import argparse
@@ -25,6 +27,7 @@ import numpy as np
 import relboltz as rb
 from relboltz.relaxing import relaxing_viscosity
 from relboltz.units import HBARC
+from relboltz.validation.weak_coupling import DIFFUSION, VISCOSITY, flavor_diffusion, weak
 
 ROWS: list[dict] = []
 SIGMA = HBARC**2
@@ -35,6 +38,8 @@ TABLE = {
     3.0: (1.47601, 0.009398, 0.03843, 0.32354),
 }
 """m/T: eta sigma/T, zeta sigma/T, kappa sigma, D n sigma, by quadrature."""
+SEEDS = 40
+"""Of pulls."""
 
 
 def tell(what: str, value: float, error: float, asked: float, seconds: float) -> None:
@@ -106,19 +111,51 @@ def conformal(options: dict) -> None:
 
 def coupling(options: dict) -> None:
     couplings = (0.1, 0.03, 0.01, 0.004)
-    inverse, errors, s = [], [], 0.0
-    for g in couplings:
-        model = rb.gluons(g * g / (4 * np.pi), masses="massless", screening="ekt")
-        ds, seconds = timed(model, 1.0, **options)
-        eta, error = (v * HBARC**2 * g**4 for v in number(ds, "shear_viscosity"))
-        inverse.append(1 / eta)
-        errors.append(error / eta**2)
-        s += seconds
+    for flavors, eta_1 in VISCOSITY.items():
+        found = [timed(weak(g, flavors), 1.0, **options) for g in couplings]
+        s = sum(seconds for _, seconds in found)
+        eta = [[v * HBARC**2 for v in number(ds, "shear_viscosity")] for ds, _ in found]
+        slopes(f"N_f = {flavors}: T^3/(g^4 eta)", couplings, eta, 1 / eta_1, s)
+        if flavors in DIFFUSION:
+            d = [flavor_diffusion(ds) for ds, _ in found]
+            slopes(f"N_f = {flavors}: 1/(g^4 T D)", couplings, d, 1 / DIFFUSION[flavors], s)
+
+
+def slopes(what: str, couplings: tuple, values: list, asked: float, s: float) -> None:
+    """Slopes of 1/(g^4 value) against ln(1/g) between neighbours."""
+    inverse = [1 / (v * g**4) for (v, _), g in zip(values, couplings, strict=True)]
+    errors = [i * error / v for i, (v, error) in zip(inverse, values, strict=True)]
     for i in range(len(couplings) - 1):
         width = np.log(couplings[i] / couplings[i + 1])
         slope = (inverse[i + 1] - inverse[i]) / width
         error = np.hypot(errors[i + 1], errors[i]) / width
-        tell(f"slope from g = {couplings[i]:g} to {couplings[i + 1]:g}", slope, error, 1 / 27.13, s)
+        tell(f"{what}, g = {couplings[i]:g} to {couplings[i + 1]:g}", slope, error, asked, s)
+
+
+def pulls(options: dict) -> None:
+    cases = {
+        f"N_f = {n}, g = {g:g}": (weak(g, n), 1.0) for n in (0, 1, 3) for g in (0.01, 0.1, 0.5)
+    }
+    cases["alpha_s = 0.3"] = (rb.qcd(0.3), 0.4)
+    cases["alpha_s = 0.3, ekt"] = (rb.qcd(0.3, screening="ekt"), 0.4)
+    for name, (model, t) in cases.items():
+        best, s = timed(model, t, **options)
+        rows = [
+            rb.transport_coefficients(
+                model, t, **options | {"events": options["events"] / 100, "seed": 1000 + i}
+            )
+            for i in range(SEEDS)
+        ]
+        for what in ("shear_viscosity", "conductivity"):
+            if np.isnan(best[what]):
+                continue
+            values, errors = np.array([number(ds, what) for ds in rows]).T
+            each = (values - float(best[what])) / errors
+            part = float(np.mean(errors / values))
+            words = f"{name}: pulls of {what} ({100 * part:.2g} %)"
+            tell(words, each.std(ddof=1), 1 / np.sqrt(2 * SEEDS), 1.0, s)
+            off = np.hypot(1 / np.sqrt(SEEDS), float(best[f"{what}_error"] / best[what]) / part)
+            tell(f"{name}: mean", each.mean(), off, 0.0, s)
 
 
 def mixture(options: dict) -> None:
@@ -160,7 +197,8 @@ def relaxing(options: dict) -> None:
         tell(f"relaxing run, {part}: eta [GeV fm^-2]", values.mean(), error, asked, s)
 
 
-PARTS = {f.__name__: f for f in (table, phi4, conformal, coupling, mixture, nodes, relaxing)}
+LONG = (pulls, relaxing)
+PARTS = {f.__name__: f for f in (table, phi4, conformal, coupling, mixture, nodes, *LONG)}
 
 
 def main() -> None:
@@ -176,7 +214,7 @@ def main() -> None:
         events=given.events, backend=given.backend, threads=given.threads, seed=given.seed
     )
     warnings.simplefilter("ignore")
-    for name in given.parts or [name for name in PARTS if name != "relaxing"]:
+    for name in given.parts or [name for name, part in PARTS.items() if part not in LONG]:
         PARTS[name](options)
     if given.json is not None:
         given.json.write_text(json.dumps(ROWS, indent=2) + "\n")

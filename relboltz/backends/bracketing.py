@@ -59,8 +59,9 @@ class Task:
     screening: tuple[float, float, float]
     alpha: Four  # mu/T
     eta: Four
-    poles: tuple[float, float]
-    """Squared masses of the poles in t and u at which events are drawn; 0 where there is none."""
+    poles: tuple[float, float, float]
+    """Squared masses of the poles in t and u at which events are drawn, 0 where there is none; and
+    the part of the events that is drawn for t where both are there."""
     span: float
     mirror: float
     """1 where the mirror images of events are drawn as well, see ``events.brackets.mirrored``."""

@@ -85,34 +85,34 @@ def soft_part(u, low, width):
 def soft_angle(u, p, ep, k3, ek, m2, angle):
     """Where to draw x = (1 - cos theta)/span, and the inverse of the density of the draw in x.
 
-    angle = (t_pole, u_pole, ekt, span): squared masses of the poles in t and u, 0 for none. At a
-    pole in t, tau = m^2 - t is drawn with the density 1/tau: gluon exchange, |M|^2 ~ 1/tau^2,
-    comes with (Delta phi)^2 ~ tau, and quark exchange is |M|^2 ~ 1/tau. (With 1/tau^2, which
-    serves rates, hardly an event would lie where a bracket comes from.) Likewise in u; where both
-    have a pole half of the events are drawn for each, and the density is that of the mixture.
+    angle = (t_pole, u_pole, share, ekt, span): squared masses of the poles in t and u, 0 for none,
+    and the part of the events that is drawn for t where both have one; the density is then that of
+    the mixture. At a pole in t, tau = m^2 - t is drawn with the density 1/tau: gluon exchange,
+    |M|^2 ~ 1/tau^2, comes with (Delta phi)^2 ~ tau, and quark exchange is |M|^2 ~ 1/tau. (With
+    1/tau^2, which serves rates, hardly an event would lie where a bracket comes from.) So in u.
     """
-    t_pole, u_pole, ekt, span = angle
+    t_pole, u_pole, share, ekt, span = angle
     s = max(invariant_mass2(p, ep, k3, ek, m2[2] + m2[3]), 1e-300)
     both = root(max(kallen(s, m2[0], m2[1]), 0.0) * max(kallen(s, m2[2], m2[3]), 0.0))
     width = span * both * reciprocal(2.0 * s)  # 2 k k' (1 - cos) at its end
     ahead = pole_distance(s, (m2[0], m2[1], m2[2], m2[3]), both, (t_pole, ekt), ep + ek)
     behind = pole_distance(s, (m2[0], m2[1], m2[3], m2[2]), both, (u_pole, ekt), ep + ek)
-    in_t, in_u = width > NARROW * ahead > 0.0, width > NARROW * behind > 0.0
-    if not in_t and not in_u:
+    has_t, has_u = width > NARROW * ahead > 0.0, width > NARROW * behind > 0.0
+    if not has_t and not has_u:
         return u, 1.0
-    if not in_u:
+    if not has_u:
         return soft_part(u, ahead, width)
-    if not in_t:
+    if not has_t:
         part, undo = soft_part(u, behind, width)
         return 1.0 - part, undo
-    if u < 0.5:
-        part, undo = soft_part(2.0 * u, ahead, width)
-        other = soft_undo(1.0 - part, behind, width)
+    if u < share:
+        part, in_t = soft_part(u / share, ahead, width)
+        in_u = soft_undo(1.0 - part, behind, width)
     else:
-        part, undo = soft_part(2.0 * u - 1.0, behind, width)
+        part, in_u = soft_part((u - share) / (1.0 - share), behind, width)
         part = 1.0 - part
-        other = soft_undo(part, ahead, width)
-    return part, 2.0 * undo * other / (undo + other)
+        in_t = soft_undo(part, ahead, width)
+    return part, in_t * in_u / (share * in_u + (1.0 - share) * in_t)
 
 
 def tensor_axes(a, b):

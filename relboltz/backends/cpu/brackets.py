@@ -171,7 +171,7 @@ _ELEMENT = types.Tuple((types.UniTuple(_F, 4), types.UniTuple(_F, 3), _F[::1]))
 _SCRATCH = types.Tuple((_F[::1], types.uint64[::1], types.uint64[::1]))
 FREE = _I(
     types.FunctionType(k.ELEMENT), _I, types.UniTuple(_I, 3), _FREE, types.UniTuple(_F, 4),
-    _ELEMENT, types.UniTuple(_F, 7), _F[:, ::1], _TRIAL, _SCRATCH, _ROOM, _F[:, :, :, ::1], _F[::1],
+    _ELEMENT, types.UniTuple(_F, 8), _F[:, ::1], _TRIAL, _SCRATCH, _ROOM, _F[:, :, :, ::1], _F[::1],
 )  # fmt: skip
 
 
@@ -183,13 +183,13 @@ def free_batch(
 
     who: channel, batch, seed; tables: edges and cumulative density of p, k3, k2, k1; element:
     squared masses as the matrix element names them, its screening, parameters; how: poles in t
-    and u, span of the angle, factor of all weights, whether |M|^2 < 0 counts as 0, T,
+    and u, share of t, span of the angle, factor of all weights, whether |M|^2 < 0 counts as 0, T,
     whether mirror images are drawn; legs: mu/T and statistics of k1, k2, k3, p. Returns -1 where a
     matrix element is illegal; fault says where.
     """
-    t_pole, u_pole, span, factor, clamps, temperature, mirror = how
+    t_pole, u_pole, share, span, factor, clamps, temperature, mirror = how
     element_m2, screening, parameters = element
-    angle = (t_pole, u_pole, screening[2], span)
+    angle = (t_pole, u_pole, share, screening[2], span)
     w = scratch[0]
     fault[:] = 0.0
     for first in range(0, samples, CHUNK):
@@ -300,7 +300,7 @@ def gather_nodes(count, factor, m2, thermal, grid, fields, trial, room, w, sums)
 
 NODES = _I(
     types.FunctionType(k.ELEMENT), _I, types.UniTuple(_I, 3), _FREE, types.UniTuple(_F, 4),
-    _ELEMENT, types.UniTuple(_F, 7), _F[:, ::1], types.UniTuple(types.UniTuple(_F, 3), 2), _TRIAL,
+    _ELEMENT, types.UniTuple(_F, 8), _F[:, ::1], types.UniTuple(types.UniTuple(_F, 3), 2), _TRIAL,
     _SCRATCH, _ROOM, _F[:, :, :, ::1], _F[::1],
 )  # fmt: skip
 
@@ -314,9 +314,9 @@ def nodes_batch(
 
     fields: ln F of k1 and k2, f of k3 and p at all nodes
     """
-    t_pole, u_pole, span, factor, clamps, temperature, at_rest = how
+    t_pole, u_pole, share, span, factor, clamps, temperature, at_rest = how
     element_m2, screening, parameters = element
-    angle = (t_pole, u_pole, screening[2], span)
+    angle = (t_pole, u_pole, share, screening[2], span)
     w = scratch[0]
     fault[:] = 0.0
     for first in range(0, samples, CHUNK):

@@ -126,9 +126,10 @@ def brackets(
     m2 = (numbers[task, 0], numbers[task, 1], numbers[task, 2], numbers[task, 3])
     named = (numbers[task, 4], numbers[task, 5], numbers[task, 6], numbers[task, 7])
     screening2, exchange2, ekt = numbers[task, 8], numbers[task, 9], numbers[task, 10]
-    t_pole, u_pole, span = numbers[task, 19], numbers[task, 20], numbers[task, 21]
-    factor, clamps, temperature = numbers[task, 22], numbers[task, 23], numbers[task, 24]
-    mirror, at_rest = numbers[task, 25], numbers[task, 26]
+    poles, span = (numbers[task, 19], numbers[task, 20], numbers[task, 21]), numbers[task, 22]
+    factor, clamps, temperature = numbers[task, 23], numbers[task, 24], numbers[task, 25]
+    mirror, at_rest = numbers[task, 26], numbers[task, 27]
+    angle = (poles[0], poles[1], poles[2], ekt, span)
     cells = (geometry[0], geometry[1], geometry[2])
     h = (geometry[3], geometry[4], geometry[5])
     key_0, key_1 = WORD(seed & 0xFFFFFFFF), WORD(seed >> 32)
@@ -153,9 +154,7 @@ def brackets(
             bin_k = place(cumulative, table_k, bins, u)
 {draw}
             ep, ek = physics.energy(p3, m2[3]), physics.energy(k3, m2[2])
-            part, undo = physics.soft_angle(
-                physics.uniform(v1), p3, ep, k3, ek, m2, (t_pole, u_pole, ekt, span)
-            )
+            part, undo = physics.soft_angle(physics.uniform(v1), p3, ep, k3, ek, m2, angle)
             k1, e, s, t, weight = physics.scatter(
                 p3, k3, m2, (part, physics.uniform(v2)), (screening2, 0.0, span), at_rest
             )

@@ -56,7 +56,7 @@ class Measurer:
         cumulative: list[Array] = []
         fields: list[Array] = []
         whole = np.zeros((len(request.tasks), 8), np.int64)
-        numbers = np.zeros((len(request.tasks), 27))
+        numbers = np.zeros((len(request.tasks), 28))
         own = np.zeros((len(request.tasks), k.OWN + max(1, *(len(row) for row in parameters))))
         at_rest = 0.0 if request.grid is None else request.grid.rest_inverse_energy
         for i, task in enumerate(request.tasks):
