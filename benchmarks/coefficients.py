@@ -8,7 +8,7 @@ phi4       |M|^2 = lambda^2, classical and Bose
 conformal  thermal masses alone: the bulk viscosity is 0
 coupling   effective kinetic theory with 0, 1, 3 flavours: slope of T^3/(g^4 eta) against ln(1/g),
            and of 1/(g^4 T D) with 3
-pulls      (value - converged value)/error over 40 seeds: standard deviation and mean
+pulls      (value - converged value)/error over 160 seeds: standard deviation and mean
 mixture    eta/s of the full mixture with alpha_s = 0.3: time to 1 %
 nodes      what a spacing costs: on nodes over unlimited momenta, less 1
 relaxing   eta of a relaxing run on nodes over that of brackets on the same nodes, less 1
@@ -38,7 +38,7 @@ TABLE = {
     3.0: (1.47601, 0.009398, 0.03843, 0.32354),
 }
 """m/T: eta sigma/T, zeta sigma/T, kappa sigma, D n sigma, by quadrature."""
-SEEDS = 40
+SEEDS = 160
 """Of pulls."""
 
 

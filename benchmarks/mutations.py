@@ -33,6 +33,7 @@ class Mutation:
 
 
 TABLE, RATES, MIXTURES = ("cross-sections",), ("rates",), ("mixtures",)
+WEAK = ("leading-log",)
 MUTATIONS = (
     # --- the seven rows of the table
     Mutation(
@@ -435,6 +436,86 @@ MUTATIONS = (
         '"axes": 6.0, "planes": 4.0,',
         MIXTURES,
     ),
+    # --- QCD at weak coupling
+    Mutation(
+        "q1 g, ekt: colour factor of gluon exchange",
+        "qcd.py",
+        "exchange + 8 * g4 * D_F * C_F * C_A * 0.5 * (1 + x_t * x_t)",
+        "exchange + 8 * g4 * D_F * C_F * C_F * 0.5 * (1 + x_t * x_t)",
+        WEAK,
+    ),
+    Mutation(
+        "q1 g, ekt: quark exchange missing",
+        "qcd.py",
+        "exchange = u / s + s / u_exchanged",
+        "exchange = u / s",
+        WEAK,
+    ),
+    Mutation(
+        "q1 q1bar -> g g, ekt: t and u exchanged",
+        "qcd.py",
+        "exchange = u / t_exchanged + t / u_exchanged",
+        "exchange = t / t_exchanged + u / u_exchanged",
+        WEAK,
+    ),
+    Mutation(
+        "g g, ekt: pole in t doubled",
+        "qcd.py",
+        "C_A**2 * (2.5 + 0.25 * (x_t * x_t + x_u * x_u)",
+        "C_A**2 * (2.5 + 0.5 * (x_t * x_t + x_u * x_u)",
+        WEAK,
+    ),
+    Mutation(
+        "q1 q2, ekt: colour factor",
+        "qcd.py",
+        "x_t = (s - u) / t_screened\n    return 8 * g4 * D_F**2 * C_F**2 / D_A * 0.5",
+        "x_t = (s - u) / t_screened\n    return 8 * g4 * D_F**2 * C_F**2 / D_F * 0.5",
+        WEAK,
+    ),
+    Mutation(
+        "density of the draw in u missing",
+        "events/brackets.py",
+        "return part, in_t * in_u / (share * in_u + (1.0 - share) * in_t)",
+        "return part, in_t",
+        WEAK,
+    ),
+    Mutation(
+        "draw in u forwards",
+        "events/brackets.py",
+        "        part = 1.0 - part\n        in_t = soft_undo(part, ahead, width)",
+        "        in_t = soft_undo(part, ahead, width)",
+        WEAK,
+    ),
+    Mutation(
+        "poles in u are drawn at none",
+        "linear/brackets.py",
+        'else found["u"], share',
+        "else 0.0, share",
+        WEAK,
+    ),
+    Mutation(
+        "mirror images without the energies of their measure",
+        "backends/cpu/brackets.py",
+        "there * energies[2] * energies[3], back * energies[0] * energies[1]",
+        "there, back",
+        WEAK,
+    ),
+    Mutation(
+        "multiplicity of equal particles missing in brackets",
+        "linear/brackets.py",
+        "Member(legs, channel.factor, channel.process)",
+        "Member(legs, 1.0, channel.process)",
+        WEAK,
+    ),
+    Mutation(
+        "currents of antiquarks with the sign of quarks",
+        "linear/basis.py",
+        "{-1.0: charge}, momentum, momentum)",
+        "{-1.0: abs(charge)}, momentum, momentum)",
+        WEAK,
+    ),
+    Mutation("xi of gluons", "qcd_settings.py", "math.exp(5 / 6) / 2", "math.exp(5 / 6)", WEAK),
+    Mutation("xi of quarks", "qcd_settings.py", "XI_QUARK = math.e / 2", "XI_QUARK = math.e", WEAK),
 )
 
 

@@ -7,6 +7,7 @@ from numpy.polynomial.legendre import leggauss
 import relboltz as rb
 from relboltz import relaxing
 from relboltz.errors import InputError
+from relboltz.events.brackets import mirrored, soft_angle
 from relboltz.linear import brackets
 from relboltz.linear.basis import bulk_source
 from relboltz.linear.inverse import dissipation
@@ -124,6 +125,30 @@ def drag(mass, other):
     lost = pa**2 - kept * (pa**2 + dot)
     f = np.exp(-ea - eb) * pa**2 * pb**2 / (2 * np.pi**2)
     return (weight * f * flux * lost).sum() / (wp * p**4 * np.exp(-np.hypot(p, mass))).sum()
+
+
+@pytest.mark.parametrize(
+    "t_pole, u_pole, share", [(0.01, 0, 0.5), (0, 0.02, 0.5), (0.01, 0.02, 0.85)]
+)
+@pytest.mark.parametrize("ekt", [0.0, 1.0])
+def test_angles_are_drawn_with_the_density_that_is_undone(t_pole, u_pole, share, ekt):
+    """<undo g(x)> = Int g(x) dx for any g, and half of all events lie close to their poles."""
+    p, k, n = (0.0, 0.3, 1.0), (0.8, 0.0, -0.7), 20000
+    m2 = (0.0, 0.0, 0.0, 0.0)
+    ep, ek = (float(np.linalg.norm(v)) for v in (p, k))
+    angle = (t_pole, u_pole, share, ekt, 2.0)
+    drawn = [soft_angle((i + 0.5) / n, p, ep, k, ek, m2, angle) for i in range(n)]
+    x, undo = np.array(drawn).T
+    for power in range(4):  # midpoints of a smooth function of u, but for its kink at the share
+        assert (undo * x**power).mean() == pytest.approx(1 / (power + 1), abs=1e-4)
+    at_u = 0.0 if not u_pole else 1.0 - share if t_pole else 1.0
+    assert (x > 0.5).mean() == pytest.approx(at_u, abs=0.2)
+
+
+def test_mirror_images_share_an_event():
+    """Whatever the densities, an event and its mirror image together count twice."""
+    for there, back in ((1.0, 3.0), (0.2, 0.2), (5.0, 0.0)):
+        assert mirrored(there, back) + mirrored(back, there) * (back > 0) == pytest.approx(2.0)
 
 
 def test_a_heavy_particle_has_the_drag_of_quadrature():

@@ -13,6 +13,7 @@ import xarray as xr
 
 from ..arrays import Array
 from ..linear import transport_coefficients
+from ..linear.state import Points, State
 from ..model import Model
 from ..qcd import qcd
 from ..units import HBARC
@@ -62,7 +63,28 @@ def leading_logarithms(effort: Effort) -> Iterator[Row]:
         if flavors in DIFFUSION:
             d = [flavor_diffusion(ds) for ds in found]
             yield _slope(f"{flavors} flavours: 1/(g^4 T D)", d, 1 / DIFFUSION[flavors])
+    yield from _screening()
     yield from _scatter(effort)
+
+
+def _screening() -> Iterator[Row]:
+    """Screening masses of soft exchange, which slopes do not depend on.
+
+    e^(5/3)/8 m_D^2 of gluons, m_D^2 = g^2 T^2 (1 + N_f/6), and e^2/2 of the squared mass of a quark
+    at rest, g^2 T^2/6: both reproduce hard thermal loops.
+    """
+    g, flavors = COUPLING, 3
+    model = weak(g, flavors)
+    mu = np.zeros(len(model.species))
+    state = State.of(model, Points.around(1.0, mu, mu), 1.0, mu)
+    exact = {
+        "gluon": (0, np.exp(5 / 3) / 8 * (1 + flavors / 6)),
+        "quark": (model.exchange_row("u"), np.exp(2) / 12),
+    }
+    for name, (row, expected) in exact.items():
+        found = float(state.screening2[row]) / g**2
+        words = f"{flavors} flavours: squared screening mass of {name} exchange over (g T)^2"
+        yield relative(words, found, float(expected), 1e-6, "400 points of a radial integral")
 
 
 def _slope(name: str, values: list[tuple[float, float]], expected: float) -> Row:
