@@ -277,6 +277,15 @@ QUOTED = {
     ("gluons", "mu predicted [GeV]"): Quoted(
         "docs/first_run.md", r"mu of g \[GeV\] +[\d.]+ +([\d.]+)"
     ),
+    **{
+        ("bjorken", f"P_L/P_T at {tau} fm"): Quoted(
+            "docs/expansion.md", rf"tau = {tau} fm: P_L/P_T = ([\d.]+),"
+        )
+        for tau in (0.3, 0.6, 1.5, 3.0)
+    },
+    ("bjorken", "dN/deta [fm^-2]"): Quoted(
+        "docs/expansion.md", r"tau = 3.0 fm: P_L/P_T = [\d.]+, dN/deta = ([\d.]+) per"
+    ),
     ("tutorial", "relaxation time of P_z/P_T [fm]"): Quoted(
         "docs/tutorial.md", r"with tau = ([\d.]+) fm\n"
     ),
