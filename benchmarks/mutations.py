@@ -494,11 +494,11 @@ MUTATIONS = (
         WEAK,
     ),
     Mutation(
-        "mirror images without the energies of their measure",
-        "backends/cpu/brackets.py",
-        "there * energies[2] * energies[3], back * energies[0] * energies[1]",
-        "there, back",
-        WEAK,
+        "mirror images of events that are drawn one way alone",
+        "linear/brackets.py",
+        "1.0 if process.elastic or not process.constant else 0.0",
+        "1.0",
+        MIXTURES,
     ),
     Mutation(
         "multiplicity of equal particles missing in brackets",
