@@ -13,7 +13,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from mutations import PACKAGE, Mutation, copied
+from mistakes import Mutation
+from mutations import PACKAGE, copied
 from versions import environment
 
 UP = " * 1.0000000000000002"

@@ -54,10 +54,10 @@ class Finer:
         sites = [k * self.space if k > 1 else 1 for k in space]
         return rb.PhaseSpace(fine, widths, sites, *more, **keys)
 
-    def solve(self, model: Any, grid: Any, start: Any, **options: Any) -> Any:
+    def solve(self, model: Any, grid: Any, initial: Any, **options: Any) -> Any:
         """Solve with this tolerance, seed and backend."""
         usual = {"tolerance": self.tolerance, "seed": self.seed, "backend": self.backend}
-        return rb.solve(model, grid, start, progress=False, **usual | options)
+        return rb.solve(model, grid, initial, progress=False, **usual | options)
 
 
 # --- set-ups ------------------------------------------------------------------------------------
@@ -81,7 +81,6 @@ def gluons(finer: Finer) -> Values:
         "T predicted [GeV]": float(run.equilibrium_temperature),
         "mu at 1 fm [GeV]": float(one.chemical_potential[0]),
         "mu predicted [GeV]": float(run.equilibrium_chemical_potential[0]),
-        "rate of g g -> g g at 0 fm [fm^-4]": float(run.rate[0, 0]),
     }
 
 

@@ -119,7 +119,7 @@ def compared(now: Numbers, before: Numbers) -> bool:
         name, variable = key.split("/", 1)
         former[f"{name}/{renamed.get(variable, variable)}"] = values
     names = dict.fromkeys(key.split("/", 1)[0] for key in former)
-    holds = True
+    holds = bool(names)
     for name in names:
         keys = [key for key in former if key.startswith(f"{name}/")]
         if not any(key.startswith(f"{name}/") for key in now):
@@ -167,9 +167,11 @@ def started(
 def numbers_by(given: argparse.Namespace, trees: list[Path]) -> list[Numbers]:
     """Compute with the versions in these trees, side by side; the simulator after the CPU."""
     found: list[Numbers] = [{} for _ in trees]
-    tiny = all(name in TINY for name in given.names)
+    some, tiny = (f(name in TINY for name in given.names) for f in (any, all))
+    if some and not given.simulator:
+        raise SystemExit("tiny set-ups are for the CUDA simulator, which is not used here")
     rounds = [] if given.names and tiny else [False]
-    rounds += [True] if given.simulator and (tiny or not given.names) else []
+    rounds += [True] if given.simulator and (some or not given.names) else []
     with tempfile.TemporaryDirectory() as folder:
         for simulator in rounds:
             files = [Path(folder, f"{i}-{simulator}.npz") for i in range(len(trees))]

@@ -5,6 +5,7 @@ xarray itself is not imported here: ``import relboltz`` stays fast.
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -15,21 +16,30 @@ if TYPE_CHECKING:
 WATCHED = "xarray"
 
 
-class Later:
-    """``Dataset.rb`` until it is asked for: then ``analysis.accessor.Result`` is registered."""
+class LazyAccessor:
+    """``Dataset.rb``: imports ``analysis.accessor.Result`` when it is asked for.
+
+    As xarray's own accessors it keeps what it made with the Dataset.
+    """
 
     def __get__(self, instance: Any, owner: Any) -> Any:
-        import xarray as xr
-
         from .analysis.accessor import Result
 
-        if vars(xr.Dataset).get("rb") is self:  # not yet, and not by another thread
-            del xr.Dataset.rb  # type: ignore[attr-defined]
-            xr.register_dataset_accessor("rb")(Result)  # type: ignore[no-untyped-call]
-        return Result if instance is None else instance.rb
+        if instance is None:
+            return Result
+        try:
+            kept = instance._cache
+        except AttributeError:
+            kept = instance._cache = {}
+        if "rb" not in kept:
+            try:
+                kept["rb"] = Result(instance)
+            except AttributeError as error:  # Dataset would take it for a missing name
+                raise RuntimeError("relboltz: result.rb could not be made") from error
+        return kept["rb"]
 
 
-class Watch:
+class XarrayImportHook:
     """A finder of modules that finds none, and attaches ``rb`` when xarray has been imported."""
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
@@ -49,21 +59,26 @@ class Watch:
 
         def exec_module(module: ModuleType) -> None:
             execute(module)
+            if module.__name__ != WATCHED:  # a loader may serve other modules as well
+                return
             if self in sys.meta_path:
                 sys.meta_path.remove(self)
             _attach(module)
 
-        loader.exec_module = exec_module
+        with contextlib.suppress(AttributeError):  # of loaders that cannot be changed
+            loader.exec_module = exec_module
 
 
 def _attach(xarray: Any) -> None:
-    xarray.Dataset.rb = Later()
+    xarray.Dataset.rb = LazyAccessor()
 
 
 def attach() -> None:
     """Put ``rb`` on xarray's Dataset, now or when xarray is imported."""
     xarray = sys.modules.get(WATCHED)
+    if xarray is not None:
+        import xarray  # waits for another thread that is importing it
     if hasattr(xarray, "Dataset"):
         _attach(xarray)
     else:
-        sys.meta_path.insert(0, Watch())
+        sys.meta_path.insert(0, XarrayImportHook())

@@ -44,7 +44,8 @@ def load_function(text: str, key: str) -> Callable[..., Any]:
     module = importlib.util.module_from_spec(spec)  # type: ignore[arg-type]
     sys.modules[module_name] = module
     with users_code(f"{key} = {text!r}: {path.name}"):
-        spec.loader.exec_module(module)  # type: ignore[union-attr]
+        # the file itself, never what Python keeps of it in __pycache__: that may be another program
+        exec(compile(path.read_bytes(), str(path), "exec"), vars(module))
     function = getattr(module, name, None)
     if function is not None and not callable(function):
         raise InputError(

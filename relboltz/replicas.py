@@ -22,7 +22,7 @@ import xarray as xr
 
 from .cases import Case, derived_seed, folder_of, is_finished
 from .config import Config
-from .errors import AccuracyWarning, InputError, Interrupted, RunError
+from .errors import AccuracyWarning, CheckpointWarning, InputError, Interrupted, RunError, say
 from .progress import Report
 from .records import checkpoint, kinds, output
 from .records.output import GROWING
@@ -267,10 +267,14 @@ def planned_again(file: Path, run: dict[str, Any], trust: bool = False) -> tuple
         )
     data["run"] = elsewhere(data["run"], run)
     config = Config.from_dict(data, folder=plan["folder"])
-    for one in () if trust else map(path_of, config.functions()):
-        if why := doubt(one, plan.get("sources", {}).get(str(one))):
+    for one in map(path_of, config.functions()):
+        why = doubt(one, plan.get("sources", {}).get(str(one)))
+        if why and not trust:
             raise InputError(
-                f"{path} names {one}, which {why}: bring back what it was, or run it as it is "
-                "with --trust, if you know who wrote this plan"
+                f"{path} names {one}, which {why}: bring back what it was, or use --trust, if you "
+                "know who wrote this plan: then all replicas are done again with the file as it is"
             )
+        if why:
+            words = f"{one} {why}: all replicas are done again with the file as it is now"
+            say(words, CheckpointWarning)
     return Case.of_config(config), count

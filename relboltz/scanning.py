@@ -222,8 +222,8 @@ def scanned(
     if failed:
         first = failed[0]
         raise RunError(
-            f"{len(failed)} of {len(points)} points failed, the first at {points[first].words}: "
-            f"{status[first]}", ds,
+            f"{len(failed)} of {len(points)} points have no result, the first at "
+            f"{points[first].words}: {status[first]}", ds,
         )  # fmt: skip
     return ds
 

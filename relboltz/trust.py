@@ -6,6 +6,7 @@ run began with; anything else runs only if the user trusts the checkpoint.
 """
 
 import atexit
+import re
 import shutil
 import sysconfig
 import tempfile
@@ -14,11 +15,14 @@ from pathlib import Path
 
 from .errors import CheckpointWarning, InputError, say
 
-PACKAGES = tuple(
-    Path(sysconfig.get_paths()[name]).resolve()
-    for name in ("stdlib", "platstdlib", "purelib", "platlib")
+KINDS = ("stdlib", "platstdlib", "purelib", "platlib")
+PACKAGES = (
+    *(Path(sysconfig.get_paths()[kind]).resolve() for kind in KINDS),
+    Path(__file__).resolve().parent,
 )
-"""Folders of installed Python packages: others know their files, byte for byte."""
+"""Folders of installed Python packages and of this one: others know their files, byte for byte."""
+LIBRARY = re.compile(r"(site|dist)-packages|python\d(\.\d+)?")
+"""Names of folders in which other installations of Python keep theirs."""
 
 
 def path_of(name: str) -> Path:
@@ -40,10 +44,11 @@ def doubt(path: Path, source: str | None) -> str:
     if there is None:
         return "is absent"
     if source is None:
-        return "is named by it without a copy"
+        return "has no copy in the checkpoint"
     if there != source:
         return "was changed since"
-    if any(path.is_relative_to(folder) for folder in PACKAGES):
+    library = any(LIBRARY.fullmatch(part) for part in path.parts)
+    if library or any(path.is_relative_to(folder) for folder in PACKAGES):
         return "belongs to an installed package"
     return ""
 

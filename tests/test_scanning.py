@@ -106,7 +106,7 @@ def test_a_point_that_fails_is_told_of_and_the_rest_go_on(setup, monkeypatch):
 
     monkeypatch.setattr(Case, "done", fails)
     with pytest.raises(
-        rb.RunError, match=r"1 of 3 points failed, .*seed = 2: failed: the disk"
+        rb.RunError, match=r"1 of 3 points have no result, .*seed = 2: failed: the disk"
     ) as e:
         rb.scan(setup, {"collisions.seed": [1, 2, 3]}, file="s.nc", progress=False)
     ds = rb.load("s.nc")
@@ -118,9 +118,7 @@ def test_a_point_that_fails_is_told_of_and_the_rest_go_on(setup, monkeypatch):
 def test_a_point_that_is_not_legal_is_told_of_and_the_rest_run(setup):
     told = called(setup, "--over", "model.alpha_s=0.2,-1,0.3")
     assert isinstance(told.exception, rb.RunError) and "written: run-scan.nc" in told.output
-    words = (
-        "1 of 3 points failed, the first at model.alpha_s = -1: not legal: at model.alpha_s = -1"
-    )
+    words = "1 of 3 points have no result, the first at model.alpha_s = -1: not legal: at model."
     assert words in str(told.exception)
     ds = rb.load("run-scan.nc")
     wrong = str(ds.status.sel(alpha_s=-1).values)

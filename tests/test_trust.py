@@ -1,7 +1,9 @@
 """Code that checkpoints carry: it runs only if it is the user's own file, or trusted."""
 
+import importlib.util
 import json
 import os
+import py_compile
 import shutil
 import signal
 from contextlib import chdir
@@ -157,10 +159,56 @@ def test_a_checkpoint_cannot_call_functions_of_installed_packages(own, tmp_path,
         recipe["model"] = {"name": f"{place}:rmtree", "path": str(victim)}
 
     forged(file, change)
-    words = "belongs to an installed package" if kept else "is named by it without a copy"
+    words = "belongs to an installed package" if kept else "has no copy in the checkpoint"
     with pytest.raises(rb.InputError, match=rf"shutil\.py, which {words}"):
         go_on(file)
     assert victim.exists()
+
+
+@pytest.mark.parametrize("folder", ["python3.12", "site-packages"])
+def test_libraries_of_another_python_are_not_the_users_own(own, tmp_path, folder):
+    file, _, _ = own
+    place = tmp_path / "lib" / folder / "tool.py"
+    place.parent.mkdir(parents=True)
+    place.write_text("def call(path):\n    open(path, 'w')\n")
+
+    def change(facts):
+        recipe = facts["about"]["recipe"]
+        recipe["sources"] = {str(place): place.read_text()}
+        recipe["model"] = {"name": f"{place}:call", "path": str(tmp_path / "harm")}
+
+    forged(file, change)
+    with pytest.raises(rb.InputError, match=r"tool\.py, which belongs to an installed package"):
+        go_on(file)
+    assert not (tmp_path / "harm").exists()
+
+
+def test_what_python_compiled_before_is_not_run_in_place_of_the_file(own):
+    """A .pyc beside the file that claims to be up to date may hold another program."""
+    file, folder, expected = own
+    other = folder / "other.py"
+    other.write_text("open('harm', 'w')\n" + (folder / "own.py").read_text())
+    cached = importlib.util.cache_from_source(str(folder / "own.py"))
+    py_compile.compile(
+        str(other), cached, invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH
+    )
+    with chdir(folder):
+        same(go_on(file), expected)
+    assert not (folder / "harm").exists()
+
+
+def test_a_link_in_place_of_parts_is_refused_and_what_it_leads_to_stays(own, tmp_path):
+    file, _, _ = own
+    kept = tmp_path / "mine"
+    kept.mkdir()
+    (kept / "records").write_text("the user's own")
+    parts = next(file.parent.glob("run.parts-*"), file.parent / "run.parts-1-abcdefgh")
+    shutil.rmtree(parts, ignore_errors=True)
+    parts.symlink_to(kept)
+    forged(file, lambda facts: facts["place"].update(parts=parts.name))
+    with pytest.raises(rb.InputError, match="is not a folder of parts that a run made"):
+        go_on(file)
+    assert (kept / "records").read_text() == "the user's own"
 
 
 def test_a_pickle_in_a_recipe_is_not_read(own):

@@ -26,7 +26,7 @@ Viscosity = float | Model | Array | xr.DataArray | Callable[[float, dict[str, fl
 RECORDS = 6
 """At which the viscosity of a model is computed; between them it is interpolated."""
 MATTERS = 0.1
-"""Chemical potential of the particle number, over T, that changes eta/s by some per cent."""
+"""Chemical potential over T that changes eta/s by some per cent (gluons: 3.5 % at -0.1)."""
 
 
 def _of_time(values: Any, unit: str, words: str) -> xr.Variable:
@@ -133,35 +133,18 @@ def _of_model(ds: xr.Dataset, model: Model, options: dict[str, Any]) -> Array:
     return np.asarray(np.where(np.isfinite(t), eta, np.nan))
 
 
-def number_potential(ds: xr.Dataset) -> xr.DataArray:
-    """Largest mu/T of a species by time, leaving out potentials of net charges.
-
-    Net charges give particles and antiparticles opposite mu; a conserved particle number gives all
-    of them the same mu. So the sum of the mu of a pair counts, or the mu of a species without one.
-    """
-    mu = ds.landau_chemical_potential.transpose("time", "species").fillna(0.0).values
-    states = ds.degeneracy.values if "degeneracy" in ds else np.ones(mu.shape[1])
-    beyond = np.zeros_like(mu)
-    for g in np.unique(states):
-        alike = np.sort(mu[:, states == g], axis=1)
-        beyond[:, states == g] = 0.5 * (alike + alike[:, ::-1])
-    most = np.take_along_axis(beyond, abs(beyond).argmax(axis=1)[:, None], axis=1)[:, 0]
-    return xr.DataArray(most / ds.landau_temperature.values, {"time": ds.time}, "time")
-
-
 def _tell_constant(ds: xr.Dataset, given: float) -> None:
-    """Warn about a constant eta/s for matter whose number is conserved and whose mu is not 0."""
-    if "charge" not in ds.coords or "number" not in ds.charge.values:
-        return
-    found = number_potential(ds).dropna("time")
+    """Warn about a constant eta/s for matter with a chemical potential."""
+    mu = ds.landau_chemical_potential.fillna(0.0) / ds.landau_temperature
+    found = mu.isel(species=abs(mu).fillna(0.0).argmax("species")).dropna("time")
     if not found.size or not float(abs(found).max()) > MATTERS:
         return
     worst = found.isel(time=int(abs(found).argmax("time")))
     warnings.warn(
-        f"eta/s = {given:g}, a constant, for matter whose particle number is conserved and whose "
-        f"mu is {float(worst):.2g} T at tau = {float(worst.time):g} fm: eta/s depends on mu/T, and "
-        "matter may look nearer to hydrodynamics than it is. Give the model in place of eta/s, or "
-        "eta as a function of T and mu",
+        f"eta/s = {given:g}, a constant, for matter whose particle number or charge is conserved, "
+        f"and whose mu is {float(worst):.2g} T at tau = {float(worst.time):g} fm: eta/s depends on "
+        "mu/T, and matter may look nearer to hydrodynamics than it is. Give the model in place of "
+        "eta/s, or eta as a function of T and mu",
         AccuracyWarning, stacklevel=depth_of_user(),
     )  # fmt: skip
 

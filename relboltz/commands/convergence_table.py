@@ -55,7 +55,7 @@ def _table(ds: xr.Dataset, time: float, columns: Sequence[str], last: bool) -> T
     led = "the run, and where finer ones lead"
     title = led if "run" in columns else "what each change does to the run"
     table = Table(title=f"t = {time:g} fm: {title}")
-    table.add_column("quantity", overflow="fold")
+    table.add_column("quantity", overflow="fold", min_width=16)
     for name in columns:
         table.add_column(name.rpartition(" ")[2], justify="right", no_wrap=True)
     now = ds.sel(time=time)

@@ -67,7 +67,8 @@ def _run(ds: xr.Dataset, file: Path) -> None:
     for line in tables.load(ds.attrs):
         tell(line)
     console.print(tables.summary(ds))
-    sizes = ", ".join(f"{name} {n}" for name, n in ds.sizes.items())
+    names = sorted(ds.sizes, key=lambda name: name != "time")  # time first
+    sizes = ", ".join(f"{name} {ds.sizes[name]}" for name in names)
     tell(f"dimensions: {sizes}")
 
 
@@ -84,8 +85,10 @@ def _scan(ds: xr.Dataset) -> None:
     for place, words in zip(failed["point"].values.tolist(), failed.values.tolist(), strict=True):
         at = ", ".join(f"{name} = {value}" for name, value in zip(dims, place, strict=True))
         tell(f"  {at}: {words}")
-    first = ", ".join(f"{name}={ds[name].values.tolist()[0]!r}" for name in dims)
-    tell(f"one of its runs in Python: relboltz.load(...).sel({first})")
+    done = points[points == "done"]["point"].values.tolist()
+    for place in done[:1]:
+        at = ", ".join(f"{name}={value!r}" for name, value in zip(dims, place, strict=True))
+        tell(f"one of its runs in Python: relboltz.load(...).sel({at})")
 
 
 def _convergence(ds: xr.Dataset) -> None:

@@ -26,7 +26,7 @@ SOFT = 1.5
 Soft massless bosons weigh p^2 f F dp ~ dp in a bracket, and this draws them so. Drawn by f^TAIL
 alone they have weights ~ p^(-3/2), whose variance grows without limit as screening vanishes.
 Fermions that turn into bosons need it as well."""
-DOUBLE_POLE = 0.85
+DOUBLE_POLE = 0.75
 """Part of the events for a double pole in t where u has a single one: with 1/2, errors of the shear
 viscosity are a quarter larger, and those of the diffusion are the same."""
 RARE = 1e-9
@@ -204,9 +204,7 @@ def _poles(elements: Elements, index: int, screening2: Array) -> tuple[float, fl
         for kind, mass2 in (("regulated", gluon), ("screened", gluon), ("exchanged", quark)):
             if f"{letter}_{kind}" in process.arguments:
                 found[letter] = mass2
-    import os
-
-    share = float(os.environ.get("SHARE", "0.75")) if process.peak == "t" else 0.5
+    share = DOUBLE_POLE if process.peak == "t" else 0.5
     return found["t"], 0.0 if elements.folds[index] else found["u"], share
 
 

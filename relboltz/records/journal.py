@@ -137,6 +137,9 @@ class Journal:
         self._lost = place.get("lost", 0)
         needed -= self._lost
         folder = self.path.with_name(place["parts"] or "?")
+        if folder.is_symlink() or (folder.is_dir() and not (folder / MARKER).is_file()):
+            self._free()
+            raise InputError(f"{folder} is not a folder of parts that a run made; move it away")
         if not folder.is_dir() and not place["records"] and not place["snapshots"]:
             return ""
         try:

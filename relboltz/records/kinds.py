@@ -73,9 +73,16 @@ def check_run(ds: Dataset, name: str | Path) -> Dataset:
 
 
 def as_run(ds: Dataset) -> Dataset:
-    """One point of a scan with the attributes and shells of its run; other Datasets as they are."""
+    """Give one point of a scan the attributes and shells of its run; leave other Datasets alone.
+
+    Raises
+    ------
+    InputError : the point has no result, with the reason
+    """
     if ds.attrs.get("kind") != SCAN or kind_of(ds) != RUN:
         return ds
+    if (status := str(ds["status"].values[()])) != "done":
+        raise InputError(f"this point of the scan has no result: {status}")
     told = {name: ds[name].values[()] for name in ("steps", "wall_seconds", "warnings", "status")}
     own = [str(name) for name in ds.data_vars if str(name).startswith(OWN)]
     told |= {name.removeprefix(OWN): ds[name].values[()] for name in own}

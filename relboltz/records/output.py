@@ -285,16 +285,14 @@ def write(ds: xr.Dataset, path: Path, rows: Sequence[Rows] = ()) -> None:
 def fill(ds: xr.Dataset, handle: BinaryIO, rows: Sequence[Rows] = ()) -> None:
     """Write ds, which is built in memory, into an open file; add rows to it there."""
     growing = [name for some in rows if len(some) for name in some.layout]
+    fixed = ds.drop_vars(growing)
     encoding: dict[Any, dict[str, Any]] = {
         name: COMPRESSED
-        for name, variable in ds.drop_vars(growing).variables.items()
+        for name, variable in fixed.variables.items()
         if variable.dtype.kind in "fi" and variable.size > 1000
     }
-    empty = [dim for dim in GROWING if dim in ds.drop_vars(growing).dims] if rows else ()
-    skeleton = ds.drop_vars(growing).to_netcdf(
-        engine="h5netcdf", encoding=encoding, unlimited_dims=empty
-    )
-    buffer = io.BytesIO(skeleton)
+    empty = [dim for dim in GROWING if dim in fixed.dims] if rows else ()
+    buffer = io.BytesIO(fixed.to_netcdf(engine="h5netcdf", encoding=encoding, unlimited_dims=empty))
     if growing:
         with h5netcdf.File(buffer, "a") as file:
             for some in rows:
