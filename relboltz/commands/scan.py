@@ -39,7 +39,8 @@ def scan(
     """Run every combination of values, into one Dataset with a dimension for each key.
 
     A point that fails is reported and the others go on. The runs are kept in F.scan beside the
-    output: the same command again does only what is missing.
+    output: the same command again, with --force once the output is written, does only what is
+    missing.
     """
     from .. import config, progress
     from ..records import output
