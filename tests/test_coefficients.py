@@ -6,6 +6,7 @@ from numpy.polynomial.legendre import leggauss
 
 import relboltz as rb
 from relboltz import relaxing
+from relboltz.backends.elements import Elements
 from relboltz.errors import InputError
 from relboltz.events.brackets import mirrored, soft_angle
 from relboltz.linear import brackets
@@ -128,7 +129,7 @@ def drag(mass, other):
 
 
 @pytest.mark.parametrize(
-    "t_pole, u_pole, share", [(0.01, 0, 0.5), (0, 0.02, 0.5), (0.01, 0.02, 0.85)]
+    "t_pole, u_pole, share", [(0.01, 0, 0.5), (0, 0.02, 0.5), (0.01, 0.02, 0.75)]
 )
 @pytest.mark.parametrize("ekt", [0.0, 1.0])
 def test_angles_are_drawn_with_the_density_that_is_undone(t_pole, u_pole, share, ekt):
@@ -475,3 +476,16 @@ def test_a_charge_that_is_not_conserved_has_no_conductivity():
             [rb.Process("a a -> b b", sigma=0.3), rb.Process("a b -> a b", sigma=0.3)],
         )
     assert np.isnan(rb.transport_coefficients(model, 0.3, events=2000).conductivity)
+
+
+def test_most_events_of_compton_scattering_are_drawn_for_its_double_pole():
+    """q g -> q g has a double pole in t and a single one in u, q qbar -> g g single ones."""
+    model = rb.qcd(0.1, flavors=1, masses="massless", screening="ekt")
+    elements, screening2 = Elements(model), np.array([0.04, 0.01])
+    share = {}
+    for i, process in enumerate(model.processes):
+        t, u, share[process.name] = brackets._poles(elements, i, screening2)
+        if process.name in ("u g -> u g", "u ubar -> g g"):
+            assert t > 0.0
+            assert (u > 0.0) == (not elements.folds[i])
+    assert share["u g -> u g"] == brackets.DOUBLE_POLE > share["u ubar -> g g"] == 0.5

@@ -54,8 +54,8 @@ def _table(ds: xr.Dataset, time: float, columns: Sequence[str], last: bool) -> T
     """Rows of the main quantities at a time."""
     led = "the run, and where finer ones lead"
     title = led if "run" in columns else "what each change does to the run"
-    table = Table(title=f"t = {time:g} fm: {title}")
-    table.add_column("quantity", overflow="fold", min_width=16)
+    table = Table(title=f"t = {time:g} fm: {title}", collapse_padding=True, pad_edge=False)
+    table.add_column("quantity", overflow="fold", min_width=15)
     for name in columns:
         table.add_column(name.rpartition(" ")[2], justify="right", no_wrap=True)
     now = ds.sel(time=time)
@@ -111,7 +111,8 @@ def _cells(now: xr.Dataset, name: str, at: dict[str, Any]) -> dict[str, str]:
     }
     for knob in now.knob.values.tolist():
         change = number("_change", knob=knob)
-        cells[knob] = "-" if math.isnan(change) else f"{change:+.{digits + 1}f}"
+        signed = f"{change:+.{digits + 1}f}"
+        cells[knob] = "-" if math.isnan(change) else signed if float(signed) else "0"
         order, measured = number("_order", knob=knob), bool(number("_shown", knob=knob))
         known = change != 0 and not math.isnan(change)
         cells[f"{knob} order"] = order_text(order, measured) if known else "-"
