@@ -1,4 +1,7 @@
-"""A hot spot of gluons expands into vacuum: streaming, mean-field force and collisions."""
+"""A hot spot of gluons expands into vacuum: streaming, mean-field force and collisions.
+
+Nodes 0.5 GeV apart are coarse for T = 0.4 GeV: 10 % too few gluons have left at 2 and at 3 fm.
+"""
 
 import numpy as np
 
