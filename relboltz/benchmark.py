@@ -109,7 +109,7 @@ def _on_cpu(worker: Any, state: State) -> dict[str, float]:
     draw = Draw(0, state.mass_squared[0], state.screening2[0])
     table, occupancy = collider.tables(number, state.unit)
     share = SECONDS["cpu"] / 4
-    drawing = _median(lambda: collider.draw(draw, occupancy), share)
+    drawing = _median(lambda: collider.draw(draw, table, occupancy), share)
     landing = drawing * collider.landing_share(draw, occupancy)
     worker.save()
 

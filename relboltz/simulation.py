@@ -12,6 +12,7 @@ import xarray as xr
 
 from .backends.cpu.threads import available_cores
 from .checks import accuracy, box, matter
+from .checks.edges import of_edges, of_node_values
 from .checks.start import of_start
 from .config import Config
 from .distributed import resolve
@@ -177,6 +178,9 @@ def prepare(
     about = replace(about or About(), configuration=_written(described))
     run = Run(model, grid, f, settings, file, about)
     accuracy.warn(of_start(grid, model, states, f), run.state.said)
+    sites = f.reshape(-1, len(model.species), grid.size)
+    accuracy.warn(of_node_values(grid, model, states, sites), run.state.said)
+    accuracy.warn(of_edges(grid, model, sites), run.state.said)
     return run
 
 

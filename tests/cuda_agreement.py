@@ -279,7 +279,7 @@ def neighbours(name: str) -> dict:
 
     def kind(number, site):
         table, f = collider.tables(number, 2.0**-bits)
-        collider.draw(Draw.of(0, squares[site], 1, site), f)
+        collider.draw(Draw.of(0, squares[site], 1, site), table, f)
         half = 0.5 * length * 2.0**bits
         first, _ = collider.net((table,) * SETS, half)
         legal = stages._stages(number, table, half) is not None

@@ -264,17 +264,18 @@ def test_a_column_keeps_number_momentum_and_energy_when_its_spacing_doubles():
 # --- Hubble flow --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("larger", "apart"), [(2.0, 0.0), (3.0, 1e-12)])
-def test_matter_that_is_larger_has_the_numbers_of_static_matter(larger, apart):
+@pytest.mark.parametrize("larger", [2.0, 3.0])
+def test_matter_that_is_larger_has_the_numbers_of_static_matter(larger):
     """Thermal masses and a fixed coupling know no scale: with a = 2 all momenta are half as large,
-    and a step that is twice as long does the same, to the bit; a = 3 to rounding."""
+    and a step that is twice as long does the same, to rounding: the last bit of the iterated masses
+    turns the rounding of an event now and then: one quantum (2^-48 of f) in each of ten steps."""
     grid = rb.PhaseSpace([9, 8, 8], 2.5)
     grown = rb.PhaseSpace([9, 8, 8], 2.5, expansion=lambda t: 1.0 if t <= 1.0 else larger)
-    start, end = {"g": rb.initial.step(0.5, 1.5)}, 0.2 * larger
+    start, end = {"g": rb.initial.gaussian(0.5, [0.8, 0.8, 0.8])}, 0.2 * larger
     still = solved(GLUONS, grid, start, end=0.2, every=0.2, step=0.02, backend="cpu")
     times = {"start": 1.0, "end": 1.0 + end, "every": end, "step": 0.02 * larger, "doublings": []}
     moved = solved(GLUONS, grown, start, backend="cpu", **times)
-    assert abs(still.f[-1] - moved.f[-1]).max() <= apart
+    assert abs(still.f[-1] - moved.f[-1]).max() <= 10 * 2.0**-48
     m2 = float(moved.mass_squared[-1, 0])
     assert larger**2 * m2 == pytest.approx(float(still.mass_squared[-1, 0]), rel=1e-14)
 

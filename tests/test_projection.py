@@ -7,7 +7,7 @@ import pytest
 
 from relboltz.backends.cpu import events as kernels
 from relboltz.backends.physics import compiled
-from relboltz.events import kinematics, projection
+from relboltz.events import collisions, kinematics, projection
 from relboltz.events.projection import FAR, WALK
 from relboltz.grid import PhaseSpace
 
@@ -135,16 +135,22 @@ def test_the_walk_finds_a_pair_in_the_box_or_says_none(grid):
     assert inside > 0 and outside > 0
 
 
-@ON_GRIDS
-def test_every_landed_event_conserves_momentum_and_energy(grid):
-    """The compiled chain from draw to legs: index sums exact, energy to 1e-14, number of legs."""
+OFFSETS = np.array([3, 2, 0, 1, 0, 1])
+"""Which species, of those of k1, k2, k3 and p, the six cells of an event belong to."""
+
+
+def step(grid):
+    """f of four species that are full up to 1.3 GeV and empty beyond."""
+    return np.tile(np.where(grid.momentum_squared < 1.3**2, 0.5, 0.0), 4)
+
+
+def landed(grid, occupancy, m2=MASSES2[2], seed=3):
+    """Nodes and split of events drawn at random and landed, and how many were drawn and lost."""
     count, cells_h = kernels.CHUNK, geometry(grid)
-    rng = np.random.default_rng(3)
+    rng = np.random.default_rng(seed)
     nodes = rng.integers(0, grid.size, 2 * kernels.CHUNK)
     p, k3 = nodes[:count], nodes[count:]
     index = np.array(np.unravel_index(np.arange(grid.size), grid.momentum_cells))
-    m2 = MASSES2[2]
-    energies = [grid.energies(m) for m in m2]
     w = np.zeros(kernels.ROWS * kernels.CHUNK)
     for i in range(3):
         w[kernels.PX + i * count : kernels.PX + (i + 1) * count] = grid.momenta[i, p]
@@ -155,15 +161,28 @@ def test_every_landed_event_conserves_momentum_and_energy(grid):
     w[kernels.M2 : kernels.M2 + count] = w[kernels.INVERSE_Q : kernels.INVERSE_Q + count] = 1.0
     legs = np.empty((count, 6), np.int32)
     weights, ratios = np.empty(count), np.empty(count)
-    occupancy = rng.random(4 * grid.size)
     offsets = tuple(i * grid.size for i in range(4))
+    table = np.array([collisions.logarithms(f, 0.0) for f in occupancy.tolist()])
+    levels = np.empty(len(occupancy), np.int8)
+    state = occupancy, levels, table, 2 * np.log(kernels.fill_levels(occupancy, levels))
     kernels.scatter_chunk(count, m2, (0.0, 0.0, 2.0), 1.0, w)
     kernels.bracket_chunk(count, m2[:2], cells_h, 1.0, w)
-    landed, everything, lost, _ = kernels.land(
-        count, True, m2[:2], cells_h, offsets, occupancy, w, nodes, (legs, weights, ratios)
+    number, everything, lost, _ = kernels.land(
+        count, True, m2[:2], cells_h, offsets, state, w, nodes, (legs, weights, ratios)
     )
-    assert 100 < landed < count and 0 < lost < everything
-    cells = legs[:landed].T - np.array([3, 2, 0, 1, 0, 1])[:, None] * grid.size
+    return legs[:number].T, ratios[:number], everything, lost
+
+
+@pytest.mark.parametrize("edge", [False, True])
+@ON_GRIDS
+def test_every_landed_event_conserves_momentum_and_energy(grid, edge):
+    """The compiled chain from draw to legs: index sums exact, energy to 1e-14, number of legs."""
+    index = np.array(np.unravel_index(np.arange(grid.size), grid.momentum_cells))
+    energies = [grid.energies(m) for m in MASSES2[2]]
+    occupancy = step(grid) if edge else np.random.default_rng(3).random(4 * grid.size)
+    legs, r, everything, lost = landed(grid, occupancy)
+    assert 100 < legs.shape[1] < kernels.CHUNK and 0 <= lost < everything
+    cells = legs - OFFSETS[:, None] * grid.size
     assert cells.min() >= 0 and cells.max() < grid.size
     total = index[:, cells[0]] + index[:, cells[1]]
     assert np.array_equal(index[:, cells[2]] + index[:, cells[3]], total)
@@ -171,9 +190,63 @@ def test_every_landed_event_conserves_momentum_and_energy(grid):
     e = energies[3][cells[0]] + energies[2][cells[1]]
     low = energies[0][cells[2]] + energies[1][cells[3]]
     high = energies[0][cells[4]] + energies[1][cells[5]]
-    r = ratios[:landed]
     assert r.min() >= 0 and r.max() <= 1
     np.testing.assert_allclose((1 - r) * low + r * high, e, rtol=1e-14)
+
+
+def test_events_beyond_a_front_land_on_nodes_that_hold_particles():
+    """A step: of events between empty nodes more come from two full pairs, none from fewer.
+
+    Where the closest pairs are a full and an empty one nothing could be taken. Other nodes than the
+    closest are taken for these events alone.
+    """
+    grid, flat = PhaseSpace(14, 2.6), np.full(4 * 14**3, 0.5)
+    f = step(grid)
+    chunks = [[landed(grid, x, seed=seed)[:2] for seed in range(40)] for x in (flat, f)]
+    (before, r0), (now, r1) = [
+        (np.hstack([legs for legs, _ in some]), np.hstack([r for _, r in some])) for some in chunks
+    ]
+    empty = (f[now[0]] * f[now[1]]) == 0
+    pairs = [(f[legs[2]] * f[legs[3]], f[legs[4]] * f[legs[5]]) for legs in (before, now)]
+    full = [(low > 0) & (high > 0) for low, high in pairs]
+    half = (pairs[0][0] > 0) != (pairs[0][1] > 0)
+    moved = (before != now).any(axis=0)
+    np.testing.assert_allclose(r1[~moved], r0[~moved], atol=1e-13)
+    assert np.array_equal(before[:2], now[:2])
+    assert not (full[0] & ~full[1]).any() and not (moved & ~(empty & half)).any()
+    assert np.array_equal(moved, full[1] & ~full[0])
+    assert moved.sum() > 20
+
+
+@pytest.mark.parametrize("shift", [0.0, 0.3])
+def test_smooth_states_land_on_the_closest_pairs(shift):
+    """A thermal state, at rest or with flow, is landed as f = const is: it has no front."""
+    grid = PhaseSpace(14, 2.6)
+    e = np.sqrt(grid.momentum_squared + 0.2)
+    smooth = np.tile(np.exp(-(e - shift * grid.momenta[0]) / 0.4), 4)
+    (flat, r0, *_), (now, r1, *_) = landed(grid, np.full(4 * grid.size, 0.5)), landed(grid, smooth)
+    assert np.array_equal(flat, now) and np.array_equal(r0, r1)
+
+
+def test_a_front_fades_gradually():
+    """Emptiness lengthens the way to a pair from no detour to one diagonal, without a jump."""
+    h, near = (0.1, 0.2, 0.3), 0.02
+    depths = np.linspace(0.0, 3 * projection.FRONT, 400)
+    far = np.array([projection.detour(near, -d, -1e9, 0.0, h) for d in depths])
+    assert far[0] == near and far[-1] == pytest.approx(near + 0.14)
+    assert (np.diff(far) >= 0).all() and np.diff(far).max() < 0.14 / 100
+    inside = projection.detour(near, -1e9, -0.5 * projection.FRONT, 0.0, h)
+    assert inside == near  # nodes that hold particles need no others
+
+
+@pytest.mark.parametrize("low, high", [(0.0, -9.0), (-9.0, 0.0)])
+def test_a_front_is_a_drop_between_pairs_that_own_nodes_share(low, high):
+    """Empty nodes and one empty pair make a front; full nodes, slopes and little f do not."""
+    front = projection.at_front
+    assert front(low, high, -9.0, 0.0)
+    assert not front(low, high, -2.0, 0.0)  # the loss of full nodes is right
+    assert not front(low / 5, high / 5, -9.0, 0.0)
+    assert not front(low, high, -9.0, 8.0)  # a thousandth of the largest f f
 
 
 def test_compiled_projection_gives_the_same_numbers():

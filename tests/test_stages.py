@@ -102,7 +102,7 @@ def test_the_noise_of_a_step_is_the_scatter_between_seeds():
         collider, number = backend.colliders[0], backend.get().ravel().copy()
         told.append(backend.collide(0, 1e-3, state.squares).noise_ratio)
         table, occupancy = collider.tables(number, state.unit)
-        collider.draw(Draw.of(0, state.squares[0], 1), occupancy)
+        collider.draw(Draw.of(0, state.squares[0], 1), table, occupancy)
         nets.append(collider.net((table, table), 1e15)[0].sum(axis=0))
     spread = np.var(nets, axis=0, ddof=1).sum()
     size = np.square(np.array(nets, float)).sum(axis=1).mean()

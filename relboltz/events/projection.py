@@ -12,6 +12,10 @@ FAR = 1e30
 TIE = 1e-12
 """Pairs this near to the energy shell are on it, whichever way their energy was rounded."""
 ON_SHELL = 4.0 * (1.0 - TIE)
+FRONT = 2.302585092994046
+"""ln 10: where f f drops by more than this factor between two pairs of nodes, there is a front."""
+NOTABLE = 6.907755278982137
+"""ln 1000: a front counts if f f before it is at least this part of the largest f f."""
 WALK = 32
 """Steps of the walk from k1 to P/2 that looks for a pair below the energy shell."""
 
@@ -150,6 +154,61 @@ def walk_down(position, total, e, m2, cells, h):
         if pair < FAR:
             return (lx * cells[1] + ly) * cells[2] + lz, pair
     return -1.0, 0.0
+
+
+def at_front(low, high, own, largest):
+    """Whether an event lies beyond a front: a sharp drop of f between its two landed pairs.
+
+    low, high, own : ln(f f) of the low pair, of the high pair and of the nodes p and k3. Between
+    the pairs f f is interpolated geometrically, so that nothing comes from a full pair if the other
+    is empty: what an event should carry across a front would be lost. What it takes away is not.
+    largest : ln(f f) of the two species at their fullest nodes
+    """
+    full = max(low, high)
+    return full > largest - NOTABLE and max(own, min(low, high)) < full - FRONT
+
+
+def detour(distance, pair, own, fullest, h):
+    """Squared distance to a pair of nodes, made longer for one that is empty beside the fullest.
+
+    pair, own, fullest : ln(f f) of the pair, of the nodes p and k3 and of the fullest pair. The
+    detour grows with the logarithm up to the diagonal of a cell, and is 0 where there is no front:
+    landing changes gradually as a front fades.
+    """
+    empty = min(max((fullest - max(pair, own)) * (1.0 / FRONT) - 1.0, 0.0), 1.0)
+    return distance + empty * (h[0] * h[0] + h[1] * h[1] + h[2] * h[2])
+
+
+def corner_pair(corner, position, total, m2, cells, h):
+    """The node at a corner of the cube around k1, its pair's energy and its squared distance.
+
+    corner : 0 to 7; a pair that leaves the box is put infinitely far away.
+    """
+    upper_z = 1.0 if corner >= 4 else 0.0
+    upper_y = 1.0 if corner % 4 >= 2 else 0.0
+    upper_x = 1.0 if corner % 2 >= 1 else 0.0
+    lx = floor(position[0]) + upper_x
+    ly = floor(position[1]) + upper_y
+    lz = floor(position[2]) + upper_z
+    x = candidate(lx, position[0], total[0], cells[0], h[0])
+    y = candidate(ly, position[1], total[1], cells[1], h[1])
+    z = candidate(lz, position[2], total[2], cells[2], h[2])
+    pair = root(x[0] + y[0] + z[0] + m2[0]) + root(x[1] + y[1] + z[1] + m2[1])
+    return (lx * cells[1] + ly) * cells[2] + lz, pair, x[2] + y[2] + z[2]
+
+
+def closer(node, pair, distance, e, best):
+    """The closest pair below and the closest above the energy shell, with one more looked at.
+
+    best : (node, energy, distance) of the low and of the high pair so far
+    """
+    low, e_low, d_low, high, e_high, d_high = best
+    if pair <= e * (1.0 + TIE):
+        if distance < d_low:
+            low, e_low, d_low = node, pair, distance
+    elif distance < d_high:
+        high, e_high, d_high = node, pair, distance
+    return low, e_low, d_low, high, e_high, d_high
 
 
 def nearest_node(k, cells, h):

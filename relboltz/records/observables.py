@@ -76,10 +76,11 @@ def pressure_ratio(tensor: Array, field: Array | float = 0.0) -> Array:
 def collision_rates(grid: PhaseSpace, model: Model, flows: Flows) -> tuple[Array, Array]:
     """Collisions per volume and time [fm^-4] of every process, as written and reversed.
 
-    In an elastic process both directions are the same collisions.
+    In an elastic process both directions are the same collisions: those that begin on nodes are
+    counted twice, because at an edge of f they are known better than those that end on nodes.
     """
     elastic = np.array([process.elastic for process in model.processes], dtype=bool)
-    both = flows.forward + flows.backward
+    both = 2 * flows.backward
     ahead, back = (np.where(elastic, both, one) for one in (flows.forward, flows.backward))
     return ahead * grid.measure, back * grid.measure
 

@@ -131,8 +131,8 @@ def sampled(names: Sequence[str], setup: Setup, effort: Effort) -> tuple[Array, 
     return values.mean(axis=0), values.std(axis=0, ddof=1) / np.sqrt(len(values))
 
 
-SLOPE = 0.25
-"""Relative error over the spacing [GeV^-1], at most: 0.16 to 0.24 from h = 0.2 to 0.4 GeV."""
+SLOPE = 0.1
+"""Relative error over the spacing [GeV^-1], at most: 0.03 to 0.09 from h = 0.1 to 0.3 GeV."""
 CURVATURE = 0.8
 """Coefficient of the relative error in h^2 [GeV^-2], at most: a h + b h^2 was measured at h = 0.2,
 0.1 and 0.05 GeV."""
@@ -166,11 +166,11 @@ def collisions_of_a_step(effort: Effort) -> Iterator[Row]:
             yield relative(
                 f"{name}, usual spacing of {h:.3f} GeV", values[i], expected[name],
                 SLOPE * h + 3.5 * errors[i] / expected[name],
-                "first order in h: 0.25 h/GeV at most, and 3.5 standard errors",
+                "first order in h: 0.1 h/GeV at most, and 3.5 standard errors",
             )  # fmt: skip
     ds = solve(gluons(ALPHA), usual, START, end=1e-3, every=1e-3, samples=128, **effort.solving)
     name = GLUONS[0]
     yield relative(
         f"{name} at the start of a run, usual spacing", ds.rate.values[0, 0], expected[name],
-        SLOPE * h + 0.005, "first order in h: 0.25 h/GeV at most, and 0.5 % of noise",
+        SLOPE * h + 0.005, "first order in h: 0.1 h/GeV at most, and 0.5 % of noise",
     )  # fmt: skip

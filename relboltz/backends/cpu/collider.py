@@ -4,16 +4,27 @@ Which thread takes which chunk never matters: deposits are integers, and everyth
 floating point is summed per chunk and then in the order of the chunks.
 """
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import product
+from typing import Any
 
 import numpy as np
 
 from ...arrays import Array, Integers
 from ...errors import negative_element, raising_element
-from ...events.collisions import SETS, Channel, Draw, Estimate, Flows, channels, finest_scale
+from ...events.collisions import (
+    FLOOR,
+    SETS,
+    Channel,
+    Draw,
+    Estimate,
+    Flows,
+    channels,
+    finest_scale,
+)  # fmt: skip
 from ...grid import PhaseSpace
 from ...settings import Sampling
 from ..elements import Elements
@@ -76,6 +87,8 @@ class Collider:
         self._stored = capacity * EVENT_BYTES <= STORE_LIMIT
         self._all = new_events(capacity if self._stored else 0)
         self._counts = np.zeros(own, np.int64)
+        self._levels = np.empty(self.cells, np.int8)
+        self._ln_top = np.zeros(len(model.species))
         self._draw: Draw | None = None
         self._signed = np.zeros((2, len(model.processes)))
 
@@ -179,14 +192,21 @@ class Collider:
         self.threads.share(convert, len(self.model.species))
         return table, occupancy
 
-    def draw(self, draw: Draw, occupancy: Array) -> tuple[float, float]:
-        """Draw all events of a step; returns (weight of physical collisions, part lost)."""
+    def draw(self, draw: Draw, table: Array, occupancy: Array) -> tuple[float, float]:
+        """Draw all events of a step; returns (weight of physical collisions, part lost).
+
+        table, occupancy : ``tables`` of the state
+        """
         self._draw = draw
-        self._occupancy = occupancy
-        self.threads.share(
-            lambda thread, a: self._fill_table(a, draw.mass_squared[a], occupancy),
-            len(self.model.species),
-        )
+        self._state = occupancy, self._levels, table
+
+        def prepare(thread: int, a: int) -> None:
+            part = self._cells_of(a)
+            top = k.fill_levels(occupancy[part], self._levels[part])
+            self._ln_top[a] = math.log(top) if top > 0.0 else FLOOR
+            self._fill_table(a, draw.mass_squared[a], occupancy)
+
+        self.threads.share(prepare, len(self.model.species))
         sums = np.zeros((len(self._counts), 3))
 
         def work(scratch: Scratch, group: Group) -> None:
@@ -256,9 +276,7 @@ class Collider:
 
     def estimate(self, f: Array, draw: Draw) -> Estimate:
         """C[f] from one draw of events; f (species, nodes)."""
-        number = (f * self.model.degeneracy[:, None]).ravel()
-        table, occupancy = self.tables(number, 1.0)
-        total, lost = self.draw(draw, occupancy)
+        total, lost, table = self.draw_of(draw, f.ravel())
         same = (table,) * SETS
         scale = finest_scale(self.net(same, 0.0)[1])
         gain, loss = self.gross(table, scale)
@@ -266,25 +284,29 @@ class Collider:
         null = lost / total if total > 0 else 0.0
         return Estimate(net.sum(axis=0) / scale, gain / scale, loss / scale, flows, null)
 
+    def draw_of(self, draw: Draw, f: Array) -> tuple[float, float, Array]:
+        """Draw the events of a given f: as ``draw``, and the table of f."""
+        number = f * np.repeat(self.model.degeneracy, self.size)
+        table, occupancy = self.tables(number, 1.0)
+        return *self.draw(draw, table, occupancy), table
+
     def negative_weight(self, draw: Draw, occupancy: Array) -> Array:
         """As ``Flows.negative_weight``, of newly drawn events."""
-        self.draw(draw, occupancy)
+        self.draw_of(draw, occupancy)
         return self._flows(np.zeros((len(self._process_of), 4))).negative_weight
 
     def landing_share(self, draw: Draw, occupancy: Array) -> float:
         """Part of the time of drawing that goes into landing, from one chunk of each channel."""
-        self.draw(draw, occupancy)
+        self.draw_of(draw, occupancy)
         scratch, spent = self._scratch[0], [0.0, 0.0]
         firsts = {group.channel: group for group in reversed(self._groups)}
         for repeat in range(3):  # the first one warms up
             for group in firsts.values():
-                times = self._time_landing(scratch, group, draw, occupancy)
+                times = self._time_landing(scratch, group, draw)
                 spent = [a + b if repeat else 0.0 for a, b in zip(spent, times, strict=True)]
         return min(1.0, spent[1] / spent[0])
 
-    def _time_landing(
-        self, scratch: Scratch, group: Group, draw: Draw, occupancy: Array
-    ) -> tuple[float, float]:
+    def _time_landing(self, scratch: Scratch, group: Group, draw: Draw) -> tuple[float, float]:
         """Seconds of drawing and landing one chunk, and of landing it again."""
         first = Group(0, group.channel, 0, min(group.count, k.CHUNK), slice(0, 1))
         channel, room = self.channels[group.channel], scratch.events(self._capacity)
@@ -294,7 +316,7 @@ class Collider:
         between = time.perf_counter()
         k.bracket_chunk(first.count, mass[:2], self._geometry, 1.0, scratch.w)
         k.land(
-            first.count, True, mass[:2], self._geometry, offsets, occupancy, scratch.w,
+            first.count, True, mass[:2], self._geometry, offsets, self._before(channel), scratch.w,
             scratch.nodes, room,
         )  # fmt: skip
         return between - began, time.perf_counter() - between
@@ -347,6 +369,11 @@ class Collider:
         mass = tuple(float(draw.mass_squared[a]) for a in kinds)
         return mass, tuple(a * self.size for a in kinds)
 
+    def _before(self, channel: Channel) -> tuple[Any, ...]:
+        """The state that landing looks at, as ``events.land`` describes it."""
+        a, b = channel.pair
+        return *self._state, float(self._ln_top[a] + self._ln_top[b])
+
     def _generate(self, scratch: Scratch, group: Group, events: Events, sums: Array) -> None:
         """Draw and land a group of chunks; sums: all, lost and negative weight of each chunk."""
         assert self._draw is not None
@@ -370,7 +397,8 @@ class Collider:
             (group.channel, draw.step, self.sampling.seed, draw.site),
             (self._tables[p], self._tables[k3]), self._geometry, mass,
             (element_m2, self.elements.screening(channel.process, draw.screening2), parameters),
-            how, offsets, self._occupancy, (scratch.w, scratch.words, scratch.more, scratch.nodes),
+            how, offsets, self._before(channel),
+            (scratch.w, scratch.words, scratch.more, scratch.nodes),
             events, (self._counts[group.span], sums, fault),
         )  # fmt: skip
         try:

@@ -5,6 +5,7 @@ apart, so the compiler sees that they do not overlap and works on several events
 cannot be done that way (table look-ups, additions into cells) has loops of its own.
 """
 
+import math
 from functools import partial
 
 import numpy as np
@@ -13,6 +14,7 @@ from numba import types
 from ...compiling import kernel
 from ...events.collisions import MORE_WORDS
 from ...events.drawing import WORDS
+from ...events.projection import FAR, NOTABLE
 from ..physics import compiled as physics
 
 CHUNK = 2048
@@ -30,6 +32,11 @@ ROWS = 33
 THROUGH = {"cm": 0.0, "k2": 1.0, "k3": 2.0}
 """Ways through the delta function: the centre-of-mass frame, or roots of the paper's two."""
 PACKED_BITS = 30
+LN_2 = math.log(2.0)
+EMPTY = -128
+"""Level of a cell without particles."""
+LEAST_LEVELS = 2
+"""Sums of two levels differ by this much, or more, where two products f f differ tenfold."""
 BITS = np.uint64(32)
 
 
@@ -216,6 +223,52 @@ def land_lower(i, m2, grid, w):
     w[RATIO + i] = physics.energy_split(w[E + i], e_low, w[E_HIGH + i])
 
 
+@kernel
+def fill_levels(occupancy, levels):
+    """The binary exponent of every f, at least EMPTY; returns the largest f."""
+    largest = 0.0
+    for i in range(occupancy.size):
+        f = occupancy[i]
+        levels[i] = max(math.frexp(f)[1], EMPTY) if f > 0.0 else EMPTY
+        largest = max(largest, f)
+    return largest
+
+
+@partial(kernel, inlined=True)
+def ln_pair(table, first, second):
+    """ln(f f) of two cells."""
+    return table[first, 0] + table[first, 1] + table[second, 0] + table[second, 1]
+
+
+@kernel
+def land_across_front(i, m2, grid, offsets, table, largest, p, k3, w):
+    """Land an event beyond a front of f on the closest pairs that hold particles, if there are two.
+
+    largest : ln(f f) of the two species at their fullest nodes
+    """
+    cells, h = grid
+    off_k1, off_k2, off_k3, off_p = offsets
+    low, high, both = np.int64(w[LOW + i]), np.int64(w[HIGH + i]), p + k3
+    own = ln_pair(table, off_p + p, off_k3 + k3)
+    below = ln_pair(table, off_k1 + low, off_k2 + both - low)
+    above = ln_pair(table, off_k1 + high, off_k2 + both - high)
+    if not physics.at_front(below, above, own, largest):
+        return
+    position = physics.position_of((w[K1X + i], w[K1Y + i], w[K1Z + i]), cells, h)
+    total = (w[TX + i], w[TY + i], w[TZ + i])
+    best = (-1.0, 0.0, FAR, -1.0, 0.0, FAR)
+    for corner in range(8):
+        node, pair, distance = physics.corner_pair(corner, position, total, m2, cells, h)
+        if distance < FAR:
+            k1 = np.int64(node)
+            held = ln_pair(table, off_k1 + k1, off_k2 + both - k1)
+            far = physics.detour(distance, held, own, max(below, above), h)
+            best = physics.closer(node, pair, far, w[E + i], best)
+    if best[0] >= 0.0 and best[3] >= 0.0:
+        w[LOW + i], w[HIGH + i] = best[0], best[3]
+        w[RATIO + i] = physics.energy_split(w[E + i], best[1], best[4])
+
+
 @partial(kernel, inlined=True)
 def nearest_chunk(count, grid, factor, w, nodes):
     """The cells that hold k1, k2 and k3 of every pair, the paper's way, and the weight.
@@ -234,14 +287,17 @@ def nearest_chunk(count, grid, factor, w, nodes):
 
 
 @partial(kernel, inlined=True)
-def land(count, conserving, m2, grid, offsets, occupancy, w, nodes, events):
+def land(count, conserving, m2, grid, offsets, state, w, nodes, events):
     """Turn drawn pairs into events on six cells; returns (events, all, lost, negative weight).
 
     Conserving: the low and the high node of k1 come with k2 as the partner of each; else the cells
     of k1 and k2 are one pair that counts as the low one. Pairs without a place are lost: they move
     nothing, and their share of f_c f_d says how many physical collisions that costs. Likewise those
-    with |M|^2 < 0.
+    with |M|^2 < 0. state : f of all cells, ``fill_levels`` of it, ln(f/F) and ln F, and ln(f f) of
+    the species of k1 and k2 at their fullest nodes
     """
+    occupancy, levels, table, largest = state
+    notable = math.floor((largest - NOTABLE) / LN_2)
     off_k1, off_k2, off_k3, off_p = offsets
     legs, weights, ratios = events
     landed, everything, lost, negative = 0, 0.0, 0.0, 0.0
@@ -260,6 +316,14 @@ def land(count, conserving, m2, grid, offsets, occupancy, w, nodes, events):
         if w[HIGH + i] < 0.0 or w[LOW + i] < 0.0:
             lost += physical
             continue
+        if conserving:
+            low, high, both = np.int64(w[LOW + i]), np.int64(w[HIGH + i]), p + k3
+            below = np.int64(levels[off_k1 + low]) + np.int64(levels[off_k2 + both - low])
+            above = np.int64(levels[off_k1 + high]) + np.int64(levels[off_k2 + both - high])
+            own = np.int64(levels[off_p + p]) + np.int64(levels[off_k3 + k3])
+            full = max(below, above)
+            if full >= notable and full - max(own, min(below, above)) >= LEAST_LEVELS:
+                land_across_front(i, m2, grid, offsets, table, largest, p, k3, w)
         low, high = np.int64(w[LOW + i]), np.int64(w[HIGH + i])
         legs[landed, 0] = off_p + p
         legs[landed, 1] = off_k3 + k3
@@ -287,14 +351,15 @@ SIGNATURE = _I(
     types.FunctionType(ELEMENT), types.UniTuple(_I, 4), types.UniTuple(_I, 4),
     types.UniTuple(_TABLE, 2), types.UniTuple(types.UniTuple(_F, 3), 2), types.UniTuple(_F, 4),
     types.Tuple((types.UniTuple(_F, 4), types.UniTuple(_F, 3), _F[::1])), types.UniTuple(_F, 8),
-    types.UniTuple(_I, 4), _F[::1], types.Tuple((_F[::1], _WORDS, _WORDS, _I[::1])), _EVENTS,
+    types.UniTuple(_I, 4), types.Tuple((_F[::1], types.int8[::1], _F[:, ::1], _F)),
+    types.Tuple((_F[::1], _WORDS, _WORDS, _I[::1])), _EVENTS,
     types.Tuple((_I[::1], _F[:, ::1], _F[::1])),
 )  # fmt: skip
 
 
 @partial(kernel, signature=SIGNATURE)
 def draw_group(
-    evaluate, span, who, tables, grid, m2, element, how, offsets, occupancy, scratch, events, found
+    evaluate, span, who, tables, grid, m2, element, how, offsets, state, scratch, events, found
 ):
     """Draw and land the samples of a group of chunks.
 
@@ -335,7 +400,7 @@ def draw_group(
                 bracket_chunk(count, pair, grid, factor, w)
             part = slice(roots * done + counts[chunk], roots * (done + CHUNK))
             landed, everything, lost, negative = land(
-                count, nearest == 0.0, pair, grid, offsets, occupancy, w, nodes,
+                count, nearest == 0.0, pair, grid, offsets, state, w, nodes,
                 (legs[part], weights[part], ratios[part]),
             )  # fmt: skip
             counts[chunk] += landed

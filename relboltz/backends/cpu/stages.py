@@ -48,7 +48,7 @@ class Stages:
     def collide(self, n0: Integers, draw: Draw, length: float) -> tuple[Integers, StepReport]:
         """Numbers of quanta after a step of collisions with these events."""
         table, occupancy = self.collider.tables(n0, self.unit)
-        drawn = self.collider.draw(draw, occupancy)
+        drawn = self.collider.draw(draw, table, occupancy)
         half = 0.5 * length / self.unit
         stages = self._stages(n0, table, half) or self._limited(n0, table, half)
         first, last, flows, limited = stages

@@ -47,13 +47,14 @@ def importance(scalars, top, m2):
 
 @partial(kernel, max_registers=48)
 def prepare(control, first_site, scalars, squares, given, number, species, highest, p2, tables,
-            change, prefix, tiles):  # fmt: skip
+            tops, change, prefix, tiles):  # fmt: skip
     """Logarithms and importance of every cell; clears what the step will add up.
 
     squares : squared masses of the species and of the screenings at every site
     given : f of every cell, and the largest of every species, to be used instead of the state
         if it has entries
-    species : degeneracy, statistics of each; prefix : whole weights of the nodes before, in a tile
+    species : degeneracy, statistics of each; tops : ln f at the fullest node of every species
+    prefix : whole weights of the nodes before, in a tile
     """
     chunks = cuda.shared.array(CHUNKS, int32)
     own = cuda.local.array(FEW, int32)
@@ -68,14 +69,19 @@ def prepare(control, first_site, scalars, squares, given, number, species, highe
     if given.size > 0:
         top = given[kinds * n + a]
     largest = importance(scalars, top, m2) if weighed else 1.0
+    if tile == 0 and t == 0:
+        ln_x, ln_full = physics.logarithms(top, species[a, 1])
+        tops[row] = ln_x + ln_full
     state = number[control[k.SOURCE], first_site * kinds * n :]
+    last = tables.shape[0] - 1
     for j in range(FEW):
         i = tile * k.TILE + j * THREADS + t
         own[j] = 0
         if i < n:
             cell = np.uint32(row * n + i)
             f = given[cell] if given.size > 0 else state[cell] * scale
-            tables[0, cell, 0], tables[0, cell, 1] = physics.logarithms(f, species[a, 1])
+            ln_x, ln_full = physics.logarithms(f, species[a, 1])
+            tables[last, cell, 0], tables[last, cell, 1] = ln_x, ln_full
             for which in range(change.shape[0]):
                 change[which, cell] = 0
             if weighed:

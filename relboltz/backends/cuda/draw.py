@@ -32,16 +32,16 @@ from numba import float64, int64
 from relboltz.backends.cuda import layout as k
 from relboltz.backends.cuda.driver import device_function, kernel
 from relboltz.backends.cuda.events import (
-    both_occupied, deposit_apart, event_flow, four, gather, independent, move, partner_shift,
-    slot_of, stratified, three,
+    across_front, both_occupied, deposit_apart, event_flow, four, gather, independent, move,
+    partner_shift, slot_of, stratified, three,
 )
 from relboltz.backends.cuda.physics import WORD, add, block_sums, cuda, physics
 from relboltz.events.collisions import LARGEST_ELEMENT, MORE_WORDS
 {imports}
 ROOTS = {roots}
 CELLS, M2, LEGS = k.SHARED_SUMS, k.SHARED_SUMS + 6, k.SHARED_SUMS + 10
-SCREENED, PEAKED, SPANNED, WEIGHED, RESTING, SCALED, EFFECTIVE, CLAMPED, EXCHANGED = (
-    k.SHARED_SUMS + 14 + i for i in range(9)
+SCREENED, PEAKED, SPANNED, WEIGHED, RESTING, SCALED, EFFECTIVE, CLAMPED, EXCHANGED, FULLEST = (
+    k.SHARED_SUMS + 14 + i for i in range(10)
 )
 SHARED = k.SHARED_SUMS + 24
 {elements}
@@ -58,7 +58,7 @@ matrix_element = device_function(matrix_element)
 
 def draw(
     control, scalars, squares, geometry, channels, channel_scalars, blocks, cumulative, guide,
-    table, {arguments}
+    table, tops, {arguments}
 ):
     """{words}
 
@@ -106,6 +106,7 @@ def draw(
         shared[SCALED] = scalars[k.SCALE]
         shared[EFFECTIVE] = scalars[k.EKT]
         shared[CLAMPED] = float(channels[channel, k.CLAMPS])
+        shared[FULLEST] = tops[kind_1] + tops[kind_2]
     cuda.syncthreads()
     last_p, gathered = np.uint32(0), int64(0)
     {gained}
@@ -147,9 +148,13 @@ THROUGH_CM = """\
 
 CONSERVING = """            cells, h = three(shared, CELLS), three(shared, CELLS + 3)
             position, total = physics.position_of(k1, cells, h), physics.plus(at_p, at_k)
-            low, high, r = physics.landing(
-                position, total, e, (shared[M2], shared[M2 + 1]), cells, h
-            )"""
+            pair_m2 = (shared[M2], shared[M2 + 1])
+            low, high, r = physics.landing(position, total, e, pair_m2, cells, h)
+            if low >= 0.0 and high >= 0.0:
+                low, high, r = across_front(
+                    table, (cell_p, cell_3), kind_1 * n, partner, (low, high, r),
+                    (position, total, e, pair_m2), (cells, h), shared[FULLEST],
+                )"""
 
 NEAREST = """            low = physics.nearest_node(k1, cells, h)
             k2 = physics.minus(physics.plus(p3, k3), k1)

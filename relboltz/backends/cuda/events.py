@@ -6,6 +6,7 @@ import numpy as np
 from numba import float64, int32, int64
 
 from ...events.collisions import SETS
+from ...events.projection import FAR
 from . import layout as k
 from .driver import SIMULATED, kernel
 from .layout import THREADS
@@ -64,6 +65,41 @@ def event_flow(table, cells, r, single):
     if single != 0:
         return flow_single(x, y)
     return physics.flow(x, y)
+
+
+@piece
+def ln_both(table, first, second):
+    """ln(f f) of two cells."""
+    return table[first, 0] + table[first, 1] + table[second, 0] + table[second, 1]
+
+
+@piece
+def across_front(table, nodes, start, partner, landed, where, grid, largest):
+    """As ``cpu.events.land_across_front``: the closest pairs that hold particles, at a front of f.
+
+    nodes : cells of p and k3; start : first cell of the species of k1; partner : ``partner_shift``;
+    landed : nodes of the low and of the high pair, and the split; where : position of k1, index sum
+    of p and k3, energy, squared masses; largest : ln(f f) of their species at the fullest nodes
+    """
+    low, high, r = landed
+    position, total, e, m2 = where
+    cells, h = grid
+    own, both = ln_both(table, nodes[0], nodes[1]), int64(nodes[0]) + int64(nodes[1]) + partner
+    l0, l1 = start + int64(low), start + int64(high)
+    below, above = ln_both(table, l0, both - l0), ln_both(table, l1, both - l1)
+    if not physics.at_front(below, above, own, largest):
+        return low, high, r
+    best = (-1.0, 0.0, FAR, -1.0, 0.0, FAR)
+    for corner in range(8):
+        node, pair, distance = physics.corner_pair(corner, position, total, m2, cells, h)
+        if distance < FAR:
+            k1 = start + int64(node)
+            held = ln_both(table, k1, both - k1)
+            far = physics.detour(distance, held, own, max(below, above), h)
+            best = physics.closer(node, pair, far, e, best)
+    if best[0] >= 0.0 and best[3] >= 0.0:
+        return best[0], best[3], physics.energy_split(e, best[1], best[4])
+    return low, high, r
 
 
 @piece

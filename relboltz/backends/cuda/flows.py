@@ -32,7 +32,7 @@ def rates_of(by_channel: Array) -> Array:
 
 def report_fault(problem: Problem, block: int, draw: Draw, f: Array) -> NoReturn:
     """The error for an illegal matrix element: the CPU draws the same events and names it."""
-    Collider(problem.grid, problem.elements, problem.sampling).draw(draw, f.ravel())
+    Collider(problem.grid, problem.elements, problem.sampling).draw_of(draw, f.ravel())
     channel = problem.channels[int(np.searchsorted(problem.first_blocks, block, side="right")) - 1]
     raise InputError(
         f"process {problem.model.processes[channel.process].name}: the matrix element is negative "

@@ -1,0 +1,88 @@
+"""Edges of f at the start: what nodes this far apart make of the collisions across them.
+
+Collisions carry particles across an edge, a drop of f to nothing within a cell. Landing finds the
+nodes that hold particles there (``events.projection.at_front``); what is left of the error is of
+first order in the spacing.
+"""
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from ..arrays import Array
+from ..grid import PhaseSpace
+from ..initial.shapes import Shape, Step
+from ..initial.start import evaluate
+from ..model import Model
+
+DROP = 1e-3
+"""An edge: two nodes further on f is less than this part of what it is."""
+ERROR = 0.035
+"""Error of rates over (1 + f) times the share of particles at an edge: 0.02 to 0.05 for steps with
+f = 0.05, 0.5 and 2 on nodes 0.13 to 0.35 edges apart (``validation.step_start``)."""
+ACCEPTED, WANTED = 0.03, 0.02
+"""Relative error of the rates before a warning, and with the nodes that it asks for."""
+ACCEPTED_NUMBER = 0.005
+"""Relative error of a number of particles before a warning."""
+
+
+def share_at_edges(grid: PhaseSpace, f: Array) -> float:
+    """Share of the particles of a species within two nodes of an edge; f at the nodes of a site."""
+    f = f.reshape(grid.momentum_cells)
+    near = np.zeros(f.shape, bool)
+    for axis in range(3):
+        along = np.moveaxis(f, axis, 0)
+        padded = np.pad(along, [(2, 2), (0, 0), (0, 0)], constant_values=np.inf)
+        lowest = np.minimum(padded[4:], padded[:-4])
+        np.moveaxis(near, axis, 0)[lowest < DROP * along] = True
+    total = float(f.sum())
+    return float(f[near].sum()) / total if total > 0 else 0.0
+
+
+def of_edges(grid: PhaseSpace, model: Model, f: Array) -> Iterator[str]:
+    """Say how far off the rates of collisions are at a start with an edge.
+
+    f : (sites, species, nodes); the site with most particles is looked at
+    """
+    if 1 in grid.momentum_cells:
+        return
+    site = f[np.argmax(np.tensordot(f.sum(axis=2), model.degeneracy, axes=1))]
+    error, at_edge, name = 0.0, 0.0, ""
+    for species, one in zip(model.species, site, strict=True):
+        share = share_at_edges(grid, one)
+        stimulated = 1 + float(one.max()) if species.statistics > 0 else 1.0
+        if ERROR * stimulated * share > error:
+            error, at_edge, name = ERROR * stimulated * share, share, species.name
+    if error > ACCEPTED:
+        cells = [math.ceil(n * error / WANTED) for n in grid.momentum_cells]
+        cells = [n + (n % 2 != m % 2) for n, m in zip(cells, grid.momentum_cells, strict=True)]
+        yield (
+            f"f of {name} ends at an edge, and {100 * at_edge:.0f} % of its particles are within "
+            f"two nodes of it: the rates of collisions at the start, and what they change, are off "
+            f"by about {100 * error:.0f} %. Use momentum_cells = {cells} for "
+            f"{100 * WANTED:.0f} %"
+        )
+
+
+def of_node_values(
+    grid: PhaseSpace, model: Model, states: Mapping[str, Shape], f: Array
+) -> Iterator[str]:
+    """Say that nodes do not know where the edge of a step is; f as in ``of_edges``."""
+    steps = {
+        name: replace(state, sampling="cell")
+        for name, state in states.items()
+        if isinstance(state, Step) and state.sampling == "node"
+    }
+    if not steps or grid.sites > 1:
+        return
+    averaged = evaluate({**states, **steps}, grid, model).reshape(f.shape)
+    numbers, wanted = (model.degeneracy @ one[0].sum(axis=1) for one in (f, averaged))
+    off = numbers / wanted - 1
+    if abs(off) > ACCEPTED_NUMBER:
+        yield (
+            f"initial.{next(iter(steps))}.sampling = 'node': nodes do not know where the edge of a "
+            f"step is. The number of particles is off by {100 * off:+.1f} %, and rates by more; "
+            "use 'cell'"
+        )
