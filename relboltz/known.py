@@ -9,7 +9,7 @@ import numpy as np
 from .arrays import Array
 from .backends.contract import Backend
 from .backends.cpu.masses import coupling_integrals
-from .checks import accuracy, box, duration, matter, poles
+from .checks import accuracy, box, duration, edges, matter, poles, spacing
 from .equilibrium import states as equilibrium
 from .equilibrium.conserved import running
 from .equilibrium.states import Equilibrium
@@ -91,7 +91,7 @@ def found_out(backend: Backend, state: State, time: Time, f: Array) -> Known:
         final, m2 = predicted.f, predicted.mass_squared
         last = (m2, model.screening_squared(coupling_integrals(grid, model, final, m2)))
         negative = poles.check_state(elements, grid, final, last, state.said, negative, happens)
-    accuracy.warn(accuracy.of_setup(grid, model, squares, predicted, leaks), state.said)
+    accuracy.warn(accuracy.of_setup(grid, model, squares[0], predicted, leaks), state.said)
     energies = moments.sums[:, :, 0] @ model.degeneracy
     densest = float(energies.max() / energies.mean())
     reach = None if leaks else box.reach_of(elements, conserved)
@@ -99,7 +99,10 @@ def found_out(backend: Backend, state: State, time: Time, f: Array) -> Known:
         numbers, momentum, total = conserved
         reach = box.reach_of(elements, (densest * numbers, densest * momentum, densest * total))
     lost = (np.nan, np.nan) if reach is None else reach.loss(grid.momentum_max)
-    accuracy.warn(accuracy.of_box(grid, model, squares, predicted, reach), state.said)
+    scales = list(spacing.scales_of(grid, model, f.mean(axis=0), squares, predicted))
+    problems = spacing.of_spacing(grid, scales), edges.of_edges(grid, model, f)
+    small = accuracy.of_box(grid, model, predicted, reach)
+    accuracy.warn(accuracy.of_grid(grid, problems, small), state.said)
     without = equilibrium.temperature_without_number(model, conserved[2])
     peak = equilibrium.temperature_without_number(model, conserved[2] * densest)
     accuracy.warn(accuracy.of_expansion(whole, time, peak), state.said)

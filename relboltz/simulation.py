@@ -12,7 +12,7 @@ import xarray as xr
 
 from .backends.cpu.threads import available_cores
 from .checks import accuracy, box, matter
-from .checks.edges import of_edges, of_node_values
+from .checks.edges import of_node_values
 from .checks.start import of_start
 from .config import Config
 from .distributed import resolve
@@ -180,7 +180,6 @@ def prepare(
     accuracy.warn(of_start(grid, model, states, f), run.state.said)
     sites = f.reshape(-1, len(model.species), grid.size)
     accuracy.warn(of_node_values(grid, model, states, sites), run.state.said)
-    accuracy.warn(of_edges(grid, model, sites), run.state.said)
     return run
 
 

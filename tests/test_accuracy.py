@@ -12,6 +12,7 @@ import relboltz as rb
 from relboltz import equilibrium
 from relboltz.checks import accuracy, box, matter
 from relboltz.checks.edges import of_edges, of_node_values, share_at_edges
+from relboltz.checks.spacing import relaxation_error
 from relboltz.checks.start import of_start
 from relboltz.grid import PhaseSpace
 from relboltz.initial import evaluate, starting_states
@@ -61,36 +62,48 @@ def test_massless_particles_at_rest_warn_of_even_grids():
     assert rates[0] < 0.9 * rates[1]
 
 
-def test_a_coarse_grid_warns_with_both_numbers():
+def test_a_coarse_grid_warns_with_the_size_of_the_error_and_a_remedy():
+    """h/T of the state that is resolved worst; the nodes that are asked for have 2 %."""
     ds, texts = said()
     text = one(texts, "the grid is coarse")
-    h, limit = (
-        float(v) for v in re.search(r"spacing (\S+) GeV > m_g/2 = (\S+) GeV", text).groups()
+    h, ratio, percent = map(
+        float, re.search(r"spacing (\S+) GeV is (\S+) T of g .* about (\d+) % too", text).groups()
     )
     assert h == pytest.approx(4 / 7, rel=2e-3)
-    assert limit == pytest.approx(0.5 * math.sqrt(ds.mass_squared[0, 0]), rel=2e-3)
-    cells = math.ceil(4 / limit) | 1  # odd stays odd
-    assert f"momentum_cells = [{cells}, {cells}, {cells}]" in text
+    warm, mass = h / ratio, math.sqrt(ds.mass_squared[0, 0])
+    assert 0.8 < warm / float(ds.equilibrium_temperature) < 1.5
+    found = relaxation_error(h, warm, mass, mass)  # of the start or of the end, which are alike
+    assert percent == pytest.approx(100 * found, rel=0.3) and percent > 3
 
 
-def test_the_advice_against_a_coarse_grid_helps():
-    _, texts = said(grid=rb.PhaseSpace(12, 2.0))
-    assert not [text for text in texts if "coarse" in text]
+def test_one_number_of_nodes_mends_all_that_is_wrong_with_a_grid():
+    """Coarse and small: every text asks for the same box and nodes, and with these all is well."""
+    _, texts = said(grid=rb.PhaseSpace(9, 2.5))
+    remedies = {text.split(". Use ")[1] for text in texts if ". Use momentum" in text}
+    assert len([text for text in texts if ". Use momentum" in text]) == 3 and len(remedies) == 1
+    width, cells = re.search(
+        r"momentum_max = \[([\d.]+), .*momentum_cells = \[(\d+), ", remedies.pop()
+    ).groups()
+    _, texts = said(grid=rb.PhaseSpace(int(cells), float(width)), samples=1)
+    assert not [text for text in texts if "the box" in text or "coarse" in text or "edge" in text]
 
 
-@pytest.mark.parametrize(
-    ("mass", "screening", "words"),
-    [
-        (1.2, 1.2, None),
-        (0.7, 1.2, "> m_g/2 = 0.35 GeV"),
-        (1.2, 0.8, "> screening mass/2 = 0.4 GeV"),
-    ],
-)
-def test_the_smaller_of_gluon_and_screening_mass_must_be_resolved(mass, screening, words):
-    """Spacing 0.571 GeV against the halves of both; the text names the one that is too small."""
-    _, texts = said(rb.gluons(0.3, masses={"g": mass}, screening=screening))
-    coarse = [text for text in texts if "soft scattering" in text]
-    assert len(coarse) == (words is not None) and all(words in text for text in coarse)
+GAS_ERRORS = [
+    # h/T, T, m, mu [GeV]; measured errors of d<p^2>/dt [%] (benchmarks/coarse_grids.py)
+    (0.95, 0.44, 0.0, None, (15.1, 25.7)), (0.7, 0.44, 0.0, None, (8.3, 14.7)),
+    (0.95, 0.40, 0.4, None, (5.0, 6.3)), (0.95, 0.40, 0.7, None, (2.8, 5.5)),
+    (0.95, 0.44, 0.0, 0.4, (5.0, 8.2)), (0.95, 0.40, 0.7, 0.7, (2.4, 3.1)),
+    (0.95, 0.44, 0.0, 0.15, (9.7, 13.7)), (0.95, 0.40, 0.4, 0.4, (3.2, 3.9)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("ratio", "warm", "mass", "mu", "measured"), GAS_ERRORS)
+def test_the_size_that_is_said_is_that_of_integrals_in_continuous_momenta(
+    ratio, warm, mass, mu, measured
+):
+    """Within a factor 1.5 of what squeezed Gaussians and shells of gases show."""
+    size = 100 * relaxation_error(ratio * warm, warm, mass, mu)
+    assert measured[0] / 1.5 < size < measured[1] * 1.5
 
 
 def test_a_box_that_collisions_leave_warns_with_numbers_and_a_remedy():
@@ -102,22 +115,12 @@ def test_a_box_that_collisions_leave_warns_with_numbers_and_a_remedy():
     assert relaxation == pytest.approx(100 * float(ds.box_loss_relaxation), abs=0.51)
     assert "momentum_max = [2.0, 2.0, 2.0] GeV" in text
     width, cells = re.search(
-        r"Use momentum_max = \[([\d.]+), .*; momentum_cells = \[(\d+), .* keep the spacing", text
+        r"Use momentum_max = \[([\d.]+), .* and momentum_cells = \[(\d+), ", text
     ).groups()
     assert int(cells) % 2 == 1 and 2 * float(width) / int(cells) <= 4 / 15
     ds, texts = said(grid=rb.PhaseSpace(int(cells), float(width)), samples=1)
     assert not [text for text in texts if "the box" in text]
     assert float(ds.box_loss_relaxation) == pytest.approx(0.02, abs=0.003)
-
-
-def test_the_remedy_for_a_small_coarse_box_is_fine_enough():
-    _, texts = said()
-    text = one(texts, "the box is small")
-    width, cells = re.search(
-        r"Use momentum_max = \[([\d.]+), .*_cells = \[(\d+), .* are", text
-    ).groups()
-    _, texts = said(grid=rb.PhaseSpace(int(cells), float(width)), samples=1)
-    assert not [text for text in texts if "the box" in text or "coarse" in text]
 
 
 def test_only_the_narrow_axes_of_a_box_are_widened():
@@ -339,18 +342,21 @@ def told_of_edges(cells, height=0.5, box=4.85, **options):
     model, grid = rb.gluons(0.3), PhaseSpace(cells, box)
     states = starting_states({"g": rb.initial.step(height, 1.5, **options)}, model)
     f = evaluate(states, grid, model)[None]
-    return [*of_edges(grid, model, f), *of_node_values(grid, model, states, f)]
+    wanted, words = of_edges(grid, model, f)
+    if words:
+        assert wanted < grid.spacing[0]
+    return [*filter(None, [words]), *of_node_values(grid, model, states, f)]
 
 
 def test_edges_that_nodes_do_not_resolve_are_said_with_the_size_of_the_error():
     """Nodes of the first run: nothing. Coarser ones, or more Bose enhancement: a size and a remedy.
 
-    Measured: -3.5 (rate), -5 % (quarks) at h = 0.485 GeV and f = 0.5; -4.6 % at 0.313 GeV and f = 2.
+    Measured: -3.5 (rate), -5 % (quarks) at h = 0.485 GeV, f = 0.5; -4.6 % at 0.313 GeV, f = 2.
     """
     assert not told_of_edges(31) and not told_of_edges(30)
     (words,) = told_of_edges(20)
     assert "f of g ends at an edge, and 74 % of its particles" in words
-    assert "off by about 4 %. Use momentum_cells = [40, 40, 40] for 2 %" in words
+    assert "off by about 4 %" in words
     assert "off by about 6 %" in told_of_edges(31, height=2.0)[0]
     assert not told_of_edges(40)
 
@@ -361,7 +367,7 @@ def test_smooth_starts_have_no_edge():
     for shape in (rb.initial.gaussian(0.6, [0.8, 0.8, 0.4]), rb.initial.thermal(0.35)):
         f = evaluate(starting_states({"g": shape}, rb.gluons(0.3)), grid, rb.gluons(0.3))
         assert share_at_edges(grid, f[0]) < 0.1
-        assert not list(of_edges(grid, rb.gluons(0.3), f[None]))
+        assert of_edges(grid, rb.gluons(0.3), f[None]) == (math.inf, "")
     full = PhaseSpace(8, 1.0)
     assert share_at_edges(full, np.ones(full.size)) == 0.0  # the box is no edge of f
     assert share_at_edges(full, np.zeros(full.size)) == 0.0

@@ -164,7 +164,7 @@ def landed(grid, occupancy, m2=MASSES2[2], seed=3):
     offsets = tuple(i * grid.size for i in range(4))
     table = np.array([collisions.logarithms(f, 0.0) for f in occupancy.tolist()])
     levels = np.empty(len(occupancy), np.int8)
-    state = occupancy, levels, table, 2 * np.log(kernels.fill_levels(occupancy, levels))
+    state = occupancy, levels, table, 2 * kernels.fill_levels(table, levels)
     kernels.scatter_chunk(count, m2, (0.0, 0.0, 2.0), 1.0, w)
     kernels.bracket_chunk(count, m2[:2], cells_h, 1.0, w)
     number, everything, lost, _ = kernels.land(

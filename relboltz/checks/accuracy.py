@@ -13,10 +13,8 @@ from ..equilibrium.states import Equilibrium
 from ..errors import AccuracyWarning, say
 from ..grid import PhaseSpace
 from ..model import Model
-from ..qcd_settings import EKT_OVER_GLUON
 from ..settings import Time
 from ..stepping.watch import Seen
-from .matter import Squares
 from .reach import Reach
 
 Record = Mapping[str, Any]
@@ -67,18 +65,15 @@ def made_error(said: Iterable[str]) -> AccuracyWarning | None:
 
 
 def of_setup(
-    grid: PhaseSpace, model: Model, squares: Squares, predicted: Equilibrium, leaks: bool = False
+    grid: PhaseSpace, model: Model, mass_squared: Array, predicted: Equilibrium, leaks: bool = False
 ) -> Iterator[str]:
-    """What can be said before the first step; squares: masses and screening mass.
-
-    leaks : no final state is expected
-    """
-    needed, what = _largest_spacing(model, squares)
-    yield from _of_grid(grid, needed, what)
+    """What can be said before the first step, but for spacing and box; leaks : no final state."""
+    if max(grid.momentum_max) > LARGEST_BOX:
+        yield f"the box reaches {max(grid.momentum_max):g} GeV: {IN_MEV}"
     if all(n % 2 for n in grid.momentum_cells):
-        yield from _of_nodes_at_rest(grid, model, squares[0])
+        yield from _of_nodes_at_rest(grid, model, mass_squared)
     if predicted.found:
-        yield from _of_final_state(grid, needed, predicted)
+        yield from _of_final_state(predicted)
     elif not leaks:
         yield (
             "no final equilibrium was found for this start on this grid: nothing to compare the "
@@ -121,18 +116,6 @@ def of_expansion(grid: PhaseSpace, time: Time, temperature: float) -> Iterator[s
         )
 
 
-def _of_grid(grid: PhaseSpace, needed: float, what: str) -> Iterator[str]:
-    """Nodes too far apart for a scale, and boxes too large for GeV."""
-    coarsest = max(grid.spacing)
-    if coarsest > needed * (1 + 1e-9):
-        yield (
-            f"the grid is coarse: spacing {coarsest:.3g} GeV > {what}/2 = {needed:.3g} GeV; "
-            f"rates of soft scattering suffer. Use momentum_cells = {_cells(grid, needed)}"
-        )
-    if max(grid.momentum_max) > LARGEST_BOX:
-        yield (f"the box reaches {max(grid.momentum_max):g} GeV: {IN_MEV}")
-
-
 def _of_nodes_at_rest(grid: PhaseSpace, model: Model, mass_squared: Array) -> Iterator[str]:
     """Species for which a node at p = 0 will not do."""
     coarsest = max(grid.spacing)
@@ -151,16 +134,10 @@ def _of_nodes_at_rest(grid: PhaseSpace, model: Model, mass_squared: Array) -> It
             )
 
 
-def _of_final_state(grid: PhaseSpace, needed: float, predicted: Equilibrium) -> Iterator[str]:
-    """Final states that the nodes do not resolve, or that condense."""
-    temperature, coarsest = predicted.temperature, max(grid.spacing)
-    if temperature > HOTTEST:
-        yield f"the final temperature would be {temperature:.4g} GeV: {IN_MEV}"
-    if temperature < coarsest <= needed:
-        yield (
-            f"the grid is coarse: spacing {coarsest:.3g} GeV > final temperature "
-            f"{temperature:.3g} GeV. Use momentum_cells = {_cells(grid, temperature)}"
-        )
+def _of_final_state(predicted: Equilibrium) -> Iterator[str]:
+    """Final states that are too hot to be meant, or that condense."""
+    if predicted.temperature > HOTTEST:
+        yield f"the final temperature would be {predicted.temperature:.4g} GeV: {IN_MEV}"
     if predicted.condensate_fraction > 0:
         yield (
             f"over-populated: no state with mu < m holds these particles at this energy; "
@@ -169,36 +146,49 @@ def _of_final_state(grid: PhaseSpace, needed: float, predicted: Equilibrium) -> 
         )
 
 
-def of_box(
-    grid: PhaseSpace, model: Model, squares: Squares, predicted: Equilibrium, reach: Reach | None
+def of_grid(
+    grid: PhaseSpace, problems: Iterable[tuple[float, str]], box: tuple[float, str]
 ) -> Iterator[str]:
-    """A box that collisions of the final state leave; squares as in ``of_setup``.
+    """Say what is wrong with the nodes, each time with the one grid that mends all of it.
+
+    problems : a spacing that will do [GeV], and words; box : likewise a half width. No words: fine
+    """
+    wrong = [(spacing, text) for spacing, text in problems if text]
+    spacing = min([max(grid.spacing), *(wanted for wanted, _ in wrong)])
+    width, small = box
+    widths = [max(w, width) if small else w for w in grid.momentum_max]
+    cells = _cells(PhaseSpace(grid.momentum_cells, widths), spacing)
+    remedy = f"Use momentum_max = {widths} and momentum_cells = {cells}" if small else ""
+    for text in [*(text for _, text in wrong), small]:
+        if text:
+            yield f"{text}. {remedy or f'Use momentum_cells = {cells}'}"
+
+
+def of_box(
+    grid: PhaseSpace, model: Model, predicted: Equilibrium, reach: Reach | None
+) -> tuple[float, str]:
+    """A half width that will do [GeV], and what is wrong with a box that collisions leave.
 
     reach : collisions in unlimited momentum space; without any, the state itself must fit
     """
-    widths, spacing = list(grid.momentum_max), max(grid.spacing)
+    widths = list(grid.momentum_max)
     if reach is None:
         cut = equilibrium.edge_loss(grid, model, predicted)
-        if cut > ACCEPTED_LOSS:
-            yield (
-                f"the box cuts off {100 * cut:.1f} % of the predicted final state (momentum_max = "
-                f'{widths} GeV); use a larger momentum_max, or "auto"'
-            )
-        return
-    rate, relaxation = reach.loss(widths)
-    if max(rate, relaxation) > ACCEPTED_RELAXATION:
-        wanted = rounded_up(reach.half_width(WANTED_RELAXATION))
-        larger = PhaseSpace(grid.momentum_cells, [max(w, wanted) for w in widths])
-        needed, _ = _largest_spacing(model, squares)
-        cells = _cells(larger, min(spacing, needed))
-        state = "predicted equilibrium" if predicted.found else "equilibrium of an unlimited box"
-        yield (
-            f"the box is small: {100 * rate:.1f} % of the collisions in the {state} "
-            f"need momenta beyond momentum_max = {widths} GeV, and with them "
-            f"{100 * relaxation:.0f} % of what relaxes the spectrum; tails and late rates suffer. "
-            f"Use momentum_max = {list(larger.momentum_max)}; momentum_cells = {cells} "
-            + ("keep the spacing" if spacing <= needed else "are fine enough for it")
+        if not cut > ACCEPTED_LOSS:
+            return 0.0, ""
+        return rounded_up(1.25 * max(widths)), (
+            f"the box cuts off {100 * cut:.1f} % of the predicted final state (momentum_max = "
+            f"{widths} GeV)"
         )
+    rate, relaxation = reach.loss(widths)
+    if max(rate, relaxation) <= ACCEPTED_RELAXATION:
+        return 0.0, ""
+    state = "predicted equilibrium" if predicted.found else "equilibrium of an unlimited box"
+    return rounded_up(reach.half_width(WANTED_RELAXATION)), (
+        f"the box is small: {100 * rate:.1f} % of the collisions in the {state} "
+        f"need momenta beyond momentum_max = {widths} GeV, and with them "
+        f"{100 * relaxation:.0f} % of what relaxes the spectrum; tails and late rates suffer"
+    )
 
 
 def rounded_up(half_width: float) -> float:
@@ -206,22 +196,9 @@ def rounded_up(half_width: float) -> float:
     return math.ceil(half_width * 20 - 1e-9) / 20
 
 
-def _largest_spacing(model: Model, squares: Squares) -> tuple[float, str]:
-    """The largest spacing that will do [GeV]: half of the gluon mass, or of the peak in t."""
-    mass_squared, screening2 = squares
-    scales = [(np.inf, "")]
-    if "g" in model.names and mass_squared[model.index("g")] > 0:
-        scales.append((0.5 * math.sqrt(mass_squared[model.index("g")]), "m_g"))
-    if any(process.peak == "t" for process in model.processes):
-        factor = EKT_OVER_GLUON if model.screening.ekt else 1.0
-        screening = math.sqrt(max(float(screening2[0]) / factor, 0.0))
-        scales.append((0.5 * screening, "screening mass"))
-    return min(scales, key=lambda scale: scale[0])
-
-
 def _cells(grid: PhaseSpace, spacing: float) -> list[int]:
     """Numbers of cells for a spacing [GeV]; odd ones stay odd."""
-    wanted = [math.ceil(2 * w / max(spacing, 1e-3)) for w in grid.momentum_max]
+    wanted = [math.ceil(2 * w / max(spacing, 1e-3) - 1e-9) for w in grid.momentum_max]
     return [n + (n % 2 != m % 2) for n, m in zip(wanted, grid.momentum_cells, strict=True)]
 
 

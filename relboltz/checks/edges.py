@@ -41,13 +41,11 @@ def share_at_edges(grid: PhaseSpace, f: Array) -> float:
     return float(f[near].sum()) / total if total > 0 else 0.0
 
 
-def of_edges(grid: PhaseSpace, model: Model, f: Array) -> Iterator[str]:
-    """Say how far off the rates of collisions are at a start with an edge.
+def of_edges(grid: PhaseSpace, model: Model, f: Array) -> tuple[float, str]:
+    """The spacing that will do for a start with an edge [GeV], and what is wrong with the grid's.
 
     f : (sites, species, nodes); the site with most particles is looked at
     """
-    if 1 in grid.momentum_cells:
-        return
     site = f[np.argmax(np.tensordot(f.sum(axis=2), model.degeneracy, axes=1))]
     error, at_edge, name = 0.0, 0.0, ""
     for species, one in zip(model.species, site, strict=True):
@@ -55,15 +53,13 @@ def of_edges(grid: PhaseSpace, model: Model, f: Array) -> Iterator[str]:
         stimulated = 1 + float(one.max()) if species.statistics > 0 else 1.0
         if ERROR * stimulated * share > error:
             error, at_edge, name = ERROR * stimulated * share, share, species.name
-    if error > ACCEPTED:
-        cells = [math.ceil(n * error / WANTED) for n in grid.momentum_cells]
-        cells = [n + (n % 2 != m % 2) for n, m in zip(cells, grid.momentum_cells, strict=True)]
-        yield (
-            f"f of {name} ends at an edge, and {100 * at_edge:.0f} % of its particles are within "
-            f"two nodes of it: the rates of collisions at the start, and what they change, are off "
-            f"by about {100 * error:.0f} %. Use momentum_cells = {cells} for "
-            f"{100 * WANTED:.0f} %"
-        )
+    if error <= ACCEPTED or 1 in grid.momentum_cells:
+        return math.inf, ""
+    return max(grid.spacing) * WANTED / error, (
+        f"f of {name} ends at an edge, and {100 * at_edge:.0f} % of its particles are within "
+        f"two nodes of it: the rates of collisions at the start, and what they change, are off "
+        f"by about {100 * error:.0f} %"
+    )
 
 
 def of_node_values(

@@ -6,6 +6,8 @@ chosen for k1, the pair (l, P - l) has exactly the momentum P. Indices are held 
 numbers, which is exact and lets a CPU land many events at once.
 """
 
+import numpy as np
+
 from .elementary import floor, reciprocal, root
 
 FAR = 1e30
@@ -14,6 +16,11 @@ TIE = 1e-12
 ON_SHELL = 4.0 * (1.0 - TIE)
 FRONT = 2.302585092994046
 """ln 10: where f f drops by more than this factor between two pairs of nodes, there is a front."""
+PER_LN_2 = 1.4426950408889634
+EMPTY = -128.0
+"""Level of a cell without particles."""
+LEAST_LEVELS = 2
+"""Sums of two levels differ by this much, or more, where two products f f differ tenfold."""
 NOTABLE = 6.907755278982137
 """ln 1000: a front counts if f f before it is at least this part of the largest f f."""
 WALK = 32
@@ -166,6 +173,18 @@ def at_front(low, high, own, largest):
     """
     full = max(low, high)
     return full > largest - NOTABLE and max(own, min(low, high)) < full - FRONT
+
+
+def binary_level(ln_f):
+    """The binary logarithm of f rounded down, from -128: sums of two tell where fronts may be."""
+    return np.int64(max(floor(ln_f * PER_LN_2), EMPTY))
+
+
+def may_be_front(low, high, own, largest):
+    """Whether ``at_front`` may hold, from sums of two ``binary_level`` each; largest : as there."""
+    full = max(low, high)
+    notable = floor((largest - NOTABLE) * PER_LN_2) - 1.0
+    return full >= notable and full - max(own, min(low, high)) >= LEAST_LEVELS
 
 
 def detour(distance, pair, own, fullest, h):

@@ -4,7 +4,6 @@ Which thread takes which chunk never matters: deposits are integers, and everyth
 floating point is summed per chunk and then in the order of the chunks.
 """
 
-import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -16,7 +15,6 @@ import numpy as np
 from ...arrays import Array, Integers
 from ...errors import negative_element, raising_element
 from ...events.collisions import (
-    FLOOR,
     SETS,
     Channel,
     Draw,
@@ -202,8 +200,7 @@ class Collider:
 
         def prepare(thread: int, a: int) -> None:
             part = self._cells_of(a)
-            top = k.fill_levels(occupancy[part], self._levels[part])
-            self._ln_top[a] = math.log(top) if top > 0.0 else FLOOR
+            self._ln_top[a] = k.fill_levels(table[part], self._levels[part])
             self._fill_table(a, draw.mass_squared[a], occupancy)
 
         self.threads.share(prepare, len(self.model.species))

@@ -5,7 +5,6 @@ apart, so the compiler sees that they do not overlap and works on several events
 cannot be done that way (table look-ups, additions into cells) has loops of its own.
 """
 
-import math
 from functools import partial
 
 import numpy as np
@@ -14,7 +13,7 @@ from numba import types
 from ...compiling import kernel
 from ...events.collisions import MORE_WORDS
 from ...events.drawing import WORDS
-from ...events.projection import FAR, NOTABLE
+from ...events.projection import FAR
 from ..physics import compiled as physics
 
 CHUNK = 2048
@@ -32,11 +31,6 @@ ROWS = 33
 THROUGH = {"cm": 0.0, "k2": 1.0, "k3": 2.0}
 """Ways through the delta function: the centre-of-mass frame, or roots of the paper's two."""
 PACKED_BITS = 30
-LN_2 = math.log(2.0)
-EMPTY = -128
-"""Level of a cell without particles."""
-LEAST_LEVELS = 2
-"""Sums of two levels differ by this much, or more, where two products f f differ tenfold."""
 BITS = np.uint64(32)
 
 
@@ -224,13 +218,13 @@ def land_lower(i, m2, grid, w):
 
 
 @kernel
-def fill_levels(occupancy, levels):
-    """The binary exponent of every f, at least EMPTY; returns the largest f."""
-    largest = 0.0
-    for i in range(occupancy.size):
-        f = occupancy[i]
-        levels[i] = max(math.frexp(f)[1], EMPTY) if f > 0.0 else EMPTY
-        largest = max(largest, f)
+def fill_levels(table, levels):
+    """``binary_level`` of every f; returns the largest ln f. table : ln(f/F) and ln F"""
+    largest = table[0, 0] + table[0, 1]
+    for i in range(levels.size):
+        ln_f = table[i, 0] + table[i, 1]
+        levels[i] = physics.binary_level(ln_f)
+        largest = max(largest, ln_f)
     return largest
 
 
@@ -297,7 +291,6 @@ def land(count, conserving, m2, grid, offsets, state, w, nodes, events):
     the species of k1 and k2 at their fullest nodes
     """
     occupancy, levels, table, largest = state
-    notable = math.floor((largest - NOTABLE) / LN_2)
     off_k1, off_k2, off_k3, off_p = offsets
     legs, weights, ratios = events
     landed, everything, lost, negative = 0, 0.0, 0.0, 0.0
@@ -321,8 +314,7 @@ def land(count, conserving, m2, grid, offsets, state, w, nodes, events):
             below = np.int64(levels[off_k1 + low]) + np.int64(levels[off_k2 + both - low])
             above = np.int64(levels[off_k1 + high]) + np.int64(levels[off_k2 + both - high])
             own = np.int64(levels[off_p + p]) + np.int64(levels[off_k3 + k3])
-            full = max(below, above)
-            if full >= notable and full - max(own, min(below, above)) >= LEAST_LEVELS:
+            if physics.may_be_front(below, above, own, largest):
                 land_across_front(i, m2, grid, offsets, table, largest, p, k3, w)
         low, high = np.int64(w[LOW + i]), np.int64(w[HIGH + i])
         legs[landed, 0] = off_p + p

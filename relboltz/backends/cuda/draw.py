@@ -32,8 +32,8 @@ from numba import float64, int64
 from relboltz.backends.cuda import layout as k
 from relboltz.backends.cuda.driver import device_function, kernel
 from relboltz.backends.cuda.events import (
-    across_front, both_occupied, deposit_apart, event_flow, four, gather, independent, move,
-    partner_shift, slot_of, stratified, three,
+    across_front, both_occupied, deposit_apart, event_flow, four, gather, independent,
+    may_be_front, move, partner_shift, slot_of, stratified, three,
 )
 from relboltz.backends.cuda.physics import WORD, add, block_sums, cuda, physics
 from relboltz.events.collisions import LARGEST_ELEMENT, MORE_WORDS
@@ -58,7 +58,7 @@ matrix_element = device_function(matrix_element)
 
 def draw(
     control, scalars, squares, geometry, channels, channel_scalars, blocks, cumulative, guide,
-    table, tops, {arguments}
+    table, levels, tops, {arguments}
 ):
     """{words}
 
@@ -151,10 +151,15 @@ CONSERVING = """            cells, h = three(shared, CELLS), three(shared, CELLS
             pair_m2 = (shared[M2], shared[M2 + 1])
             low, high, r = physics.landing(position, total, e, pair_m2, cells, h)
             if low >= 0.0 and high >= 0.0:
-                low, high, r = across_front(
-                    table, (cell_p, cell_3), kind_1 * n, partner, (low, high, r),
-                    (position, total, e, pair_m2), (cells, h), shared[FULLEST],
-                )"""
+                both, start = int64(cell_p) + int64(cell_3) + partner, kind_1 * n
+                if may_be_front(
+                    levels, (cell_p, cell_3), start + int64(low), start + int64(high), both,
+                    shared[FULLEST],
+                ):
+                    low, high, r = across_front(
+                        table, (cell_p, cell_3), start, both, (low, high, r),
+                        (position, total, e, pair_m2), (cells, h), shared[FULLEST],
+                    )"""
 
 NEAREST = """            low = physics.nearest_node(k1, cells, h)
             k2 = physics.minus(physics.plus(p3, k3), k1)

@@ -171,6 +171,7 @@ class Room:
         self.halves = self.change.reshape(2 * rows, cells)
         self.tables = room((1, cells, 2), np.float64)
         self.table = self.tables[0]
+        self.levels = room(cells, np.int8)
         self.tops = room(kinds, np.float64)
         self.prefix = room((kinds, problem.nodes), np.int32)
         self.tiles = room((kinds, problem.tiles), np.int64)
@@ -245,8 +246,8 @@ class Draws:
         blocks = (problem.tiles, problem.species)
         kernels.prepare[blocks, THREADS](
             room.control, 0, room.scalars, room.squares, room.given, room.halves,
-            problem.species_numbers, room.halves, problem.p2, room.tables, room.tops,
-            room.halves, room.prefix, room.tiles,
+            problem.species_numbers, room.halves, problem.p2, room.tables, room.levels,
+            room.tops, room.halves, room.prefix, room.tiles,
         )  # fmt: skip
         kernels.cumulate[blocks, THREADS](
             room.control, 0, room.prefix, room.tiles, problem.shift, room.cumulative, room.guide
@@ -257,8 +258,8 @@ class Draws:
         problem, room = self.problem, self.room
         self._draw_kernel[(blocks.shape[0], draws), THREADS](
             room.control, room.scalars, room.squares, problem.geometry, problem.channel_integers,
-            problem.channel_floats, blocks, room.cumulative, room.guide, room.table, room.tops,
-            change, sums, self.batches[first], problem.shift,
+            problem.channel_floats, blocks, room.cumulative, room.guide, room.table, room.levels,
+            room.tops, change, sums, self.batches[first], problem.shift,
         )  # fmt: skip
 
     def _choose_scale(self) -> float:

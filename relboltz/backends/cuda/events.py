@@ -74,17 +74,27 @@ def ln_both(table, first, second):
 
 
 @piece
-def across_front(table, nodes, start, partner, landed, where, grid, largest):
+def may_be_front(levels, nodes, l0, l1, both, largest):
+    """Whether ``across_front`` should look at an event. l0, l1 : cells of k1; others as there."""
+    below = int64(levels[l0]) + int64(levels[both - l0])
+    above = int64(levels[l1]) + int64(levels[both - l1])
+    own = int64(levels[nodes[0]]) + int64(levels[nodes[1]])
+    return physics.may_be_front(below, above, own, largest)
+
+
+@piece
+def across_front(table, nodes, start, both, landed, where, grid, largest):
     """As ``cpu.events.land_across_front``: the closest pairs that hold particles, at a front of f.
 
-    nodes : cells of p and k3; start : first cell of the species of k1; partner : ``partner_shift``;
-    landed : nodes of the low and of the high pair, and the split; where : position of k1, index sum
-    of p and k3, energy, squared masses; largest : ln(f f) of their species at the fullest nodes
+    nodes : cells of p and k3; start : first cell of the species of k1; both : sum of a cell of k1
+    and of its partner; landed : nodes of the low and of the high pair, and the split; where :
+    position of k1, index sum of p and k3, energy, squared masses; largest : ln(f f) of their
+    species at the fullest nodes
     """
     low, high, r = landed
     position, total, e, m2 = where
     cells, h = grid
-    own, both = ln_both(table, nodes[0], nodes[1]), int64(nodes[0]) + int64(nodes[1]) + partner
+    own = ln_both(table, nodes[0], nodes[1])
     l0, l1 = start + int64(low), start + int64(high)
     below, above = ln_both(table, l0, both - l0), ln_both(table, l1, both - l1)
     if not physics.at_front(below, above, own, largest):
