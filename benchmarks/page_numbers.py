@@ -72,7 +72,7 @@ def automatic(cells: int, model: Any, start: Any) -> tuple[int, float]:
 def gluons(finer: Finer) -> Values:
     """README and first_run.md: over-occupied gluons in an automatic box."""
     model, start = rb.gluons(0.3), {"g": rb.initial.step(0.5, 1.5)}
-    run = finer.solve(model, finer.grid(*automatic(31, model, start)), start, end=2.0)
+    run = finer.solve(model, finer.grid(*automatic(41, model, start)), start, end=2.0)
     one, two = (run.sel(time=t, method="nearest") for t in (1.0, 2.0))
     return {
         "% out of equilibrium at 1 fm": 100 * float(one.equilibrium_distance),
@@ -86,9 +86,9 @@ def gluons(finer: Finer) -> Values:
 
 def tutorial(finer: Finer) -> Values:
     """tutorial.md: a squeezed Gaussian of gluons turns into quarks."""
-    start = {"g": rb.initial.gaussian(0.6, [0.8, 0.8, 0.4])}
+    start = {"g": rb.initial.gaussian(0.6, [0.8, 0.8, 0.4], sampling="node")}
     run = finer.solve(
-        rb.qcd(0.3, alike=True), finer.grid(14, 3.0), start, end=3.0, every=0.1, samples=8
+        rb.qcd(0.3, alike=True), finer.grid(28, 4.2), start, end=3.0, every=0.1, samples=8
     )
     return {
         "relaxation time of P_z/P_T [fm]": float(run.rb.relaxation_time("pressure_ratio")),
@@ -104,8 +104,8 @@ def tutorial(finer: Finer) -> Values:
 
 def bjorken(finer: Finer) -> Values:
     """expansion.md: gluons in Bjorken flow."""
-    grid = finer.grid([14, 14, 31], [3.6, 3.6, 4.5], expansion="bjorken")
-    start = {"g": rb.initial.romatschke_strickland(temperature=0.4, xi=5.0)}
+    grid = finer.grid([24, 24, 53], [3.6, 3.6, 4.5], expansion="bjorken")
+    start = {"g": rb.initial.romatschke_strickland(temperature=0.4, xi=5.0, sampling="node")}
     run = finer.solve(rb.gluons(0.3), grid, start, start=0.3, end=3.0, every=0.3)
     found = {}
     for tau in (0.3, 0.6, 1.5, 3.0):
@@ -117,8 +117,9 @@ def bjorken(finer: Finer) -> Values:
 def attractor(finer: Finer, name: str, xi: float) -> Values:
     """examples/attractor.py: matter in Bjorken flow forgets how it began."""
     model = rb.gluons(0.3) if name == "gluons" else rb.qcd(0.3, alike=True)
-    grid = finer.grid([12, 12, 33], [3.0, 3.0, 4.0], expansion="bjorken")
-    start = {s.name: rb.initial.romatschke_strickland(0.5, xi=xi) for s in model.species}
+    grid = finer.grid([20, 20, 49], [4.0, 4.0, 4.8], expansion="bjorken")
+    shape = rb.initial.romatschke_strickland(0.5, xi=xi, sampling="node")
+    start = dict.fromkeys(model.names, shape)
     run = finer.solve(model, grid, start, start=0.3, end=6.0, every=0.1, samples=8)
     return {
         "P_L/P_T at 0.3 fm": float(run.pressure_ratio[0]),
@@ -129,7 +130,7 @@ def attractor(finer: Finer, name: str, xi: float) -> Values:
 
 def quark_production(finer: Finer) -> Values:
     """examples/quark_production.py: quarks made while matter expands."""
-    grid = finer.grid([12, 12, 33], [3.0, 3.0, 4.0], expansion="bjorken")
+    grid = finer.grid([20, 20, 49], [4.0, 4.0, 4.8], expansion="bjorken")
     start = {"g": rb.initial.glasma(amplitude=2.0, scale=1.0, xi=2.0)}
     run = finer.solve(
         rb.qcd(0.3, alike=True), grid, start, start=0.3, end=6.0, every=0.3, samples=8
@@ -179,8 +180,8 @@ def charm(finer: Finer) -> Values:
 
 def continued(finer: Finer) -> Values:
     """examples/continued.py: relaxation of a squeezed Gaussian of gluons."""
-    start = {"g": rb.initial.gaussian(0.5, [0.9, 0.9, 0.5])}
-    run = finer.solve(rb.gluons(0.3), finer.grid(16, 2.5), start, end=3.0)
+    start = {"g": rb.initial.gaussian(0.5, [0.9, 0.9, 0.5], sampling="node")}
+    run = finer.solve(rb.gluons(0.3), finer.grid(36, 4.6), start, end=3.0)
     return {
         "relaxation time of P_z/P_T [fm]": float(run.rb.relaxation_time("pressure_ratio")),
         "thermal to 10 % after [fm]": float(run.rb.thermalisation_time(0.1)),
@@ -189,10 +190,10 @@ def continued(finer: Finer) -> Values:
 
 def coupling_scan(finer: Finer) -> Values:
     """examples/coupling_scan.py: relaxation against the coupling."""
-    start = {"g": rb.initial.gaussian(0.5, [0.9, 0.9, 0.5])}
+    start = {"g": rb.initial.gaussian(0.5, [0.9, 0.9, 0.5], sampling="node")}
     found = {}
     for alpha_s in (0.1, 0.2, 0.3):
-        run = finer.solve(rb.gluons(alpha_s), finer.grid(14, 2.5), start, end=2.0, every=0.1)
+        run = finer.solve(rb.gluons(alpha_s), finer.grid(36, 4.6), start, end=2.0, every=0.1)
         tau = run.rb.relaxation_time("pressure_ratio")
         found[f"relaxation time at alpha_s = {alpha_s} [fm]"] = float(tau)
     return found

@@ -4,7 +4,8 @@ import xarray as xr
 
 import relboltz as rb
 
-start, grid = {"g": rb.initial.gaussian(0.5, [0.9, 0.9, 0.5])}, rb.PhaseSpace(14, 2.5)
+start = {"g": rb.initial.gaussian(0.5, [0.9, 0.9, 0.5], sampling="node")}
+grid = rb.PhaseSpace(36, 4.6)
 
 if __name__ == "__main__":
     couplings = [0.1, 0.2, 0.3]

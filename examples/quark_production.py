@@ -2,7 +2,7 @@
 
 import relboltz as rb
 
-grid = rb.PhaseSpace([12, 12, 33], [3.0, 3.0, 4.0], expansion="bjorken")
+grid = rb.PhaseSpace([20, 20, 49], [4.0, 4.0, 4.8], expansion="bjorken")
 start = {"g": rb.initial.glasma(amplitude=2.0, scale=1.0, xi=2.0)}
 run = rb.solve(rb.qcd(0.3, alike=True), grid, start, start=0.3, end=6.0, every=0.3, samples=8)
 part = run.dN_deta.sel(species="q") / run.dN_deta.sum("species")

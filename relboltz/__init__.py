@@ -1,7 +1,7 @@
 """relboltz: the relativistic Boltzmann equation of quark-gluon matter.
 
 >>> import relboltz as rb
->>> result = rb.solve(rb.gluons(0.3), 31, {"g": rb.initial.step(0.5, 1.5)}, end=1.0)
+>>> result = rb.solve(rb.gluons(0.3), 41, {"g": rb.initial.step(0.5, 1.5)}, end=1.0)
 
 Names are imported when they are first asked for, so that ``import relboltz`` itself takes no time.
 """

@@ -98,7 +98,7 @@ class Table(BaseModel):
 class Grid(Table):
     """[grid]: what PhaseSpace is given, which may be left to be chosen."""
 
-    momentum_cells: Cells = (31, 31, 31)
+    momentum_cells: Cells = (41, 41, 41)
     momentum_max: Literal["auto"] | Widths = key(
         "auto", f"use 'auto', or one number of GeV above 0 or three, {WITHIN}"
     )

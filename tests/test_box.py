@@ -40,10 +40,10 @@ def test_an_automatic_box_loses_less_than_two_percent_and_no_smaller_one_does(
 
 
 def test_the_default_grid_in_an_automatic_box_is_fine_enough():
-    """31 cells for over-occupied gluons and for the mixture: no warning of box or spacing."""
+    """41 cells for over-occupied gluons and for the mixture: no warning of box or spacing."""
     for model in (GLUONS, rb.qcd(0.3)):
         ds = rb.solve(
-            model, 31, STEP, end=1e-3, step=1e-3, samples=1, backend="cpu", progress=False
+            model, 41, STEP, end=1e-3, step=1e-3, samples=1, backend="cpu", progress=False
         )  # fmt: skip
         assert "coarse" not in ds.attrs["warnings"] and "box" not in ds.attrs["warnings"]
 
@@ -127,7 +127,7 @@ def test_bjorken_flow_begins_with_room_along_z(tmp_path):
     still, flowing = asked(), asked(expansion="bjorken")
     assert flowing.momentum_max[:2] == still.momentum_max[:2]
     assert flowing.momentum_max[2] == pytest.approx(1.5 * still.momentum_max[2], abs=0.01)
-    assert flowing.momentum_cells == (31, 31, 61)
+    assert flowing.momentum_cells == (41, 41, 81)
     few = asked(expansion="bjorken", momentum_cells=(11, 11, 24))
     assert few.momentum_cells == (11, 11, 24) and few.momentum_max[2] > 1.4 * few.momentum_max[0]
     hubble = asked(expansion="hubble", hubble_rate=0.1)

@@ -49,7 +49,7 @@ def test_the_rest_has_defaults():
     assert config.grid == Grid() and config.run == Run() and config.collisions == Sampling()
     assert config.time == Time(end=5.0)
     assert config.output == Output(every=0.1, snapshots=(0.0, 5.0))
-    assert config.grid.momentum_cells == (31, 31, 31) and config.grid.momentum_max == "auto"
+    assert config.grid.momentum_cells == (41, 41, 41) and config.grid.momentum_max == "auto"
 
 
 def test_a_configuration_is_frozen():
@@ -77,7 +77,7 @@ def test_it_builds_what_it_describes():
     assert config.build_initial() == {"g": initial.step(0.5, 1.5)}
     assert config.build_model().names == ("g",)
     auto = Config.from_dict(SMALL)
-    assert auto.grid.phase_space(momentum_max=3.0) == PhaseSpace(31, 3.0)
+    assert auto.grid.phase_space(momentum_max=3.0) == PhaseSpace(41, 3.0)
     assert auto.build_model() is auto.build_model()
     with pytest.raises(InputError, match="momentum_max = 'auto'"):
         auto.grid.phase_space()

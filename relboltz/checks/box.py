@@ -25,7 +25,7 @@ from .reach import Reach
 States = Mapping[str, Shape]
 AUTOMATIC_LOSS = 0.8 * ACCEPTED_LOSS
 """What is aimed at without collisions: below the warning also on nodes other than scratch ones."""
-DEFAULT_CELLS, MASSLESS_CELLS = 31, 32
+DEFAULT_CELLS, MASSLESS_CELLS = 41, 42
 """Nodes per axis, and those where a species is massless: a node at p = 0 would not do for it."""
 ROOM = 1.5
 """Times the transverse widths that p_z of Bjorken flow begins with: its range shrinks, and its

@@ -2,7 +2,7 @@
 
 >>> import relboltz as rb
 >>> start = {"g": rb.initial.step(height=0.5, edge=1.5)}
->>> result = rb.solve(rb.gluons(0.3), 31, start, end=1.0)
+>>> result = rb.solve(rb.gluons(0.3), 41, start, end=1.0)
 
 A start is a dictionary by species ("g", "u", "ubar", ...) or group ("quarks", "antiquarks"); a
 species overrides its group, and what is not named is empty. Each entry is one of the functions
