@@ -134,7 +134,7 @@ def scalar(function: Function) -> Any:
 def functions_of(*modules: types.ModuleType) -> list[Function]:
     """The functions written in modules, in their order: callees stand before callers."""
     found = [(m, f) for m in modules for f in vars(m).values() if inspect.isfunction(f)]
-    own = [function for module, function in found if function.__module__ == module.__name__]
+    own: list[Function] = [one for module, one in found if one.__module__ == module.__name__]
     names = [function.__name__ for function in own]
     twice = {name for name in names if names.count(name) > 1}
     if twice:  # they are compiled into one module
