@@ -19,9 +19,9 @@ from pathlib import Path
 import numpy as np
 
 import relboltz as rb
-from relboltz.checks.spacing import relaxation_error
+from relboltz.checks.spacing import Scales, radial_width
 
-SPACINGS = (0.5, 0.7, 0.95)
+SPACINGS = (0.5, 0.6, 0.7, 0.85, 0.95)
 """h/T."""
 ORDERS = 2, 4
 CHUNK = 1_000_000
@@ -30,6 +30,11 @@ CHUNK = 1_000_000
 def broad(px, py, pz):
     """A squeezed Gaussian [GeV]."""
     return 0.5 * np.exp(-(px**2 + py**2) / (2 * 0.8**2) - pz**2 / (2 * 0.56**2))
+
+
+def flat(px, py, pz):
+    """A Gaussian squeezed to 0.3 GeV along z."""
+    return 0.5 * np.exp(-(px**2 + py**2) / (2 * 0.8**2) - pz**2 / (2 * 0.3**2))
 
 
 def ring(px, py, pz):
@@ -41,22 +46,29 @@ def ring(px, py, pz):
 
 @dataclass(frozen=True)
 class Gas:
-    """One species: statistics, mass [GeV], and mu [GeV] of a peaked element (0: constant)."""
+    """One species: statistics, mass [GeV], and |M|^2.
+
+    mu : of a peaked |M|^2 [GeV]; 0: it is constant, or as s where the cross section is constant
+    """
 
     statistics: int
     mass: float
     mu: float = 0.0
+    cross_section: bool = False
 
     @property
     def name(self) -> str:
         """In words."""
         kind = {1: "Bose", 0: "classical", -1: "Fermi"}[self.statistics]
         peak = f"peaked, mu = {self.mu:g} GeV" if self.mu else "constant"
+        peak = "~ s" if self.cross_section else peak
         return f"{kind}, m = {self.mass:g} GeV, {peak}"
 
     def element(self, s, t):
         """|M|^2."""
-        return s * s / (self.mu**2 - t) ** 2 if self.mu else np.full(np.shape(s), 100.0)
+        if self.mu:
+            return s * s / (self.mu**2 - t) ** 2
+        return 100.0 * s if self.cross_section else np.full(np.shape(s), 100.0)
 
     def model(self) -> rb.Model:
         """As relboltz has it."""
@@ -64,14 +76,19 @@ class Gas:
         if self.mu:  # equal particles: both exchanges, half of each
             process = rb.Process("a a -> a a", peaked, peak="t", mu2=mu2)
         else:
-            process = rb.Process("a a -> a a", flat)
+            process = rb.Process("a a -> a a", rising if self.cross_section else constant)
         screening = {"screening": self.mu} if self.mu else {}
         return rb.Model([species], [process], masses={"a": self.mass}, **screening)
 
 
-def flat(s):
+def constant(s):
     """A constant |M|^2."""
     return 100.0 + 0.0 * s
+
+
+def rising(s):
+    """|M|^2 of a constant cross section of massless particles."""
+    return 100.0 * s
 
 
 def peaked(s, t, u, mu2):
@@ -87,13 +104,15 @@ def moments(p, m2):
 
 
 def exact(gas: Gas, f, width: float, events: int, seed: int = 1):
-    """Rates of change of the moments, per volume, and standard errors: pairs drawn as Gaussians."""
+    """Rates of change of the moments, per volume, and standard errors."""
     rng, m2 = np.random.default_rng(seed), gas.mass**2
     sums = np.zeros((2, 3))
     for _ in range(-(-events // CHUNK)):
-        p, k = rng.normal(0, width, (2, 3, CHUNK))
-        chance = np.exp(-((p**2 + k**2).sum(axis=0)) / (2 * width**2)) / (2 * np.pi * width**2) ** 3
-        ep, ek = (np.sqrt((q**2).sum(axis=0) + m2) for q in (p, k))
+        p, k = (drawn(rng, width) for _ in range(2))
+        size2 = (p**2).sum(axis=0), (k**2).sum(axis=0)
+        ep, ek = (np.sqrt(q2 + m2) for q2 in size2)
+        chance = np.exp(-(size2[0] + size2[1]) / (2 * width**2)) / (4 * np.pi * width**2) ** 2
+        chance /= np.sqrt(size2[0] * size2[1])
         total, e = p + k, ep + ek
         s = np.maximum(e**2 - (total**2).sum(axis=0), 4 * m2 + 1e-12)
         root = np.sqrt(s)
@@ -116,6 +135,12 @@ def exact(gas: Gas, f, width: float, events: int, seed: int = 1):
     done = -(-events // CHUNK) * CHUNK
     mean = sums[0] / done
     return mean, np.sqrt((sums[1] / done - mean**2) / done)
+
+
+def drawn(rng, width: float):
+    """Momenta (3, CHUNK) with the density exp(-p^2/2 width^2)/p: soft ones count as 1/E."""
+    axes = rng.normal(size=(3, CHUNK))
+    return axes * (rng.rayleigh(width, CHUNK) / np.sqrt((axes**2).sum(axis=0)))
 
 
 def directions(rng, gas: Gas, axis, k_out):
@@ -161,7 +186,13 @@ def on_nodes(gas: Gas, f, cells: int, box: float, given) -> np.ndarray:
 GASES = [
     Gas(1, 0.0), Gas(0, 0.0), Gas(-1, 0.0), Gas(1, 0.4), Gas(0, 0.4), Gas(1, 0.7), Gas(1, 0.0, 0.4),
     Gas(1, 0.0, 0.15), Gas(1, 0.4, 0.4), Gas(1, 0.7, 0.7), Gas(-1, 0.4, 0.15),
+    Gas(1, 0.0, cross_section=True), Gas(0, 0.0, cross_section=True),
+    Gas(0, 0.4, cross_section=True),
 ]  # fmt: skip
+
+
+STARTS = {"broad": (broad, 0.8), "flat": (flat, 0.7), "ring": (ring, 0.9)}
+"""And the widths of what momenta are drawn from [GeV]."""
 
 
 def main() -> None:
@@ -171,6 +202,8 @@ def main() -> None:
     parser.add_argument("--events", type=float, default=8e6)
     parser.add_argument("--sampling", default="node", choices=("node", "cell"))
     parser.add_argument("--gases", type=int, nargs="*", help="some of them, by number")
+    parser.add_argument("--starts", nargs="*", choices=list(STARTS), default=list(STARTS))
+    parser.add_argument("--spacings", type=float, nargs="*", default=SPACINGS, help="h/T")
     parser.add_argument("--markdown", type=Path)
     given = parser.parse_args()
     warnings.simplefilter("ignore")
@@ -180,14 +213,16 @@ def main() -> None:
     ]
     print("\n".join(lines))
     gases = GASES if given.gases is None else [GASES[i] for i in given.gases]
-    for gas, (f, width) in itertools.product(gases, ((broad, 0.8), (ring, 0.9))):
+    for gas, (f, width) in itertools.product(gases, [STARTS[name] for name in given.starts]):
         wanted, error = exact(gas, f, width, int(given.events))
         warm = temperature(gas, f)
-        for part in SPACINGS:
+        for part in given.spacings:
             cells = 2 * round(4.2 / (part * warm))
             found = on_nodes(gas, f, cells, 0.5 * cells * part * warm, given)
             off = [f"{100 * (a / b - 1):+.1f}" for a, b in zip(found, wanted, strict=True)]
-            says = relaxation_error(part * warm, warm, gas.mass, gas.mu or None)
+            grid = rb.PhaseSpace(cells, 0.5 * cells * part * warm)
+            width = radial_width(grid, f(*grid.momenta))
+            says = Scales("", warm, gas.mu or None, width).error(part * warm)
             row = f"| {gas.name} | {f.__name__} | {part:g} | {' | '.join(off)} "
             row += f"| {100 * max(abs(error / wanted)):.1f} | {100 * says:.1f} |"
             print(row, flush=True)

@@ -16,6 +16,8 @@ from .units import HBARC, LARGEST, SMALLEST
 from .words import shown
 
 MAX_CELLS = 1024
+HEAVY = 1.5
+"""A mass in units of the spacing beyond which sums of 1/E over nodes miss less than 1e-4."""
 """Nodes per axis: an index must fit the ten bits it gets in a packed node."""
 Boundary = Literal["periodic", "reflecting", "open"]
 MomentumBoundary = Literal["closed", "periodic"]
@@ -93,6 +95,16 @@ def _centres(n: int, h: float) -> Array:
 def _mesh(axes: list[Array]) -> Array:
     """All points of three axes, shape (3, points); the last axis varies fastest."""
     return np.stack([m.ravel() for m in np.meshgrid(*axes, indexing="ij")])
+
+
+def _lattice_sum(u: Array, halves: bool) -> Array:
+    """Sum over whole (or half) numbers n of exp(-u^2 n^2), over its integral."""
+    n = np.arange(1, 8)[:, None]
+    few = np.exp(-((u * (n - 0.5)) ** 2)).sum(axis=0) if halves else None
+    direct = 2 * few if few is not None else 1 + 2 * np.exp(-((u * n) ** 2)).sum(axis=0)
+    signs = (-1.0) ** n if halves else 1.0
+    poisson = 1 + 2 * (signs * np.exp(-((np.pi * n / u) ** 2))).sum(axis=0)
+    return np.where(u > np.sqrt(np.pi), direct * u / np.sqrt(np.pi), poisson)
 
 
 @dataclass(frozen=True)
@@ -307,6 +319,38 @@ class PhaseSpace:
             )
             total += 2 * 0.5 * a * face
         return total / self.cell_volume
+
+    @cached_property
+    def inner_momentum_squared(self) -> float:
+        """p^2 of the nodes next to p = 0, or at it, and a little more for rounding [GeV^2]."""
+        halves = [
+            0.5 * h for n, h in zip(self.momentum_cells, self.spacing, strict=True) if n % 2 == 0
+        ]
+        return (1 + 1e-9) * sum(h * h for h in halves) + 1e-9 * min(self.spacing) ** 2
+
+    def missing_inverse_energy(self, mass_squared: float) -> float:
+        """What 1/E must gain at the nodes next to p = 0, so that sums of g/E are right [GeV^-1].
+
+        For smooth g the sum over all nodes times the cell volume misses d g(0) of Int d^3p g/E.
+        With 1/E = (2/sqrt pi) Int du exp(-u^2 (p^2 + m^2)), Poisson's formula gives d as an
+        integral of theta functions; what is missing falls as exp(-2 pi m/h). A massless node at
+        p = 0 has no 1/E of its own: then this is all of it.
+        """
+        if not mass_squared < (HEAVY * max(self.spacing)) ** 2:
+            return 0.0
+        x, w = np.polynomial.legendre.leggauss(600)
+        h = float(self.cell_volume ** (1 / 3))
+        u = np.exp(10.0 * x)  # in units of 1/h
+        nodes = np.ones_like(u)  # sums over nodes of exp(-u^2 p^2) over their integrals
+        for n, spacing in zip(self.momentum_cells, self.spacing, strict=True):
+            nodes *= _lattice_sum(u * spacing / h, n % 2 == 0)
+        at_rest = float(all(n % 2 for n in self.momentum_cells))
+        beyond = (nodes - 1) * (np.pi / u**2) ** 1.5 - at_rest
+        beyond *= np.exp(-(u * u) * mass_squared / (h * h))
+        missing = -2 / np.sqrt(np.pi) * float((beyond * u * w).sum()) * 10.0
+        inner = 2 ** sum(n % 2 == 0 for n in self.momentum_cells)
+        own = at_rest / np.sqrt(mass_squared) if mass_squared > 0 else 0.0
+        return float(missing / (inner * h) - own)
 
     def in_space(self, values: NDArray[Any]) -> NDArray[Any]:
         """Values of the sites (sites, ...) as (..., nx, ny, nz)."""

@@ -17,6 +17,7 @@ from . import grid
 from .errors import InputError
 from .events.collisions import SETS, Channel
 from .grid import MAX_CELLS, PhaseSpace, choices, half_widths, numbers_of_cells
+from .process import Process
 from .units import LARGEST, SMALLEST
 from .words import shown, suggest
 
@@ -152,6 +153,15 @@ class Sampling(Table):
     def samples_of(self, channel: Channel, nodes: int) -> int:
         """Samples of a channel in one set of a step."""
         return max(1, round(self.samples * nodes * channel.share / SETS))
+
+    def compensated_spacing2(self, grid: PhaseSpace, process: Process) -> float:
+        """Squared spacing for ``events.projection.compensation`` [GeV^2]; 0 where it is not needed.
+
+        Elastic events alone are compensated: others say how fast species turn into one another.
+        """
+        if not process.elastic or self.projection == "nearest" or not self.symmetrical:
+            return 0.0
+        return float(grid.cell_volume ** (2 / 3))
 
 
 class Time(Table):

@@ -189,10 +189,10 @@ def test_a_spacing_that_is_too_coarse_yet_doubles_later():
 
         patched.setattr(expanding, "double", seen)
         ds = solved(GLUONS, grid, start, start=0.4, end=1.6, every=0.2, backend="cpu")
-    first, last = states[0], states[-1]
+    first, doubled = states[0], next(one for one in states if one[1] != [0, 0, 0])
     assert first[0] > 0.6 and first[1] == [0, 0, 0] and first[2][2] > 2.0 and not first[3]
     assert len(states) < 4  # not at every step
-    assert last[1:] == ([0, 0, 1], [1.0, 1.0, 1.0], False)
+    assert doubled[1:] == ([0, 0, 1], [1.0, 1.0, 1.0], False)
     assert not ds.charge_drift.any() and not ds.momentum_drift.any()
 
 
@@ -285,7 +285,7 @@ def test_a_hubble_flow_of_a_conformal_gas_is_static_in_its_own_time():
     grid = rb.PhaseSpace([8, 8, 8], 2.5)
     flow = rb.PhaseSpace([8, 8, 8], 2.5, expansion="hubble", hubble_power=0.5)
     start = {"g": rb.initial.gaussian(1.0, [0.6, 0.6, 0.3])}
-    options = {"samples": 64, "tolerance": 1e-4}
+    options = {"samples": 256, "tolerance": 1e-4}  # seeds scatter by 2e-4 of the ratio
     still = solved(GLUONS, grid, start, end=0.2, every=0.05, **options)
     end = (0.5**0.5 + 0.1 / 0.5**0.5) ** 2  # Int dt/a = 2 t0^(1/2) (t^(1/2) - t0^(1/2))
     moved = solved(GLUONS, flow, start, start=0.5, end=end, every=0.5, **options)
@@ -294,7 +294,7 @@ def test_a_hubble_flow_of_a_conformal_gas_is_static_in_its_own_time():
     assert ratios[1] == pytest.approx(ratios[0], rel=1e-3)
     assert not moved.charge_drift.any() and abs(energy(moved)).max() < 1e-5
     shape = moved.f[-1].sum(["py", "px"]) / still.f[-1].sum(["py", "px"]) - 1
-    assert abs(shape).max() < 0.03  # other events: 64 samples leave about 0.6 %
+    assert abs(shape).max() < 0.03  # other events: 256 samples leave about 0.3 %
 
 
 # --- everything else works in it ----------------------------------------------------------------

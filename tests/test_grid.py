@@ -153,3 +153,33 @@ def test_a_grid_is_what_its_words_make(given):
     law = given.get("expansion", "expansion")
     assert (f"expansion {law}" in grid._repr_html_()) == bool(given)
     assert ("expansion" in repr(grid)) == bool(given)
+
+
+@pytest.mark.parametrize("cells", [40, 41, (40, 41, 60)], ids=["even", "odd", "mixed"])
+@pytest.mark.parametrize("part", [0.0, 0.05, 0.3, 1.0, 1.4])
+def test_sums_of_1_over_e_are_right_with_what_inner_nodes_gain(cells, part):
+    """Sum g/E over nodes against Int d^3p g/E of a Gaussian, for light masses."""
+    grid = PhaseSpace(cells, (4.0, 4.0, 4.5))
+    h, width = grid.cell_volume ** (1 / 3), 0.9
+    m2 = (part * h) ** 2
+    p2 = grid.momentum_squared
+    g = np.exp(-p2 / (2 * width**2))
+    energy = np.sqrt(p2 + m2)
+    inverse = np.divide(1.0, energy, out=np.zeros_like(energy), where=energy > 0)
+    more = np.where(p2 <= grid.inner_momentum_squared, grid.missing_inverse_energy(m2), 0.0)
+    x, w = np.polynomial.legendre.leggauss(2000)
+    p = 4 * (1 + x)
+    exact = 16 * np.pi * (w * p**2 * np.exp(-(p**2) / (2 * width**2)) / np.hypot(p, part * h)).sum()
+    assert grid.cell_volume * float(g @ (inverse + more)) == pytest.approx(exact, rel=2e-4)
+    assert (p2 <= grid.inner_momentum_squared).sum() == 2 ** sum(
+        n % 2 == 0 for n in grid.momentum_cells
+    )
+
+
+def test_inner_nodes_of_massless_particles():
+    """Constants of the cubic lattice: 0.10024/h at eight nodes, or 2.8372/h at the one at rest."""
+    for cells, expected in ((20, 0.10024), (21, 2.8372)):
+        grid = PhaseSpace(cells, 2.0)
+        found = grid.missing_inverse_energy(0.0) * grid.spacing[0]
+        assert found == pytest.approx(expected, rel=1e-4)
+    assert PhaseSpace(20, 2.0).missing_inverse_energy(0.31**2) == 0.0

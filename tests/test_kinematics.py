@@ -18,6 +18,7 @@ MASSES = {
     "all different": (0.9, 0.2, 0.5, 0.05),
 }
 REST = 7.0
+INNER = (REST, REST, 0.0)
 """1/E of a massless node at rest [GeV^-1]."""
 FLAT = (0.0, 0.0, 2.0)
 
@@ -137,7 +138,7 @@ def test_scattering_conserves_energy_and_momentum(masses, angle):
     rng = np.random.default_rng(4)
     for p, k3 in open_pairs(masses, 5, 40):
         draws = tuple(rng.random(2).tolist())
-        k1, e, s, t, weight = kin.scatter(p, k3, m2, draws, angle, REST)
+        k1, e, s, t, weight = kin.scatter(p, k3, m2, draws, angle, INNER)
         total = add(p, k3)
         a, b = four(k1, ma2), four(subtract(total, k1), mb2)
         c, d = four(k3, mc2), four(p, md2)
@@ -159,7 +160,7 @@ def test_flat_angles_are_isotropic_in_the_rest_frame_of_the_pair(masses):
     matrix = boost(four(p, m2[3]) + four(k3, m2[2]))
     directions = np.empty((n, 3))
     for i, draws in enumerate(rng.random((n, 2)).tolist()):
-        k1 = kin.scatter(p, k3, m2, draws, FLAT, REST)[0]
+        k1 = kin.scatter(p, k3, m2, draws, FLAT, INNER)[0]
         rest = (matrix @ four(k1, m2[0]))[1:]
         directions[i] = rest / np.linalg.norm(rest)
     assert np.all(np.abs(directions.mean(axis=0)) < 4 * math.sqrt(1 / 3 / n))
@@ -173,7 +174,7 @@ def phase_space_average(p, k3, m2, angle, function, n=4000):
     energies = kin.energy(p, m2[3]) * kin.energy(k3, m2[2])
     total = 0.0
     for i in range(n):
-        _, _, s, t, weight = kin.scatter(p, k3, m2, ((i + 0.5) / n, 0.3), angle, REST)
+        _, _, s, t, weight = kin.scatter(p, k3, m2, ((i + 0.5) / n, 0.3), angle, INNER)
         total += weight * energies * function(t, sum(m2) - s - t)
     return total / n
 
@@ -220,7 +221,7 @@ def test_the_peak_draws_small_t_most_often():
     p, k3 = open_pairs(MASSES["massless"], 10, 1)[0]
     angle = (0.2, 1.0, 2.0)
     inverse = [
-        1 / (0.2 - kin.scatter(p, k3, m2, (u, 0.1), angle, REST)[3])
+        1 / (0.2 - kin.scatter(p, k3, m2, (u, 0.1), angle, INNER)[3])
         for u in np.linspace(1e-9, 1 - 1e-9, 11)
     ]
     np.testing.assert_allclose(np.diff(inverse), inverse[-1] / 10 - inverse[0] / 10, rtol=1e-6)
@@ -238,24 +239,40 @@ def test_there_is_no_scattering_below_threshold():
     ]:
         m2 = (m_out[0] ** 2, m_out[1] ** 2, 0.0, 0.0)
         for angle in (FLAT, (0.2, 1.0, 2.0)):
-            k1, e, s, t, weight = kin.scatter(p, k3, m2, (0.4, 0.7), angle, REST)
+            k1, e, s, t, weight = kin.scatter(p, k3, m2, (0.4, 0.7), angle, INNER)
             assert weight == 0.0
             assert all(math.isfinite(v) for v in (*k1, e, s, t))
     m2 = (0.25, 0.25, 0.0, 0.0)
-    assert kin.scatter((0.3, 0.0, 0.41), (-0.3, 0.0, -0.41), m2, (0.4, 0.7), FLAT, REST)[4] > 0
+    assert kin.scatter((0.3, 0.0, 0.41), (-0.3, 0.0, -0.41), m2, (0.4, 0.7), FLAT, INNER)[4] > 0
 
 
 def test_a_massless_node_at_rest_gives_a_finite_weight():
     """p = 0 with m_d = 0 meets a heavy k3 and both turn into light particles: s = m_c^2 is open."""
     arguments = ((0.0, 0.0, 0.0), (0.2, 0.0, 0.4), (0.0, 0.0, 0.25, 0.0), (0.4, 0.7), FLAT)
     weights = [
-        f(*arguments, at_rest)[4]
+        f(*arguments, (at_rest, at_rest, 0.0))[4]
         for f in (compiled.scatter, kin.scatter)
         for at_rest in (REST, 2 * REST)
     ]
     phase_space = kin.two_body_phase_space(0.25, 0.25)
     expected = phase_space * REST / math.sqrt(0.2**2 + 0.4**2 + 0.25)
     assert weights == pytest.approx([expected, 2 * expected] * 2, rel=1e-12)
+
+
+def test_inner_nodes_gain_what_sums_of_1_over_e_miss():
+    """1/E -> 1/E + more for each leg within reach, and for no other."""
+    near, far = (0.1, 0.0, 0.1), (0.3, 0.2, -0.4)
+    m2 = (0.04, 0.09, 0.04, 0.09)
+    ep, ek = (math.sqrt(kin.dot(k, k) + mass) for k, mass in ((near, 0.09), (far, 0.04)))
+
+    def weight(p, k3, inner):
+        return kin.scatter(p, k3, m2, (0.4, 0.7), FLAT, inner)[4]
+
+    plain = weight(near, far, kin.NO_NODES)
+    assert weight(near, far, (5.0, 3.0, 0.021)) / plain == pytest.approx(1 + 3.0 * ep, rel=1e-12)
+    both = (1 + 3.0 * ep) * (1 + 5.0 * ek)
+    assert weight(near, far, (5.0, 3.0, 0.3)) / plain == pytest.approx(both, rel=1e-12)
+    assert weight(near, far, (5.0, 3.0, 0.01)) == plain
 
 
 def test_both_forms_of_screening():
@@ -273,7 +290,7 @@ def test_exchanges_are_spacelike_whatever_the_masses(masses):
     for _ in range(40):
         p, k3 = vectors(rng, 2)
         draws = tuple(rng.random(2).tolist())
-        k1, e, s, t, weight = kin.scatter(p, k3, m2, draws, (0.3, 0.0, 2.0), REST)
+        k1, e, s, t, weight = kin.scatter(p, k3, m2, draws, (0.3, 0.0, 2.0), INNER)
         if weight == 0.0:
             continue
         total = np.add(p, k3)
@@ -465,7 +482,7 @@ def test_compiled_scattering_gives_the_same_numbers(angle):
     rng = np.random.default_rng(15)
     for masses in MASSES.values():
         for p, k3 in open_pairs(masses, 16, 5):
-            arguments = (p, k3, squares(masses), tuple(rng.random(2).tolist()), angle, REST)
+            arguments = (p, k3, squares(masses), tuple(rng.random(2).tolist()), angle, INNER)
             expected = flat(kin.scatter(*arguments))
             assert flat(compiled.scatter(*arguments)) == pytest.approx(
                 expected, rel=1e-12, abs=1e-12

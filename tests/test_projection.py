@@ -50,7 +50,9 @@ def events(grid, seed, n):
         p, k3 = (tuple(float(grid.axis(i)[node[i]]) for i in range(3)) for node in (ip, ik))
         m2 = MASSES2[n % len(MASSES2)]
         draws = tuple(rng.random(2).tolist())
-        k1, e, _, _, weight = kinematics.scatter(p, k3, m2, draws, (0.0, 0.0, 2.0), 1.0)
+        k1, e, _, _, weight = kinematics.scatter(
+            p, k3, m2, draws, (0.0, 0.0, 2.0), kinematics.NO_NODES
+        )
         if weight > 0:
             position = tuple(projection.node_position(k1[i], cells[i], h[i]) for i in range(3))
             yield position, tuple(a + b for a, b in zip(ip, ik, strict=True)), e, m2[:2]
@@ -165,12 +167,13 @@ def landed(grid, occupancy, m2=MASSES2[2], seed=3):
     table = np.array([collisions.logarithms(f, 0.0) for f in occupancy.tolist()])
     levels = np.empty(len(occupancy), np.int8)
     state = occupancy, levels, table, 2 * kernels.fill_levels(table, levels)
-    kernels.scatter_chunk(count, m2, (0.0, 0.0, 2.0), 1.0, w)
+    kernels.scatter_chunk(count, m2, (0.0, 0.0, 2.0), kinematics.NO_NODES, w)
     kernels.bracket_chunk(count, m2[:2], cells_h, 1.0, w)
-    number, everything, lost, _ = kernels.land(
-        count, True, m2[:2], cells_h, offsets, state, w, nodes, (legs, weights, ratios)
+    sums = np.zeros(4)
+    number = kernels.land(
+        count, True, m2, cells_h, 0.0, offsets, state, w, nodes, (legs, weights, ratios), sums
     )
-    return legs[:number].T, ratios[:number], everything, lost
+    return legs[:number].T, ratios[:number], sums[0], sums[1]
 
 
 @pytest.mark.parametrize("edge", [False, True])
@@ -262,3 +265,31 @@ def test_compiled_projection_gives_the_same_numbers():
         assert compiled.walk(3.0, *arguments) == pytest.approx(
             projection.walk(3.0, *arguments), rel=1e-12
         )
+
+
+def test_the_change_of_the_stress_is_that_of_the_four_particles():
+    """|Q|^2 against matrices of NumPy; an event that changes nothing has none."""
+    rng = np.random.default_rng(5)
+    for _ in range(20):
+        k1, k3, p = rng.normal(size=(3, 3))
+        k2, m2 = p + k3 - k1, rng.random(4)
+        q = np.zeros((3, 3))
+        for k, mass, sign in zip((k1, k2, k3, p), m2, (1, 1, -1, -1), strict=True):
+            q += sign * np.outer(k, k) / np.sqrt(k @ k + mass)
+        found = projection.stress_change2(tuple(k1), tuple(k3), tuple(p), tuple(m2))
+        assert found == pytest.approx((q**2).sum(), rel=1e-12)
+    assert projection.stress_change2(tuple(k3), tuple(k3), tuple(p), (m2[0],) * 4) < 1e-28
+
+
+def test_only_what_nodes_do_not_resolve_is_compensated():
+    """1 for s above RESOLVED h^2 or without a spacing; between 1 and LARGEST, falling with s."""
+    k1, k3, p, m2 = (0.3, 0.1, 0.0), (0.6, 0.0, 0.05), (0.1, 0.1, 0.0), (0.0,) * 4
+
+    def factor(s, spacing2=0.04):
+        return projection.compensation(k1, k3, p, m2, s, spacing2)
+
+    assert factor(projection.RESOLVED * 0.04) == 1.0 and factor(1e-6, 0.0) == 1.0
+    factors = [factor(s) for s in np.geomspace(1e-3, 1.44, 30)]
+    assert factors[0] == projection.LARGEST
+    assert all(1.0 <= b <= a for a, b in itertools.pairwise(factors))
+    assert factors[-1] == pytest.approx(1.0, abs=1e-9)

@@ -73,6 +73,9 @@ class Task:
     temperature: float
     fields: Array = field(default_factory=lambda: np.zeros((4, 0)), compare=False)
     """On nodes: ln F of k1 and k2, f of k3 and p."""
+    coarse: Four = (0.0, 0.0, -1.0, 0.0)
+    """On nodes: what ``kinematics.scatter`` is to know of the inner ones, and the squared spacing
+    for ``projection.compensation``."""
     samples: int = 0
     """Events of one batch."""
 

@@ -10,6 +10,7 @@ import hashlib
 import inspect
 import sys
 import types
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,8 @@ from .. import cache
 from ..arrays import Array
 from ..compiling import FASTMATH, Function, cache_folder
 from ..errors import InputError, raising_element
+from ..events.collisions import Channel, inner_weights
+from ..grid import PhaseSpace
 from ..model import Model
 from ..process import Process
 from .cpu import events as k
@@ -72,6 +75,10 @@ evaluate = compiled_for(keep(evaluate, FunctionCache), ELEMENT)
 """
 
 
+NEGLIGIBLE = 1e-3
+"""What a particle at rest contributes to a sum over nodes, over one at the next nodes: nothing."""
+
+
 class Elements:
     """The matrix elements of a model, compiled for the CPU: for events, and to look at them.
 
@@ -85,6 +92,7 @@ class Elements:
         memory: dict[Any, Function] = {}
         self.compiled = [evaluator(process, memory) for process in model.processes]
         self.folds = [self._foldable(index) for index in range(len(model.processes))]
+        self._known: dict[tuple[int, int, int, float], float] = {}
 
     def _foldable(self, index: int) -> bool:
         process = self.model.processes[index]
@@ -105,6 +113,49 @@ class Elements:
         rows = np.atleast_1d(screening2)
         row = self.model.exchange_row(self.model.processes[index].legs[0])
         return float(rows[0]), float(rows[row]), self.ekt
+
+    def inner_weights(
+        self, grid: PhaseSpace, channels: Sequence[Channel]
+    ) -> list[tuple[float, float, float]]:
+        """What ``kinematics.scatter`` is to know of the nodes next to p = 0, for each channel."""
+        more, reach2 = inner_weights(grid, self.model).tolist(), grid.inner_momentum_squared
+        spacing = float(f"{grid.cell_volume ** (1 / 3):.1e}")  # two digits: few are looked at
+
+        def weight(channel: Channel, leg: int, other: int) -> float:
+            if more[leg] == 0.0 or reach2 < 0.1 * spacing**2:  # the node is at p = 0
+                return float(more[leg])
+            return float(more[leg]) * self._near_rest(channel.process, leg, other, spacing)
+
+        return [
+            (weight(one, *one.nodes), weight(one, *one.nodes[::-1]), reach2) for one in channels
+        ]
+
+    def _near_rest(self, index: int, leg: int, other: int, spacing: float) -> float:
+        """|M|^2 Phi_2 of a leg at rest over that of one at the next nodes, at 90 degrees; 0 to 1.
+
+        Sums over nodes miss what the integrand is at p = 0. Where |M|^2 vanishes with s, as with a
+        constant cross section, that is nothing.
+        """
+        key = index, leg, other, spacing
+        if key not in self._known:
+            process, all_m2 = self.model.processes[index], self.model.constant_mass_squared
+            m2 = tuple(float(all_m2[self.model.index(name)]) for name in process.legs)
+            size2 = np.array([0.0, 0.75 * spacing**2])
+            hard = np.sqrt(9 * spacing**2 + all_m2[other])
+            s = all_m2[leg] + all_m2[other] + 2 * hard * np.sqrt(size2 + all_m2[leg])
+            a, b, c, d = (x**0.5 for x in m2)
+            s = np.maximum(s, max(a + b, c + d, 1e-3 * spacing) ** 2)
+            t = m2[0] + m2[2] - 0.5 * (s + m2[0] - m2[1]) * (s + m2[2] - m2[3]) / s
+            u, soft = sum(m2) - s - t, np.full(len(self.model.screenings), spacing**2)
+            try:
+                values = self.evaluate(index, s, t, m2, soft, -t, -u)
+            except InputError:  # said where matrix elements are checked
+                values = np.zeros(2)
+            opening = np.maximum((s - (a - b) ** 2) * (s - (a + b) ** 2), 0.0)  # (2 k* sqrt(s))^2
+            rest, near = (values * np.sqrt(opening) / s).tolist()
+            found = rest / near if near > 0 else 0.0
+            self._known[key] = min(found, 1.0) if found > NEGLIGIBLE else 0.0
+        return self._known[key]
 
     def evaluate(
         self, index: int, s: Array, t: Array, m2: Masses, screening2: Array, q2: Array, qu2: Array

@@ -28,8 +28,8 @@ ACCEPTED_NUMBER = 0.005
 """Relative error of a number of particles before a warning."""
 
 
-def share_at_edges(grid: PhaseSpace, f: Array) -> float:
-    """Share of the particles of a species within two nodes of an edge; f at the nodes of a site."""
+def near_edges(grid: PhaseSpace, f: Array) -> Array:
+    """Whether a node is within two nodes of an edge; f of a species at the nodes of a site."""
     f = f.reshape(grid.momentum_cells)
     near = np.zeros(f.shape, bool)
     for axis in range(3):
@@ -37,8 +37,13 @@ def share_at_edges(grid: PhaseSpace, f: Array) -> float:
         padded = np.pad(along, [(2, 2), (0, 0), (0, 0)], constant_values=np.inf)
         lowest = np.minimum(padded[4:], padded[:-4])
         np.moveaxis(near, axis, 0)[lowest < DROP * along] = True
+    return near
+
+
+def share_at_edges(grid: PhaseSpace, f: Array) -> float:
+    """Share of the particles of a species within two nodes of an edge; f at the nodes of a site."""
     total = float(f.sum())
-    return float(f[near].sum()) / total if total > 0 else 0.0
+    return float(f @ near_edges(grid, f).ravel()) / total if total > 0 else 0.0
 
 
 def of_edges(grid: PhaseSpace, model: Model, f: Array) -> tuple[float, str]:

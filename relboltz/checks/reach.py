@@ -20,6 +20,7 @@ from ..backends.elements import Elements
 from ..equilibrium.gas import fluid_energy, occupation
 from ..equilibrium.unlimited import FreeState
 from ..events.collisions import Channel, channels
+from ..events.kinematics import NO_NODES
 from ..model import Model
 from ..units import HBARC
 
@@ -220,6 +221,6 @@ def _scattered(
             (k.PX, k.PY, k.PZ, k.KX, k.KY, k.KZ, k.U0, k.U1), given, strict=True
         ):
             w[row : row + n] = values
-        k.scatter_chunk(n, m2, angle, 0.0, w)
+        k.scatter_chunk(n, m2, angle, NO_NODES, w)
         found[:, part] = [w[row : row + n] for row in rows]
     return (found[:3], *found[3:])

@@ -1,8 +1,8 @@
-"""How much too slowly matter relaxes because its nodes are apart: one rule for all models.
+"""How far off rates of relaxation are because nodes are apart: one rule for all models.
 
-Landing averages over what lies between nodes, and sums over nodes miss 1/E near p = 0. Both are of
-second order in h/T, and largest for light particles and for exchanges softer than the spacing.
-``benchmarks/coarse_grids.py`` compares the rule with integrals in continuous momenta.
+What landing averages away between nodes and ``projection.compensation`` does not give back is of
+second order in h/T, and largest for exchanges softer than the spacing and for narrow shells of
+momenta. ``benchmarks/coarse_grids.py`` compares the rule with integrals in continuous momenta.
 """
 
 import math
@@ -16,14 +16,16 @@ from ..equilibrium.states import Equilibrium
 from ..grid import PhaseSpace
 from ..model import Model
 from ..qcd_settings import EKT_OVER_GLUON
+from .edges import DROP, near_edges
 from .matter import Squares
 
-LIGHT, MASS, HEAVY = 0.25, 6.0, 0.03
-"""Error over (h/T)^2 for a constant |M|^2: LIGHT/(1 + MASS m^2/T^2) + HEAVY."""
-PEAKED, SOFT = 0.3, 0.045
-"""With a peak in t: PEAKED times the first part; soft exchanges have at least SOFT T/mu."""
+COARSE, SOFT = 0.04, 0.02
+"""Error over (h/T)^2: COARSE, or SOFT T/mu if that is more and |M|^2 has a peak 1/(mu^2 - t)^2."""
+NARROW = 0.06
+"""Error over (h/width)^2 of a shell of momenta: its anisotropy relaxes too slowly."""
 ACCEPTED, WANTED = 0.03, 0.02
 """Error before a warning, and with the nodes that it asks for."""
+START = "at the start"
 NOTABLE = 0.01
 """Share of all particles below which a species does not count."""
 
@@ -34,16 +36,20 @@ class Scales:
 
     temperature : <p^2/E>/3, of a thermal state T for not too dense matter [GeV]
     screening : mu of a peak 1/(mu^2 - t)^2 [GeV], None without one
+    width : of a shell of momenta, see ``radial_width`` [GeV]
     """
 
     words: str
     temperature: float
-    mass: float
     screening: float | None
+    width: float = math.inf
 
     def error(self, spacing: float) -> float:
-        """Share by which energies relax too slowly."""
-        return relaxation_error(spacing, self.temperature, self.mass, self.screening)
+        """Return the relative error of rates of relaxation."""
+        return max(
+            relaxation_error(spacing, self.temperature, self.screening),
+            NARROW * (spacing / self.width) ** 2,
+        )
 
     @property
     def wanted(self) -> float:
@@ -51,13 +57,31 @@ class Scales:
         return math.sqrt(WANTED / self.error(1.0))
 
 
-def relaxation_error(h: float, temperature: float, mass: float, screening: float | None) -> float:
-    """Share by which energies relax too slowly on nodes h apart; quantities as in ``Scales``."""
-    light = LIGHT / (1 + MASS * (mass / temperature) ** 2)
-    size = light + HEAVY
-    if screening is not None:
-        size = max(PEAKED * light + HEAVY, SOFT * temperature / max(screening, 1e-6))
-    return size * (h / temperature) ** 2
+def relaxation_error(h: float, temperature: float, screening: float | None) -> float:
+    """Error of rates of relaxation on nodes h apart; quantities as in ``Scales``."""
+    soft = 0.0 if screening is None else SOFT * temperature / max(screening, 1e-6)
+    return max(COARSE, soft) * (h / temperature) ** 2
+
+
+def radial_width(grid: PhaseSpace, f: Array) -> float:
+    """Width of f along |p| [GeV]: that of a Gaussian shell, infinite for exp(-|p|/T).
+
+    The mean curvature of -ln f along p is 1/width^2. Edges are left out: see ``edges``.
+    """
+    if min(grid.momentum_cells) < 3 or not f.max() > 0:
+        return math.inf
+    shape = grid.momentum_cells
+    logarithm = np.log(np.maximum(f, DROP * f.max())).reshape(shape)
+    size = np.sqrt(grid.momentum_squared)
+    towards = np.divide(grid.momenta, size, out=np.zeros((3, len(size))), where=size > 0)
+    towards = towards.reshape(3, *shape)
+
+    def along(values: Array) -> Array:
+        return np.asarray((towards * np.gradient(values, *grid.spacing)).sum(axis=0))
+
+    counted = np.where(near_edges(grid, f), 0.0, f.reshape(shape))
+    curvature = -float((counted * along(along(logarithm))).sum() / f.sum())
+    return 1 / math.sqrt(curvature) if curvature > 0 else math.inf
 
 
 def scales_of(
@@ -68,7 +92,7 @@ def scales_of(
     p2 = grid.momentum_squared
     factor = EKT_OVER_GLUON if model.screening.ekt else 1.0
     screening = math.sqrt(max(float(screening2[0]) / factor, 0.0)) if len(screening2) else 0.0
-    states = [("at the start", f, mass_squared)]
+    states = [(START, f, mass_squared)]
     if predicted.found:
         states.append(("in the end", predicted.f, predicted.mass_squared))
     for when, occupied, m2 in states:
@@ -82,10 +106,8 @@ def scales_of(
             warm = float(occupied[a] @ weights / occupied[a].sum() / 3)
             peaked = any(one.peak == "t" for one in processes)
             if warm > 0:
-                yield Scales(
-                    f"{species.name} {when}", warm, math.sqrt(max(m2[a], 0.0)),
-                    screening if peaked else None,
-                )  # fmt: skip
+                width = radial_width(grid, occupied[a]) if when == START else math.inf
+                yield Scales(f"{species.name} {when}", warm, screening if peaked else None, width)
 
 
 def of_spacing(grid: PhaseSpace, scales: list[Scales]) -> tuple[float, str]:
@@ -94,7 +116,10 @@ def of_spacing(grid: PhaseSpace, scales: list[Scales]) -> tuple[float, str]:
     worst = max(scales, key=lambda one: one.error(spacing), default=None)
     if worst is None or worst.error(spacing) <= ACCEPTED:
         return math.inf, ""
+    scale, size = f"{spacing / worst.temperature:.2g} T", worst.temperature
+    if NARROW / worst.width**2 > relaxation_error(1.0, size, worst.screening):
+        scale = f"{spacing / worst.width:.2g} widths of the shell"
     return worst.wanted, (
-        f"the grid is coarse: spacing {spacing:.3g} GeV is {spacing / worst.temperature:.2g} T of "
-        f"{worst.words}, and energies relax about {100 * worst.error(spacing):.0f} % too slowly"
+        f"the grid is coarse: spacing {spacing:.3g} GeV is {scale} of {worst.words}, and rates of "
+        f"relaxation are off by about {100 * worst.error(spacing):.0f} %"
     )

@@ -14,6 +14,7 @@ import numpy as np
 
 from ..arrays import Array
 from ..errors import InputError
+from ..grid import PhaseSpace
 from ..model import Model
 from ..units import HBARC
 from .elementary import floor
@@ -209,6 +210,24 @@ class Channel:
         samples : of all sets together, so that the sum over all events is C
         """
         return self.factor * cell_volume / ((2 * np.pi) ** 3 * 4 * samples * HBARC)
+
+
+def plain_share(plain: Array, compensated: Array) -> Array:
+    """Ratio of weights of landed events, plain over compensated: 1 where nothing landed."""
+    return np.divide(plain, compensated, out=np.ones(np.shape(plain)), where=compensated > 0)
+
+
+def inner_weights(grid: PhaseSpace, model: Model) -> Array:
+    """``PhaseSpace.missing_inverse_energy`` of every species [GeV^-1].
+
+    Masses that depend on the state are as heavy as the spacing, so that nothing is missing.
+    """
+    found: dict[float, float] = {}
+    for m2, row in zip(model.constant_mass_squared.tolist(), model.mass_coupling, strict=True):
+        if not row.any() and m2 not in found:
+            found[m2] = grid.missing_inverse_energy(m2)
+    thermal = model.mass_coupling.any(axis=1)
+    return np.where(thermal, 0.0, [found.get(m2, 0.0) for m2 in model.constant_mass_squared])
 
 
 def channels(model: Model, symmetrical: bool = True) -> list[Channel]:

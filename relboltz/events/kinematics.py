@@ -15,6 +15,8 @@ LIGHTLIKE = 1e-9
 """-t/q^2 of a spacelike exchange is never that small: it is at least s/E^2."""
 NOTHING = 1e-18
 """A squared momentum [GeV^2] below this is 0: nodes are never that close."""
+NO_NODES = (0.0, 0.0, -1.0)
+"""For ``scatter``: momenta that are no nodes gain nothing."""
 LEVEL = 1e-6
 """A unit vector with z above minus this points up: nodes often make z vanish but for rounding."""
 
@@ -118,14 +120,16 @@ def inverse_energy(e, at_rest):
     return 1.0 / e if e > 0.0 else at_rest
 
 
-def scatter(p, k3, m2, draws, angle, at_rest):
+def scatter(p, k3, m2, draws, angle, inner):
     """One drawn event: k1 in the frame of the grid, the pair's energy, s, t, and its weight.
 
     m2 = (m_a^2, m_b^2, m_c^2, m_d^2); draws = two uniforms; angle = (screening2, peak, span):
     peak = 1 draws t with the weight 1/(screening2 - t)^2, peak = 0 a flat angle, and span = 2
     covers the sphere, span = 1 the forward half (for identical particles, where M(t, u) is
     symmetric, that has the same average). The weight is Phi2 / (E_c E_d) times what undoes the
-    peak; it is 0 below threshold. at_rest stands for 1/E of a massless leg with p = 0.
+    peak; it is 0 below threshold. inner = (more_c, more_d, reach2): what 1/E_c and 1/E_d gain where
+    the squared momentum is at most reach2 (``PhaseSpace.missing_inverse_energy``); it stands for
+    1/E of a massless leg with p = 0.
     """
     ma2, mb2, mc2, md2 = m2
     screening2, peak, span = angle
@@ -159,7 +163,9 @@ def scatter(p, k3, m2, draws, angle, at_rest):
     k1 = from_rest_frame((k_out * n[0], k_out * n[1], k_out * n[2]), e1, total, over_root, boost)
     over_energies = inverse * (e + root_s)
     if not moving:
-        over_energies = inverse_energy(ep, at_rest) * inverse_energy(ek, at_rest)
+        over_energies = inverse_energy(ep, inner[1]) * inverse_energy(ek, inner[0])
+    over_energies *= 1.0 + (inner[1] * ep if dot(p, p) <= inner[2] else 0.0)
+    over_energies *= 1.0 + (inner[0] * ek if dot(k3, k3) <= inner[2] else 0.0)
     weight = two_body_phase_space(s, k_out) * unpeak * over_energies if open_ else 0.0
     return k1, e, s, t, weight
 

@@ -9,6 +9,7 @@ numbers, which is exact and lets a CPU land many events at once.
 import numpy as np
 
 from .elementary import floor, reciprocal, root
+from .kinematics import energy, minus, plus
 
 FAR = 1e30
 TIE = 1e-12
@@ -25,6 +26,11 @@ NOTABLE = 6.907755278982137
 """ln 1000: a front counts if f f before it is at least this part of the largest f f."""
 WALK = 32
 """Steps of the walk from k1 to P/2 that looks for a pair below the energy shell."""
+RESOLVED = 36.0
+"""s over the squared spacing from which on nodes resolve the surface on which k1 may lie."""
+AVERAGED, LARGE, LARGEST = 13.0, 1.5, 5.0
+"""Of ``compensation``: its strength, the |Q| in units of the spacing beyond which it fades, and its
+largest value. Measured with ``benchmarks/coarse_grids.py``."""
 
 
 def node_momentum(index, cells, h):
@@ -244,6 +250,45 @@ def energy_split(e, e_low, e_high):
     """r with (1 - r) e_low + r e_high = e: the share of the high pair, between 0 and 1."""
     gap = e_high - e_low
     return min(max((e - e_low) * reciprocal(gap if gap > 0.0 else 1.0), 0.0), 1.0)
+
+
+def add_stress(q, k, m2, sign):
+    """Sums xx, yy, zz, xy, yz, zx with sign p_i p_j/E of one particle added."""
+    e = energy(k, m2)
+    share = sign * reciprocal(e if e > 0.0 else 1.0)
+    x, y, z = share * k[0], share * k[1], share * k[2]
+    return (
+        q[0] + x * k[0], q[1] + y * k[1], q[2] + z * k[2],
+        q[3] + x * k[1], q[4] + y * k[2], q[5] + z * k[0],
+    )  # fmt: skip
+
+
+def stress_change2(k1, k3, p, m2):
+    """|Q|^2: the sum of the squares of Q_ij, the change of Sum p_i p_j/E in an event [GeV^2]."""
+    q = add_stress((0.0, 0.0, 0.0, 0.0, 0.0, 0.0), k1, m2[0], 1.0)
+    q = add_stress(q, minus(plus(p, k3), k1), m2[1], 1.0)
+    q = add_stress(q, k3, m2[2], -1.0)
+    q = add_stress(q, p, m2[3], -1.0)
+    along = q[0] * q[0] + q[1] * q[1] + q[2] * q[2]
+    return along + 2.0 * (q[3] * q[3] + q[4] * q[4] + q[5] * q[5])
+
+
+def compensation(k1, k3, p, m2, s, spacing2):
+    """Factor of the weight of an event that gives back what landing averages away.
+
+    A pair of light particles that fly along together has k1 on a long ellipsoid whose width is
+    sqrt(s). If that is less than the spacing, low and high pair lie on both sides of it, and energy
+    that the two should exchange is averaged away. The factor is the mean of the lost part of
+    (change of Sum E^2)^2 among events with the same s and |Q|; |Q| : ``stress_change2``.
+    spacing2 : squared spacing [GeV^2]; 0 leaves all events alone, as do s above RESOLVED of it
+    """
+    if s >= RESOLVED * spacing2:
+        return 1.0
+    narrow = spacing2 * reciprocal(s)
+    change2 = stress_change2(k1, k3, p, m2) * reciprocal(spacing2)
+    fades = root(change2) * reciprocal(1.0 + change2 * (1.0 / (LARGE * LARGE)))
+    lost = AVERAGED * fades * (narrow * narrow - 1.0 / (RESOLVED * RESOLVED))
+    return min(1.0 + lost, LARGEST)
 
 
 def landing(position, total, e, m2, cells, h):

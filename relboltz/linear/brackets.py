@@ -14,6 +14,7 @@ from ..backends.elements import Elements
 from ..equilibrium.gas import occupation
 from ..events.collisions import Channel, channels
 from ..model import Model
+from ..settings import Sampling
 from .state import State
 
 BINS = 1024
@@ -146,7 +147,7 @@ def plan(elements: Elements, state: State) -> tuple[list[Task], list[tuple[Membe
         process = model.processes[channel.process]
         key = (
             process.matrix_element, tuple(process.parameters.items()), task.m2, task.named,
-            task.screening, task.alpha, task.eta, task.poles, task.span,
+            task.screening, task.alpha, task.eta, task.poles, task.span, task.coarse,
         )  # fmt: skip
         legs = (*channel.pair, *channel.nodes)
         found.setdefault(key, (task, []))[1].append(Member(legs, channel.factor, channel.process))
@@ -171,12 +172,14 @@ def _task(elements: Elements, state: State, channel: Channel, tables: Tables) ->
 
     named = tuple(model.index(leg) for leg in process.legs)
     grid = state.points.grid
-    measure, fields = 1.0, np.zeros((4, 0))
+    measure, fields, coarse = 1.0, np.zeros((4, 0)), Task.coarse
     if grid is not None:
         measure, eta = grid.cell_volume**2, model.statistics[:, None]
         with np.errstate(divide="ignore"):
             full = np.log1p(eta * state.f)
         fields = np.concatenate([full[list(channel.pair)], state.f[list(channel.nodes)]])
+        spacing2 = Sampling().compensated_spacing2(grid, process)
+        coarse = (*elements.inner_weights(grid, [channel])[0], spacing2)
     return Task(
         channel.process, four(state.mass_squared, legs), four(state.mass_squared, named),
         elements.screening(channel.process, state.screening2),
@@ -187,7 +190,7 @@ def _task(elements: Elements, state: State, channel: Channel, tables: Tables) ->
         1.0 if process.elastic or not process.constant else 0.0,  # as ``channels`` has them
         1.0 if process.built_in else 0.0, measure / (4 * (2 * np.pi) ** 6),
         (table(legs[3]), table(legs[2]), table(legs[1]), table(legs[0])), state.temperature,
-        fields,
+        fields, coarse,
     )  # fmt: skip
 
 

@@ -14,6 +14,7 @@ from ...arrays import Array
 from ...compiling import kernel
 from ...errors import negative_element, raising_element
 from ...events.collisions import MORE_WORDS
+from ...events.kinematics import NO_NODES
 from ..bracketing import Request
 from ..elements import Elements
 from ..physics import compiled as physics
@@ -195,7 +196,7 @@ def free_batch(
     for first in range(0, samples, CHUNK):
         count = min(CHUNK, samples - first)
         draw_free(first, count, samples, who, tables, m2, angle, scratch)
-        k.scatter_chunk(count, m2, (screening[0], 0.0, span), 0.0, w)
+        k.scatter_chunk(count, m2, (screening[0], 0.0, span), NO_NODES, w)
         evaluate(count, element_m2, screening, parameters, w)
         k.inspect_elements(count, clamps, w, fault)
         if physics.illegal(fault[0], fault[1]):
@@ -237,11 +238,11 @@ def draw_nodes(first, count, samples, who, tables, m2, angle, grid, scratch):
 
 
 @partial(kernel, inlined=True)
-def land_event(i, factor, m2, grid, fields, w, cells_of):
+def land_event(i, factor, m2, grid, spacing2, fields, w, cells_of):
     """Where an event lands, and its full weight: 0 if there is no place for it.
 
     cells_of: nodes of low k1 and k2, high k1 and k2, k3, p. Returns the weight and the share r of
-    the high pair. F_a F_b is interpolated geometrically, as in a run.
+    the high pair. F_a F_b is interpolated geometrically, and spacing2 compensates, as in a run.
     """
     cells, h = grid
     position = physics.position_of((w[K1X + i], w[K1Y + i], w[K1Z + i]), cells, h)
@@ -256,11 +257,12 @@ def land_event(i, factor, m2, grid, fields, w, cells_of):
     at_high = fields[0, cells_of[2]] + fields[1, cells_of[3]]
     full = physics.exp(at_low + r * (at_high - at_low))
     weight = factor * w[WEIGHT + i] * w[M2 + i] * w[INVERSE_Q + i]
+    weight *= k.compensate(i, m2, spacing2, w)
     return weight * full * fields[2, q] * fields[3, p], r
 
 
 @partial(kernel, inlined=True)
-def gather_nodes(count, factor, m2, thermal, grid, fields, trial, room, w, sums):
+def gather_nodes(count, factor, m2, thermal, grid, spacing2, fields, trial, room, w, sums):
     """Land the events of a chunk, and add what they have to say about the trial functions."""
     temperature, at_rest = thermal
     exponents, counts, lowest = trial
@@ -270,7 +272,7 @@ def gather_nodes(count, factor, m2, thermal, grid, fields, trial, room, w, sums)
     for i in range(count):
         if not w[WEIGHT + i] > 0.0 or not w[M2 + i] > 0.0:
             continue
-        weight, r = land_event(i, factor, m2, grid, fields, w, cells_of)
+        weight, r = land_event(i, factor, m2, grid, spacing2, fields, w, cells_of)
         if not weight > 0.0:
             continue
         pair = 0
@@ -301,18 +303,18 @@ def gather_nodes(count, factor, m2, thermal, grid, fields, trial, room, w, sums)
 NODES = _I(
     types.FunctionType(k.ELEMENT), _I, types.UniTuple(_I, 3), _FREE, types.UniTuple(_F, 4),
     _ELEMENT, types.UniTuple(_F, 8), _F[:, ::1], types.UniTuple(types.UniTuple(_F, 3), 2), _TRIAL,
-    _SCRATCH, _ROOM, _F[:, :, :, ::1], _F[::1],
+    types.UniTuple(_F, 4), _SCRATCH, _ROOM, _F[:, :, :, ::1], _F[::1],
 )  # fmt: skip
 
 
 @partial(kernel, signature=NODES)
 def nodes_batch(
-    evaluate, samples, who, tables, m2, element, how, fields, grid, trial, scratch, room, sums,
-    fault,
+    evaluate, samples, who, tables, m2, element, how, fields, grid, trial, coarse, scratch, room,
+    sums, fault,
 ):  # fmt: skip
     """Brackets from one batch of events on nodes; as ``free_batch``, with 1/E at rest in ``how``.
 
-    fields: ln F of k1 and k2, f of k3 and p at all nodes
+    fields: ln F of k1 and k2, f of k3 and p at all nodes; coarse: as ``Task.coarse`` has it
     """
     t_pole, u_pole, share, span, factor, clamps, temperature, at_rest = how
     element_m2, screening, parameters = element
@@ -322,14 +324,15 @@ def nodes_batch(
     for first in range(0, samples, CHUNK):
         count = min(CHUNK, samples - first)
         draw_nodes(first, count, samples, who, tables, m2, angle, grid, scratch)
-        k.scatter_chunk(count, m2, (screening[0], 0.0, span), at_rest, w)
+        k.scatter_chunk(count, m2, (screening[0], 0.0, span), (coarse[0], coarse[1], coarse[2]), w)
         evaluate(count, element_m2, screening, parameters, w)
         k.inspect_elements(count, clamps, w, fault)
         if physics.illegal(fault[0], fault[1]):
             return -1
         gather_nodes(
-            count, factor / samples, m2, (temperature, at_rest), grid, fields, trial, room, w, sums
-        )
+            count, factor / samples, m2, (temperature, at_rest), grid, coarse[3], fields, trial,
+            room, w, sums,
+        )  # fmt: skip
     return 0
 
 
@@ -378,16 +381,22 @@ def _batch(
     )  # fmt: skip
     how = (*task.poles, task.span, task.factor, task.clamps, task.temperature)
     functions = (trial.exponents, trial.counts, trial.lowest)
-    rest = (functions, room.scratch, room.trial, sums, fault)
+    rest = (room.scratch, room.trial, sums, fault)
     name = elements.model.processes[task.process].name
     try:
         if grid is None:
-            found = free_batch(*drawn, (*how, task.mirror), task.legs, *rest)
+            found = free_batch(*drawn, (*how, task.mirror), task.legs, functions, *rest)
         else:
             nodes = tuple(map(float, grid.momentum_cells)), tuple(map(float, grid.spacing))
             at_rest = grid.rest_inverse_energy
             found = nodes_batch(
-                *drawn, (*how, at_rest), np.ascontiguousarray(task.fields), nodes, *rest
+                *drawn,
+                (*how, at_rest),
+                np.ascontiguousarray(task.fields),
+                nodes,
+                functions,
+                task.coarse,
+                *rest,
             )
     except Exception as error:
         raise raising_element(name, error) from error

@@ -22,6 +22,7 @@ from ...events.collisions import (
     Flows,
     channels,
     finest_scale,
+    plain_share,
 )  # fmt: skip
 from ...grid import PhaseSpace
 from ...settings import Sampling
@@ -89,10 +90,13 @@ class Collider:
         self._ln_top = np.zeros(len(model.species))
         self._draw: Draw | None = None
         self._signed = np.zeros((2, len(model.processes)))
+        self._plain = np.ones(len(model.processes))
+        """Weight of the collisions of a process over what compensation makes of it."""
 
     def stretch(self, grid: PhaseSpace) -> None:
         """The nodes are now those of this grid."""
         self.grid = grid
+        self._inner = self.elements.inner_weights(grid, self.channels)
         self._geometry = tuple(map(float, grid.momentum_cells)), tuple(map(float, grid.spacing))
 
     @property
@@ -204,7 +208,7 @@ class Collider:
             self._fill_table(a, draw.mass_squared[a], occupancy)
 
         self.threads.share(prepare, len(self.model.species))
-        sums = np.zeros((len(self._counts), 3))
+        sums = np.zeros((len(self._counts), 4))
 
         def work(scratch: Scratch, group: Group) -> None:
             self._generate(scratch, group, self._events(scratch, group), sums[group.span])
@@ -214,7 +218,11 @@ class Collider:
         self._signed = np.zeros((2, len(self.model.processes)))
         for row, column in zip(self._signed, (0, 2), strict=True):
             np.add.at(row, self._process_of, sums[:, column])
-        total, lost, _ = (float(v) for v in sums.sum(axis=0))
+        landed = np.zeros((2, len(self.model.processes)))
+        for row, weights in zip(landed, (sums[:, 0] - sums[:, 1], sums[:, 3]), strict=True):
+            np.add.at(row, self._process_of, weights)
+        self._plain = plain_share(*landed)
+        total, lost, *_ = (float(v) for v in sums.sum(axis=0))
         return total, lost
 
     def net(
@@ -309,12 +317,12 @@ class Collider:
         channel, room = self.channels[group.channel], scratch.events(self._capacity)
         mass, offsets = self._of_legs(channel, draw)
         began = time.perf_counter()
-        self._generate(scratch, first, room, np.empty((1, 3)))
+        self._generate(scratch, first, room, np.empty((1, 4)))
         between = time.perf_counter()
         k.bracket_chunk(first.count, mass[:2], self._geometry, 1.0, scratch.w)
         k.land(
-            first.count, True, mass[:2], self._geometry, offsets, self._before(channel), scratch.w,
-            scratch.nodes, room,
+            first.count, True, mass, self._geometry, self._spacing2(channel), offsets,
+            self._before(channel), scratch.w, scratch.nodes, room, np.zeros(4),
         )  # fmt: skip
         return between - began, time.perf_counter() - between
 
@@ -357,7 +365,7 @@ class Collider:
         """A group's events, drawn again if they were not kept."""
         events = self._events(scratch, group)
         if not self._stored:
-            self._generate(scratch, group, events, np.empty((len(group.chunks), 3)))
+            self._generate(scratch, group, events, np.empty((len(group.chunks), 4)))
         return self._counts[group.span], self._capacity, events
 
     def _of_legs(self, channel: Channel, draw: Draw) -> tuple[tuple[float, ...], tuple[int, ...]]:
@@ -366,13 +374,18 @@ class Collider:
         mass = tuple(float(draw.mass_squared[a]) for a in kinds)
         return mass, tuple(a * self.size for a in kinds)
 
+    def _spacing2(self, channel: Channel) -> float:
+        """The squared spacing that compensation is to know."""
+        process = self.model.processes[channel.process]
+        return self.sampling.compensated_spacing2(self.grid, process)
+
     def _before(self, channel: Channel) -> tuple[Any, ...]:
         """The state that landing looks at, as ``events.land`` describes it."""
         a, b = channel.pair
         return *self._state, float(self._ln_top[a] + self._ln_top[b])
 
     def _generate(self, scratch: Scratch, group: Group, events: Events, sums: Array) -> None:
-        """Draw and land a group of chunks; sums: all, lost and negative weight of each chunk."""
+        """Draw and land a group of chunks; sums: weights of each chunk, see ``land``."""
         assert self._draw is not None
         channel, draw = self.channels[group.channel], self._draw
         (k3, p), (mass, offsets) = channel.nodes, self._of_legs(channel, draw)
@@ -382,7 +395,7 @@ class Collider:
         samples = self.samples_of(channel)
         how = (
             float(process.peak == "t"), 1.0 if self.elements.folds[channel.process] else 2.0,
-            self.grid.rest_inverse_energy, channel.weight(self.grid.cell_volume, SETS * samples),
+            self._spacing2(channel), channel.weight(self.grid.cell_volume, SETS * samples),
             float(self.sampling.projection == "nearest"), float(process.built_in),
             k.THROUGH[self.sampling.sampling],
             4 * self.grid.momentum_max[0] * self.grid.momentum_max[1],
@@ -394,7 +407,7 @@ class Collider:
             (group.channel, draw.step, self.sampling.seed, draw.site),
             (self._tables[p], self._tables[k3]), self._geometry, mass,
             (element_m2, self.elements.screening(channel.process, draw.screening2), parameters),
-            how, offsets, self._before(channel),
+            how, self._inner[group.channel], offsets, self._before(channel),
             (scratch.w, scratch.words, scratch.more, scratch.nodes),
             events, (self._counts[group.span], sums, fault),
         )  # fmt: skip
@@ -416,5 +429,6 @@ class Collider:
         totals = np.zeros((2, len(self.model.processes)))
         for column, rows in enumerate((self._gain_rows, 1 - self._gain_rows)):
             np.add.at(totals, (rows, self._process_of), sums[:, column] * self._leg_share)
+        totals *= self._plain
         wanted, refused = float(sums[:, 2].sum()), float(sums[:, 3].sum())
         return Flows(totals[0], totals[1], wanted, refused, self._signed)

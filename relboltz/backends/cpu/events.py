@@ -142,12 +142,12 @@ def draw_box(count, words, more, grid, nodes, w):
 
 
 @partial(kernel, inlined=True)
-def scatter_chunk(count, m2, angle, at_rest, w):
+def scatter_chunk(count, m2, angle, inner, w):
     """k1, s, t and the weight of every drawn pair, through the centre-of-mass frame."""
     for i in range(count):
         p, k3 = (w[PX + i], w[PY + i], w[PZ + i]), (w[KX + i], w[KY + i], w[KZ + i])
         k1, w[E + i], s, w[T + i], w[WEIGHT + i] = physics.scatter(
-            p, k3, m2, (w[U0 + i], w[U1 + i]), angle, at_rest
+            p, k3, m2, (w[U0 + i], w[U1 + i]), angle, inner
         )
         w[K1X + i], w[K1Y + i], w[K1Z + i] = k1
         w[S + i] = s
@@ -281,19 +281,29 @@ def nearest_chunk(count, grid, factor, w, nodes):
 
 
 @partial(kernel, inlined=True)
-def land(count, conserving, m2, grid, offsets, state, w, nodes, events):
-    """Turn drawn pairs into events on six cells; returns (events, all, lost, negative weight).
+def compensate(i, m2, spacing2, w):
+    """``compensation`` of an event of the scratch array."""
+    k1, k3 = (w[K1X + i], w[K1Y + i], w[K1Z + i]), (w[KX + i], w[KY + i], w[KZ + i])
+    p = (w[PX + i], w[PY + i], w[PZ + i])
+    return physics.compensation(k1, k3, p, m2, w[S + i], spacing2)
+
+
+@partial(kernel, inlined=True)
+def land(count, conserving, m2, grid, spacing2, offsets, state, w, nodes, events, sums):
+    """Turn drawn pairs into events on six cells; returns how many there are.
 
     Conserving: the low and the high node of k1 come with k2 as the partner of each; else the cells
     of k1 and k2 are one pair that counts as the low one. Pairs without a place are lost: they move
     nothing, and their share of f_c f_d says how many physical collisions that costs. Likewise those
     with |M|^2 < 0. state : f of all cells, ``fill_levels`` of it, ln(f/F) and ln F, and ln(f f) of
-    the species of k1 and k2 at their fullest nodes
+    the species of k1 and k2 at their fullest nodes; spacing2 : as ``compensation`` has it; sums :
+    gain the weight of all physical collisions, of those lost, of those below 0, and of those that
+    land, as they are compensated
     """
     occupancy, levels, table, largest = state
     off_k1, off_k2, off_k3, off_p = offsets
     legs, weights, ratios = events
-    landed, everything, lost, negative = 0, 0.0, 0.0, 0.0
+    landed, pair = 0, (m2[0], m2[1])
     for i in range(count):
         weight = w[WEIGHT + i]
         if not (weight > 0.0 or weight < 0.0):  # NaN: undefined where there is no event
@@ -301,21 +311,23 @@ def land(count, conserving, m2, grid, offsets, state, w, nodes, events):
         p, k3 = nodes[i], nodes[CHUNK + i]
         physical = weight * occupancy[off_p + p] * occupancy[off_k3 + k3]
         if weight < 0.0:
-            negative -= physical
+            sums[2] -= physical
             continue
-        everything += physical
+        sums[0] += physical
         if conserving and w[HIGH + i] >= 0.0 and w[LOW + i] < 0.0:
-            land_lower(i, m2, grid, w)
+            land_lower(i, pair, grid, w)
         if w[HIGH + i] < 0.0 or w[LOW + i] < 0.0:
-            lost += physical
+            sums[1] += physical
             continue
+        factor = compensate(i, m2, spacing2, w)
+        sums[3] += factor * physical
         if conserving:
             low, high, both = np.int64(w[LOW + i]), np.int64(w[HIGH + i]), p + k3
             below = np.int64(levels[off_k1 + low]) + np.int64(levels[off_k2 + both - low])
             above = np.int64(levels[off_k1 + high]) + np.int64(levels[off_k2 + both - high])
             own = np.int64(levels[off_p + p]) + np.int64(levels[off_k3 + k3])
             if physics.may_be_front(below, above, own, largest):
-                land_across_front(i, m2, grid, offsets, table, largest, p, k3, w)
+                land_across_front(i, pair, grid, offsets, table, largest, p, k3, w)
         low, high = np.int64(w[LOW + i]), np.int64(w[HIGH + i])
         legs[landed, 0] = off_p + p
         legs[landed, 1] = off_k3 + k3
@@ -323,10 +335,10 @@ def land(count, conserving, m2, grid, offsets, state, w, nodes, events):
         legs[landed, 3] = off_k2 + (p + k3 - low if conserving else high)
         legs[landed, 4] = off_k1 + (high if conserving else low)
         legs[landed, 5] = off_k2 + (p + k3 - high if conserving else high)
-        weights[landed] = weight
+        weights[landed] = factor * weight
         ratios[landed] = w[RATIO + i]
         landed += 1
-    return landed, everything, lost, negative
+    return landed
 
 
 # --- several chunks in one call: threads meet only between calls --------------------------------
@@ -343,7 +355,8 @@ SIGNATURE = _I(
     types.FunctionType(ELEMENT), types.UniTuple(_I, 4), types.UniTuple(_I, 4),
     types.UniTuple(_TABLE, 2), types.UniTuple(types.UniTuple(_F, 3), 2), types.UniTuple(_F, 4),
     types.Tuple((types.UniTuple(_F, 4), types.UniTuple(_F, 3), _F[::1])), types.UniTuple(_F, 8),
-    types.UniTuple(_I, 4), types.Tuple((_F[::1], types.int8[::1], _F[:, ::1], _F)),
+    types.UniTuple(_F, 3), types.UniTuple(_I, 4),
+    types.Tuple((_F[::1], types.int8[::1], _F[:, ::1], _F)),
     types.Tuple((_F[::1], _WORDS, _WORDS, _I[::1])), _EVENTS,
     types.Tuple((_I[::1], _F[:, ::1], _F[::1])),
 )  # fmt: skip
@@ -351,21 +364,23 @@ SIGNATURE = _I(
 
 @partial(kernel, signature=SIGNATURE)
 def draw_group(
-    evaluate, span, who, tables, grid, m2, element, how, offsets, state, scratch, events, found
-):
+    evaluate, span, who, tables, grid, m2, element, how, inner, offsets, state, scratch, events,
+    found,
+):  # fmt: skip
     """Draw and land the samples of a group of chunks.
 
     span: first sample, how many, samples of the set, number of the set; who: channel, step, seed,
     site; element: squared masses as the matrix element names them, its screening, parameters; how:
-    peak, span of the angle, 1/E at rest, factor of all weights, nearest cells or not, whether
-    |M|^2 < 0 counts as 0, the way through the delta function (``THROUGH``), area of the box across
-    z. found: events of each chunk, their weights (all, lost, |M|^2 < 0), and where a matrix element
-    is illegal (value, s, t): then the result is -1, else 0.
+    peak, span of the angle, squared spacing (``compensation``), factor of all weights, nearest
+    cells or not, whether |M|^2 < 0 counts as 0, the way through the delta function (``THROUGH``),
+    area of the box across z; inner: as ``scatter`` has it. found: events of each chunk, their
+    weights as ``land`` adds them up, and where a matrix element is illegal (value, s, t): then the
+    result is -1, else 0.
     """
     first, total, samples, which = span
     channel, step, seed, site = who
     element_m2, screening, parameters = element
-    peak, angle_span, at_rest, factor, nearest, clamps, through, area = how
+    peak, angle_span, spacing2, factor, nearest, clamps, through, area = how
     w, words, more, nodes = scratch
     legs, weights, ratios = events
     counts, sums, fault = found
@@ -383,7 +398,7 @@ def draw_group(
             if roots == 2:
                 roots_chunk(count, m2, grid, area, 1.0 - 2.0 * branch, through == 2.0, w)
             else:
-                scatter_chunk(count, m2, (screening[0], peak, angle_span), at_rest, w)
+                scatter_chunk(count, m2, (screening[0], peak, angle_span), inner, w)
             evaluate(count, element_m2, screening, parameters, w)
             inspect_elements(count, clamps, w, fault)
             if nearest > 0.0:
@@ -391,14 +406,10 @@ def draw_group(
             else:
                 bracket_chunk(count, pair, grid, factor, w)
             part = slice(roots * done + counts[chunk], roots * (done + CHUNK))
-            landed, everything, lost, negative = land(
-                count, nearest == 0.0, pair, grid, offsets, state, w, nodes,
-                (legs[part], weights[part], ratios[part]),
+            counts[chunk] += land(
+                count, nearest == 0.0, m2, grid, spacing2, offsets, state, w, nodes,
+                (legs[part], weights[part], ratios[part]), sums[chunk],
             )  # fmt: skip
-            counts[chunk] += landed
-            sums[chunk, 0] += everything
-            sums[chunk, 1] += lost
-            sums[chunk, 2] += negative
         if physics.illegal(fault[0], fault[1]):
             return -1
     return 0

@@ -128,7 +128,8 @@ def brackets(
     screening2, exchange2, ekt = numbers[task, 8], numbers[task, 9], numbers[task, 10]
     poles, span = (numbers[task, 19], numbers[task, 20], numbers[task, 21]), numbers[task, 22]
     factor, clamps, temperature = numbers[task, 23], numbers[task, 24], numbers[task, 25]
-    mirror, at_rest = numbers[task, 26], numbers[task, 27]
+    mirror, at_rest, spacing2 = numbers[task, 26], numbers[task, 27], numbers[task, 31]
+    inner = (numbers[task, 28], numbers[task, 29], numbers[task, 30])
     angle = (poles[0], poles[1], poles[2], ekt, span)
     cells = (geometry[0], geometry[1], geometry[2])
     h = (geometry[3], geometry[4], geometry[5])
@@ -156,7 +157,7 @@ def brackets(
             ep, ek = physics.energy(p3, m2[3]), physics.energy(k3, m2[2])
             part, undo = physics.soft_angle(physics.uniform(v1), p3, ep, k3, ek, m2, angle)
             k1, e, s, t, weight = physics.scatter(
-                p3, k3, m2, (part, physics.uniform(v2)), (screening2, 0.0, span), at_rest
+                p3, k3, m2, (part, physics.uniform(v2)), (screening2, 0.0, span), inner
             )
             q2, qu2 = physics.transfers(k1, k3, p3, s, m2)
             value = matrix_element(
@@ -263,6 +264,7 @@ NODES = {
                     at_low = fields[field, six[0]] + fields[field + 1, six[1]]
                     at_high = fields[field, six[2]] + fields[field + 1, six[3]]
                     weight *= math.exp(at_low + r * (at_high - at_low))
+                    weight *= physics.compensation(k1, k3, p3, m2, s, spacing2)
                     shared[at + WEIGHT] = (
                         weight * fields[field + 2, bin_k] * fields[field + 3, bin_p]
                     )

@@ -40,10 +40,11 @@ from relboltz.events.collisions import LARGEST_ELEMENT, MORE_WORDS
 {imports}
 ROOTS = {roots}
 CELLS, M2, LEGS = k.SHARED_SUMS, k.SHARED_SUMS + 6, k.SHARED_SUMS + 10
-SCREENED, PEAKED, SPANNED, WEIGHED, RESTING, SCALED, EFFECTIVE, CLAMPED, EXCHANGED, FULLEST = (
-    k.SHARED_SUMS + 14 + i for i in range(10)
+SCREENED, PEAKED, SPANNED, WEIGHED, SCALED, EFFECTIVE, CLAMPED, EXCHANGED, FULLEST = (
+    k.SHARED_SUMS + 14 + i for i in range(9)
 )
-SHARED = k.SHARED_SUMS + 24
+MORE, SPACED = k.SHARED_SUMS + 23, k.SHARED_SUMS + 26
+SHARED = k.SHARED_SUMS + 27
 {elements}
 
 def matrix_element(kind, s, t, m2, screening2, exchange2, q2, qu2, ekt, own, channel):
@@ -102,7 +103,9 @@ def draw(
         shared[PEAKED] = channel_scalars[channel, k.PEAK]
         shared[SPANNED] = channel_scalars[channel, k.ANGLE_SPAN]
         shared[WEIGHED] = channel_scalars[channel, k.FACTOR]
-        shared[RESTING] = scalars[k.AT_REST]
+        for i in range(3):
+            shared[MORE + i] = channel_scalars[channel, k.MORE_3 + i]
+        shared[SPACED] = channel_scalars[channel, k.SPACING]
         shared[SCALED] = scalars[k.SCALE]
         shared[EFFECTIVE] = scalars[k.EKT]
         shared[CLAMPED] = float(channels[channel, k.CLAMPS])
@@ -141,7 +144,7 @@ THROUGH_CM = """\
         cell_3 = np.uint32(kind_3 * n + node)
         k1, e, s, t, weight = physics.scatter(
             p3, k3, m2, (physics.uniform(w2), physics.uniform(w3)),
-            (shared[SCREENED], shared[PEAKED], shared[SPANNED]), shared[RESTING],
+            (shared[SCREENED], shared[PEAKED], shared[SPANNED]), three(shared, MORE),
         )
         slot = slot_of(i, 1)
 {weigh}"""
@@ -166,6 +169,7 @@ NEAREST = """            low = physics.nearest_node(k1, cells, h)
             high = physics.nearest_node(k2, cells, h)"""
 
 WEIGH = """{only}        q2, qu2 = physics.transfers(k1, k3, p3, s, four(shared, M2))
+        more = physics.compensation(k1, k3, p3, four(shared, M2), s, shared[SPACED])
         value = matrix_element(
             element, s, t, four(shared, LEGS), shared[SCREENED], shared[EXCHANGED], q2, qu2,
             shared[EFFECTIVE], channel_scalars, channel,
@@ -186,10 +190,12 @@ WEIGH = """{only}        q2, qu2 = physics.transfers(k1, k3, p3, s, four(shared,
             shared[k.EVERYTHING * k.THREADS + thread] += physical
             if not found:
                 shared[k.LOST * k.THREADS + thread] += physical
+            else:
+                shared[k.COMPENSATED * k.THREADS + thread] += more * physical
         elif weight < 0.0:
             physical = weight * both_occupied(table, cell_p, cell_3)
             shared[k.BELOW * k.THREADS + thread] -= physical
-        weight = weight if found else 0.0
+        weight = more * weight if found else 0.0
         if single != 0:  # the same weight in both stages
             weight = float64(np.float32(weight))
         l0 = np.uint32(kind_1 * n + int64(max(low, 0.0)))

@@ -49,19 +49,22 @@ def add_up_channels(channels, sums, blocks, found):
     """Sums over the blocks of a channel in a draw, and how many of these are illegal."""
     shared = cuda.shared.array(THREADS, float64)
     channel, row = cuda.blockIdx.x, cuda.blockIdx.y
-    everything, lost, faults, below, forward, net = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+    everything, lost, faults, below, compensated = 0.0, 0.0, 0.0, 0.0, 0.0
+    forward, net = 0.0, 0.0
     begin = row * blocks + channels[channel, k.FIRST_BLOCK] + cuda.threadIdx.x
     for block in range(begin, row * blocks + channels[channel, k.LAST_BLOCK], THREADS):
         everything += sums[block, k.EVERYTHING]
         lost += sums[block, k.LOST]
         below += sums[block, k.BELOW]
+        compensated += sums[block, k.COMPENSATED]
         forward += sums[block, k.FORWARD]
         net += sums[block, k.NET]
         if physics.illegal(sums[block, k.NEGATIVE], sums[block, k.POSITIVE]):
             faults += 1.0
     keep_sums(
-        shared, (everything, lost, 0.0, below, forward, net, 0.0, faults), found[row, channel]
-    )
+        shared, (everything, lost, 0.0, below, compensated, forward, net, 0.0, faults),
+        found[row, channel],
+    )  # fmt: skip
 
 
 @kernel

@@ -78,19 +78,22 @@ BOUNDS = 3
 
 (K1, K2, K3, P, ONLY_P, ELEMENT, CLAMPS, EXCHANGE, SAMPLES, LEG_A, LEG_B, LEG_C, LEG_D,
  FIRST_BLOCK, LAST_BLOCK) = range(15)  # fmt: skip
-PEAK, ANGLE_SPAN, FACTOR, OWN = range(4)
-"""Floating-point numbers of a channel; the parameters of its matrix element follow at OWN."""
+PEAK, ANGLE_SPAN, FACTOR, MORE_3, MORE_P, REACH, SPACING, OWN = range(8)
+"""Floating-point numbers of a channel; the parameters of its matrix element follow at OWN.
+
+MORE_3, MORE_P, REACH: ``kinematics.scatter``; SPACING, squared: ``projection.compensation``."""
 CHANNEL, SAMPLE, COUNT, SET = range(4)
 """What a block of threads works on: first sample and number of samples of a set of a channel."""
 FIRST_STAGE, LAST_STAGE = range(2)
 """Stages of a step; changes have a row for each set in the first, and one for the last."""
 
-EVERYTHING, LOST, POSITIVE, BELOW, FORWARD, NET, MOVES, NEGATIVE = range(8)
+EVERYTHING, LOST, POSITIVE, BELOW, COMPENSATED, FORWARD, NET, MOVES, NEGATIVE = range(9)
 """What a block sums up while drawing; applying only from FORWARD on, and refused in NEGATIVE.
 
 POSITIVE and NEGATIVE are legal |M|^2 and flaws (``collisions.illegal``), BELOW is the weight of
-physical collisions with |M|^2 < 0."""
-SUMS = 8
+physical collisions with |M|^2 < 0; COMPENSATED is EVERYTHING less LOST as
+``projection.compensation`` makes it."""
+SUMS = 9
 SHARED_SUMS = SUMS * THREADS
 NEAR_BY = 576
 """Numbers of the mass equations that fit into shared memory: up to 19 species."""

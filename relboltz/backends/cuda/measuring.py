@@ -56,7 +56,7 @@ class Measurer:
         cumulative: list[Array] = []
         fields: list[Array] = []
         whole = np.zeros((len(request.tasks), 8), np.int64)
-        numbers = np.zeros((len(request.tasks), 28))
+        numbers = np.zeros((len(request.tasks), 32))
         own = np.zeros((len(request.tasks), k.OWN + max(1, *(len(row) for row in parameters))))
         at_rest = 0.0 if request.grid is None else request.grid.rest_inverse_energy
         for i, task in enumerate(request.tasks):
@@ -69,7 +69,7 @@ class Measurer:
                 places.append(tables[id(chances)])
             bins = len(task.tables[0][1]) - 1
             whole[i] = (kinds[task.process], task.samples, bins, 4 * i, *places)
-            numbers[i] = (*_numbers(task), at_rest)
+            numbers[i] = (*_numbers(task), at_rest, *task.coarse)
             own[i, k.OWN : k.OWN + len(parameters[task.process])] = parameters[task.process]
             fields.append(task.fields if request.grid is not None else np.zeros((4, 1)))
         grid = request.grid

@@ -59,7 +59,8 @@ class Problem:
         self.grid = grid
         for c, channel in enumerate(self.channels):
             samples = self.sampling.samples_of(channel, grid.size)
-            self._floats[c, k.OWN - 1] = channel.weight(grid.cell_volume, SETS * samples)
+            self._floats[c, k.FACTOR] = channel.weight(grid.cell_volume, SETS * samples)
+        self._floats[:, k.MORE_3 : k.OWN] = self._coarse()
         self.p2.copy_to_device(grid.momentum_squared)
         self.geometry.copy_to_device(np.array([*grid.momentum_cells, *grid.spacing], float))
         self.channel_floats.copy_to_device(self._floats)
@@ -137,9 +138,19 @@ class Problem:
             own = parameters[channel.process]
             floats[c, : k.OWN + len(own)] = (
                 float(process.peak == "t"), 1.0 if self.elements.folds[channel.process] else 2.0,
-                channel.weight(grid.cell_volume, SETS * samples), *own,
+                channel.weight(grid.cell_volume, SETS * samples), 0.0, 0.0, 0.0, 0.0, *own,
             )  # fmt: skip
+        floats[:, k.MORE_3 : k.OWN] = self._coarse()
         return integers, floats, np.concatenate(blocks)
+
+    def _coarse(self) -> Array:
+        """What channels are to know of the spacing: see ``layout.MORE_3``."""
+        rows = []
+        inner = self.elements.inner_weights(self.grid, self.channels)
+        for channel, row in zip(self.channels, inner, strict=True):
+            process = self.model.processes[channel.process]
+            rows.append((*row, self.sampling.compensated_spacing2(self.grid, process)))
+        return np.array(rows).reshape(-1, 4)
 
     def fresh_control(self, unit: float) -> tuple[Integers, Array]:
         """Control and scalars of a state that has not moved yet."""
