@@ -190,7 +190,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("names", nargs="*", help="set-ups; without any, all")
     parser.add_argument("--keep", help="write the numbers to this .npz file")
-    parser.add_argument("--against", help="a .npz file or a revision to compare with")
+    parser.add_argument("--against", help="a .npz file, a revision or a folder with one")
     parser.add_argument("--backend", default="cpu", choices=("cpu", "cuda"))
     parser.add_argument("--precision")
     parser.add_argument("--no-simulator", dest="simulator", action="store_false")

@@ -111,7 +111,7 @@ def main() -> None:
     """Time cases of this version, or of two versions by turns."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("cases", nargs="*", choices=[*CASES, []], help="without any: small ones")
-    parser.add_argument("--against", help="a revision to compare with")
+    parser.add_argument("--against", help="a revision, or a folder with one")
     parser.add_argument("--backend", default="auto")
     parser.add_argument("--often", type=int, default=10)
     parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)

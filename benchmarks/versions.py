@@ -22,7 +22,10 @@ def git(*words: str) -> str:
 
 @contextmanager
 def checked_out(revision: str) -> Iterator[Path]:
-    """Check out a revision into a temporary folder."""
+    """Check out a revision into a temporary folder; a folder is taken as it is."""
+    if Path(revision).is_dir():
+        yield Path(revision).resolve()
+        return
     git("rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}")
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder) / "version"
@@ -35,4 +38,5 @@ def checked_out(revision: str) -> Iterator[Path]:
 
 def environment(tree: Path, **more: str) -> dict[str, str]:
     """Return the environment in which Python imports the relboltz of this tree."""
-    return {**os.environ, "PYTHONPATH": str(tree), **more}
+    paths = [str(tree), *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(paths), **more}
