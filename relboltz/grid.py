@@ -338,16 +338,16 @@ class PhaseSpace:
         """
         if not mass_squared < (HEAVY * max(self.spacing)) ** 2:
             return 0.0
-        x, w = np.polynomial.legendre.leggauss(600)
         h = float(self.cell_volume ** (1 / 3))
-        u = np.exp(10.0 * x)  # in units of 1/h
+        step = 0.05
+        u = np.exp(np.arange(-15.0, 25.0, step))  # in units of 1/h
         nodes = np.ones_like(u)  # sums over nodes of exp(-u^2 p^2) over their integrals
         for n, spacing in zip(self.momentum_cells, self.spacing, strict=True):
             nodes *= _lattice_sum(u * spacing / h, n % 2 == 0)
         at_rest = float(all(n % 2 for n in self.momentum_cells))
         beyond = (nodes - 1) * (np.pi / u**2) ** 1.5 - at_rest
         beyond *= np.exp(-(u * u) * mass_squared / (h * h))
-        missing = -2 / np.sqrt(np.pi) * float((beyond * u * w).sum()) * 10.0
+        missing = -2 / np.sqrt(np.pi) * float((beyond * u).sum()) * step
         inner = 2 ** sum(n % 2 == 0 for n in self.momentum_cells)
         own = at_rest / np.sqrt(mass_squared) if mass_squared > 0 else 0.0
         return float(missing / (inner * h) - own)
