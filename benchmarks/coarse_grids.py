@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 
 import relboltz as rb
-from relboltz.checks.spacing import Scales, radial_width
+from relboltz.checks.spacing import Scales, radial_width, temperature
 
 SPACINGS = (0.5, 0.6, 0.7, 0.85, 0.95)
 """h/T."""
@@ -121,7 +121,7 @@ def exact(gas: Gas, f, width: float, events: int, seed: int = 1):
         axis = boosted / np.maximum(np.sqrt((boosted**2).sum(axis=0)), 1e-12)
         n, weight = directions(rng, gas, axis, k_out)
         q = k_out * n
-        out = q + total * ((total * q).sum(axis=0) / (root * (e + root)) + 0.5 * e * 0 + 0.5)
+        out = q + total * ((total * q).sum(axis=0) / (root * (e + root)) + 0.5)
         other = total - out
         t = -2 * k_out**2 * (1 - (n * axis).sum(axis=0))
         fp, fk, f1, f2 = (f(*x) for x in (p, k, out, other))
@@ -163,7 +163,7 @@ def directions(rng, gas: Gas, axis, k_out):
     return (1 - away) * axis + sine * (np.cos(phi) * x + np.sin(phi) * y), weight
 
 
-def temperature(gas: Gas, f) -> float:
+def mean_temperature(gas: Gas, f) -> float:
     """<p^2/E>/3 of a start [GeV]."""
     fine = rb.PhaseSpace(80, 4.0)
     values, p2 = f(*fine.momenta), fine.momentum_squared
@@ -191,7 +191,7 @@ GASES = [
 ]  # fmt: skip
 
 
-STARTS = {"broad": (broad, 0.8), "flat": (flat, 0.7), "ring": (ring, 0.9)}
+STARTS = {"broad": (broad, 0.8), "flat": (flat, 0.8), "ring": (ring, 0.9)}
 """And the widths of what momenta are drawn from [GeV]."""
 
 
@@ -215,14 +215,15 @@ def main() -> None:
     gases = GASES if given.gases is None else [GASES[i] for i in given.gases]
     for gas, (f, width) in itertools.product(gases, [STARTS[name] for name in given.starts]):
         wanted, error = exact(gas, f, width, int(given.events))
-        warm = temperature(gas, f)
+        warm = mean_temperature(gas, f)
         for part in given.spacings:
             cells = 2 * round(4.2 / (part * warm))
             found = on_nodes(gas, f, cells, 0.5 * cells * part * warm, given)
             off = [f"{100 * (a / b - 1):+.1f}" for a, b in zip(found, wanted, strict=True)]
             grid = rb.PhaseSpace(cells, 0.5 * cells * part * warm)
-            width = radial_width(grid, f(*grid.momenta))
-            says = Scales("", warm, gas.mu or None, width).error(part * warm)
+            start = f(*grid.momenta)
+            narrow = temperature(grid, start, gas.mass**2), gas.mu or None
+            says = Scales("", *narrow, radial_width(grid, start)).error(part * warm)
             row = f"| {gas.name} | {f.__name__} | {part:g} | {' | '.join(off)} "
             row += f"| {100 * max(abs(error / wanted)):.1f} | {100 * says:.1f} |"
             print(row, flush=True)

@@ -329,7 +329,7 @@ def order_of(values: tuple[float, float, float]) -> float:
 
 
 def extrapolated(values: tuple[float, float, float], order: float) -> float:
-    """Return the value at spacing 0 for an order; h and h/2 are far enough apart for their noise."""
+    """Return the value at spacing 0 from those at h and h/2, for an order."""
     first, _, third = values
     return third + (third - first) / (FINEST**order - 1)
 

@@ -16,9 +16,11 @@ from .units import HBARC, LARGEST, SMALLEST
 from .words import shown
 
 MAX_CELLS = 1024
+"""Nodes per axis: an index must fit the ten bits it gets in a packed node."""
 HEAVY = 1.5
 """A mass in units of the spacing beyond which sums of 1/E over nodes miss less than 1e-4."""
-"""Nodes per axis: an index must fit the ten bits it gets in a packed node."""
+UNEVEN = 2.0
+"""Ratio of spacings beyond which the inner nodes would need weights below 0: they have none."""
 Boundary = Literal["periodic", "reflecting", "open"]
 MomentumBoundary = Literal["closed", "periodic"]
 Triple = tuple[float, float, float]
@@ -336,7 +338,9 @@ class PhaseSpace:
         integral of theta functions; what is missing falls as exp(-2 pi m/h). A massless node at
         p = 0 has no 1/E of its own: then this is all of it.
         """
-        if not mass_squared < (HEAVY * max(self.spacing)) ** 2:
+        light = mass_squared < (HEAVY * max(self.spacing)) ** 2
+        even = max(self.spacing) <= UNEVEN * min(self.spacing)
+        if not light or not even or 1 in self.momentum_cells:
             return 0.0
         h = float(self.cell_volume ** (1 / 3))
         step = 0.05

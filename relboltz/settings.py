@@ -161,7 +161,7 @@ class Sampling(Table):
         """
         if not process.elastic or self.projection == "nearest" or not self.symmetrical:
             return 0.0
-        return float(grid.cell_volume ** (2 / 3))
+        return sum(h * h for h in grid.spacing) / 3
 
 
 class Time(Table):

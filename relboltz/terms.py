@@ -50,8 +50,10 @@ def collision_term(
     xarray.Dataset with ``collision_term``, ``gain``, ``loss`` and the standard ``error`` of
     collision_term (species, px, py, pz) [fm^-1]; ``rate``, ``rate_reverse`` and their standard
     errors ``rate_error``, ``rate_reverse_error`` (process) [fm^-4]; ``negative_weight`` (process)
-    and ``null_weight``. An error is the scatter of ``batches`` estimates: of a node that few events
-    reach it is itself uncertain; more batches or samples tell
+    and ``null_weight``. Rates, gain and loss count every collision once; where coarse nodes give
+    events of light particles more weight, gain or loss has what collision_term has beyond their
+    difference, nothing in equilibrium. An error is the scatter of ``batches`` estimates: of a node
+    that few events reach it is itself uncertain; more batches or samples tell
     """
     if not isinstance(batches, int) or batches < 2:
         raise InputError(f"batches = {batches!r}: use a whole number, at least 2 for an error")
@@ -85,14 +87,24 @@ def collision_term(
     return _dataset(model, grid, found())
 
 
+def _with_rest(change: Array, gain: Array, loss: Array) -> tuple[Array, Array]:
+    """Return gain and loss of collisions, plus what the change of f has beyond their difference.
+
+    That is what ``projection.compensation`` adds to collisions; nothing in equilibrium.
+    """
+    rest = change - (gain - loss)
+    return gain + np.maximum(rest, 0), loss + np.maximum(-rest, 0)
+
+
 def _dataset(model: Model, grid: PhaseSpace, found: Estimates) -> xr.Dataset:
     """Means of the estimates and their standard errors."""
     ahead, back = collision_rates(grid, model, found.flows)
+    gain, loss = _with_rest(found.net, found.gain, found.loss)
     nodes = ("species", "px", "py", "pz")
     rows: dict[str, Any] = {
         "collision_term": (nodes, found.net, "fm^-1", "df/dt by collisions"),
-        "gain": (nodes, found.gain, "fm^-1", "gain of f"),
-        "loss": (nodes, found.loss, "fm^-1", "loss of f"),
+        "gain": (nodes, gain, "fm^-1", "gain of f"),
+        "loss": (nodes, loss, "fm^-1", "loss of f"),
         "error": (nodes, found.error, "fm^-1", "standard error of collision_term"),
         "rate": ("process", ahead.mean(axis=0), "fm^-4", f"{COLLISIONS}, as written"),
         "rate_reverse": ("process", back.mean(axis=0), "fm^-4", f"{COLLISIONS}, reversed"),

@@ -12,7 +12,7 @@ import relboltz as rb
 from relboltz import equilibrium
 from relboltz.checks import accuracy, box, matter
 from relboltz.checks.edges import of_edges, of_node_values, share_at_edges
-from relboltz.checks.spacing import radial_width, relaxation_error
+from relboltz.checks.spacing import radial_width, relaxation_error, temperature
 from relboltz.checks.start import of_start
 from relboltz.grid import PhaseSpace
 from relboltz.initial import evaluate, starting_states
@@ -88,21 +88,35 @@ def test_one_number_of_nodes_mends_all_that_is_wrong_with_a_grid():
     assert not [text for text in texts if "the box" in text or "coarse" in text or "edge" in text]
 
 
+def gaussian(width):
+    """A Gaussian 0.8 GeV wide across z, and so wide along it."""
+
+    def f(px, py, pz):
+        return 0.5 * np.exp(-(px**2 + py**2) / (2 * 0.8**2) - pz**2 / (2 * width**2))
+
+    return f
+
+
 GAS_ERRORS = [
-    # h/T, T, mu [GeV]; errors of broad starts, d<p^2>/dt, d<p^4>/dt or shear, and their
-    # uncertainty [%] (benchmarks/coarse_grids.py)
-    (0.95, 0.43, None, 5.3, 0.7), (0.95, 0.40, None, 3.5, 0.5), (0.95, 0.38, None, 3.1, 0.4),
-    (0.7, 0.40, None, 2.2, 0.5), (0.95, 0.43, 0.4, 3.5, 1.0), (0.95, 0.38, 0.7, 2.6, 0.4),
-    (0.95, 0.43, 0.15, 2.9, 0.8), (0.95, 0.40, 0.15, 6.9, 1.0),
+    # width along z [GeV], h over <p^2/E>/3, m, mu [GeV]; the largest error of d<p^2>/dt, d<p^4>/dt
+    # and shear, and its uncertainty [%] (benchmarks/coarse_grids.py)
+    (0.56, 0.95, 0.0, None, 5.3, 0.7), (0.56, 0.95, 0.4, None, 3.5, 0.5),
+    (0.56, 0.95, 0.7, None, 3.1, 0.4), (0.56, 0.7, 0.4, None, 2.2, 0.5),
+    (0.56, 0.95, 0.0, 0.4, 3.1, 1.0), (0.56, 0.95, 0.7, 0.7, 2.6, 0.4),
+    (0.56, 0.95, 0.0, 0.15, 4.8, 0.8), (0.56, 0.95, 0.4, 0.15, 6.9, 1.0),
+    (0.3, 0.6, 0.0, None, 5.0, 1.3), (0.3, 0.85, 0.0, None, 13.4, 1.3),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("ratio", "warm", "mu", "measured", "error"), GAS_ERRORS)
+@pytest.mark.parametrize(("width", "ratio", "mass", "mu", "measured", "error"), GAS_ERRORS)
 def test_the_size_that_is_said_is_that_of_integrals_in_continuous_momenta(
-    ratio, warm, mu, measured, error
+    width, ratio, mass, mu, measured, error
 ):
-    """Within a factor 1.5 and the uncertainty of what broad starts of gases show."""
-    size = 100 * relaxation_error(ratio * warm, warm, mu)
+    """Within a factor 1.5 and the uncertainty of what squeezed Gaussians show."""
+    grid = rb.PhaseSpace(40, 4.2)
+    f, p2 = gaussian(width)(*grid.momenta), grid.momentum_squared
+    mean = float(f @ (p2 / np.sqrt(p2 + mass**2))) / f.sum() / 3
+    size = 100 * relaxation_error(ratio * mean, temperature(grid, f, mass**2), mu)
     assert (measured - error) / 1.5 < size < (measured + error) * 1.5
 
 
@@ -111,16 +125,11 @@ def shell(px, py, pz):
     return 0.5 * np.exp(-((np.sqrt(px**2 + py**2 + pz**2) - 1.2) ** 2) / (2 * 0.3**2))
 
 
-def squeezed(px, py, pz):
-    """A Gaussian 0.3 GeV wide along z: as narrow, but no shell."""
-    return 0.5 * np.exp(-(px**2 + py**2) / (2 * 0.8**2) - pz**2 / (2 * 0.3**2))
-
-
 def test_the_width_of_a_shell_is_found():
     """1/width^2 of a Gaussian in three dimensions is <p_i^2/(p^2 sigma_i^2)>: it is no shell."""
     grid = rb.PhaseSpace(60, 4.2)
     assert radial_width(grid, shell(*grid.momenta)) == pytest.approx(0.3, rel=0.05)
-    f, (x2, y2, z2) = squeezed(*grid.momenta), grid.momenta**2
+    f, (x2, y2, z2) = gaussian(0.3)(*grid.momenta), grid.momenta**2
     curvature = ((x2 + y2) / 0.8**2 + z2 / 0.3**2) / grid.momentum_squared
     wide = 1 / math.sqrt(float(f @ curvature / f.sum()))
     assert radial_width(grid, f) == pytest.approx(wide, rel=0.05) and wide > 0.6
@@ -131,7 +140,7 @@ def test_a_coarse_shell_warns_and_the_same_nodes_for_a_squeezed_gaussian_do_not(
     gas = rb.Model(
         [rb.Species("a", 1, 1)], [rb.Process("a a -> a a", sigma=1.0)], masses={"a": 0.4}
     )
-    for start, wrong in ((shell, True), (squeezed, False)):
+    for start, wrong in ((shell, True), (gaussian(0.3), False)):
         state = {"a": rb.initial.from_function(start, sampling="node")}
         _, texts = said(gas, rb.PhaseSpace(28, 4.2), state, samples=1)
         assert bool([text for text in texts if "widths of the shell" in text]) == wrong
@@ -383,7 +392,7 @@ def told_of_edges(cells, height=0.5, box=4.85, **options):
 
 
 def test_edges_that_nodes_do_not_resolve_are_said_with_the_size_of_the_error():
-    """Nodes of the first run: nothing. Coarser ones, or more Bose enhancement: a size and a remedy.
+    """Nodes 0.31 GeV apart: nothing. Coarser ones, or more Bose enhancement: a size and a remedy.
 
     Measured: -3.5 (rate), -5 % (quarks) at h = 0.485 GeV, f = 0.5; -4.6 % at 0.313 GeV, f = 2.
     """

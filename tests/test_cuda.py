@@ -44,13 +44,6 @@ def printed(told):
     return json.loads(out[out.index("{") :])
 
 
-SINGLE = (
-    "null_weight", "negative_weight", "rate", "rate_reverse", "rate_error", "rate_reverse_error",
-)  # fmt: skip
-"""Ratios of weights of events whose f f is a GPU's exponential in single precision, good to 6e-8.
-Rates have such a factor where the weights of light particles are compensated."""
-
-
 @pytest.fixture(scope="module")
 def agreements(programs):
     """Differences between CPU and CUDA backend of all systems; in the simulator without a GPU."""
@@ -80,8 +73,9 @@ def test_a_run_is_the_same_on_both(name, agreements):
         name in ("long steps are limited", "a snapshot between records")
     )
     assert (found["negative"] > 0) == (name == "massless quarks")
+    single = ("null_weight", "negative_weight")  # weighed in single precision on a GPU
     for key, apart in found["apart"].items():
-        assert apart < (1e-6 if key in SINGLE else 1e-9), key
+        assert apart < (1e-6 if key in single else 1e-9), key
 
 
 @NEEDS_PARTS
@@ -93,7 +87,7 @@ def test_a_run_in_space_is_the_same_on_both(name, agreements):
     assert (found["left"] > 0) == (name == "in space")
     assert (found["limited"] > 0) == (name == "in space, limited")
     for key, apart in found["apart"].items():
-        assert apart < (1e-6 if key in SINGLE else 1e-9), key
+        assert apart < (1e-6 if key in ("null_weight", "negative_weight") else 1e-9), key
 
 
 @NEEDS_PARTS
@@ -137,7 +131,7 @@ def test_workers_have_the_bits_of_a_single_gpu(name, agreements):
 def test_collision_terms_are_the_same_on_both(name, agreements):
     """Every projection and sampling: net, gain, loss and rates from the same events."""
     for key, apart in agreements[name].items():
-        assert apart < (1e-6 if key in SINGLE else 1e-11), key
+        assert apart < (1e-6 if key == "null_weight" else 1e-11), key
 
 
 @NEEDS_PARTS

@@ -11,7 +11,7 @@ from ..arrays import Array
 from ..equilibrium import states as equilibrium
 from ..equilibrium.states import Equilibrium
 from ..errors import AccuracyWarning, say
-from ..grid import PhaseSpace
+from ..grid import MAX_CELLS, PhaseSpace
 from ..model import Model
 from ..settings import Time
 from ..stepping.watch import Seen
@@ -197,9 +197,13 @@ def rounded_up(half_width: float) -> float:
 
 
 def _cells(grid: PhaseSpace, spacing: float) -> list[int]:
-    """Numbers of cells for a spacing [GeV]; odd ones stay odd."""
-    wanted = [math.ceil(2 * w / max(spacing, 1e-3) - 1e-9) for w in grid.momentum_max]
-    return [n + (n % 2 != m % 2) for n, m in zip(wanted, grid.momentum_cells, strict=True)]
+    """Numbers of cells for a spacing [GeV], no fewer than there are; odd ones stay odd."""
+    cells = []
+    for width, n in zip(grid.momentum_max, grid.momentum_cells, strict=True):
+        wanted = math.ceil(2 * width / max(spacing, 1e-3) - 1e-9)
+        wanted = max(n, min(wanted, MAX_CELLS - 1)) if n > 1 else 1
+        cells.append(wanted + (wanted % 2 != n % 2))
+    return cells
 
 
 def of_parity(grid: PhaseSpace) -> Iterator[str]:

@@ -25,6 +25,8 @@ NARROW = 0.06
 """Error over (h/width)^2 of a shell of momenta: its anisotropy relaxes too slowly."""
 ACCEPTED, WANTED = 0.03, 0.02
 """Error before a warning, and with the nodes that it asks for."""
+LARGE = 0.3
+"""Error beyond which the rule is too rough to tell a size."""
 START = "at the start"
 NOTABLE = 0.01
 """Share of all particles below which a species does not count."""
@@ -34,7 +36,8 @@ NOTABLE = 0.01
 class Scales:
     """What the spacing is compared with: of a species, at the start or at the end.
 
-    temperature : <p^2/E>/3, of a thermal state T for not too dense matter [GeV]
+    temperature : harmonic mean of <p_x^2/E>, <p_y^2/E>, <p_z^2/E>, so that what is narrow along one
+        axis counts; of a thermal state T for not too dense matter [GeV]
     screening : mu of a peak 1/(mu^2 - t)^2 [GeV], None without one
     width : of a shell of momenta, see ``radial_width`` [GeV]
     """
@@ -63,6 +66,15 @@ def relaxation_error(h: float, temperature: float, screening: float | None) -> f
     return max(COARSE, soft) * (h / temperature) ** 2
 
 
+def temperature(grid: PhaseSpace, f: Array, mass_squared: float) -> float:
+    """Return ``Scales.temperature`` of f at the nodes; axes with one cell do not count."""
+    energies = np.sqrt(grid.momentum_squared + mass_squared)
+    weights = np.divide(f, energies, out=np.zeros_like(energies), where=energies > 0) / f.sum()
+    axes = [i for i, n in enumerate(grid.momentum_cells) if n > 1]
+    along = (grid.momenta[axes] ** 2) @ weights
+    return float(len(axes) / (1 / along).sum()) if len(axes) and along.min() > 0 else 0.0
+
+
 def radial_width(grid: PhaseSpace, f: Array) -> float:
     """Width of f along |p| [GeV]: that of a Gaussian shell, infinite for exp(-|p|/T).
 
@@ -89,7 +101,6 @@ def scales_of(
 ) -> Iterator[Scales]:
     """Scales of the start, f (species, nodes), and of the predicted final state."""
     mass_squared, screening2 = squares
-    p2 = grid.momentum_squared
     factor = EKT_OVER_GLUON if model.screening.ekt else 1.0
     screening = math.sqrt(max(float(screening2[0]) / factor, 0.0)) if len(screening2) else 0.0
     states = [(START, f, mass_squared)]
@@ -101,9 +112,7 @@ def scales_of(
             processes = [one for one in model.processes if species.name in one.legs]
             if not processes or not numbers[a] > NOTABLE * numbers.sum():
                 continue
-            energies = np.sqrt(p2 + m2[a])
-            weights = np.divide(p2, energies, out=np.zeros_like(p2), where=energies > 0)
-            warm = float(occupied[a] @ weights / occupied[a].sum() / 3)
+            warm = temperature(grid, occupied[a], m2[a])
             peaked = any(one.peak == "t" for one in processes)
             if warm > 0:
                 width = radial_width(grid, occupied[a]) if when == START else math.inf
@@ -112,14 +121,20 @@ def scales_of(
 
 def of_spacing(grid: PhaseSpace, scales: list[Scales]) -> tuple[float, str]:
     """The spacing that will do for all scales [GeV], and what is wrong with that of the grid."""
-    spacing = max(grid.spacing)
+    axes = zip(grid.spacing, grid.momentum_cells, strict=True)
+    spacing = max((h for h, n in axes if n > 1), default=0.0)
     worst = max(scales, key=lambda one: one.error(spacing), default=None)
     if worst is None or worst.error(spacing) <= ACCEPTED:
         return math.inf, ""
-    scale, size = f"{spacing / worst.temperature:.2g} T", worst.temperature
-    if NARROW / worst.width**2 > relaxation_error(1.0, size, worst.screening):
+    scale = f"{spacing / worst.temperature:.2g} T"
+    if NARROW / worst.width**2 > relaxation_error(1.0, worst.temperature, worst.screening):
         scale = f"{spacing / worst.width:.2g} widths of the shell"
     return worst.wanted, (
         f"the grid is coarse: spacing {spacing:.3g} GeV is {scale} of {worst.words}, and rates of "
-        f"relaxation are off by about {100 * worst.error(spacing):.0f} %"
+        f"relaxation are off by {size_of(worst.error(spacing))}"
     )
+
+
+def size_of(error: float) -> str:
+    """Return an error in words; of a large one the rule knows no size."""
+    return f"about {100 * error:.0f} %" if error < LARGE else f"{100 * LARGE:.0f} % or more"

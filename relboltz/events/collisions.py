@@ -212,15 +212,10 @@ class Channel:
         return self.factor * cell_volume / ((2 * np.pi) ** 3 * 4 * samples * HBARC)
 
 
-def plain_share(plain: Array, compensated: Array) -> Array:
-    """Ratio of weights of landed events, plain over compensated: 1 where nothing landed."""
-    return np.divide(plain, compensated, out=np.ones(np.shape(plain)), where=compensated > 0)
-
-
 def inner_weights(grid: PhaseSpace, model: Model) -> Array:
     """``PhaseSpace.missing_inverse_energy`` of every species [GeV^-1].
 
-    Masses that depend on the state are as heavy as the spacing, so that nothing is missing.
+    0 for masses that depend on the state: what is missing would change from step to step.
     """
     found: dict[float, float] = {}
     for m2, row in zip(model.constant_mass_squared.tolist(), model.mass_coupling, strict=True):

@@ -16,7 +16,8 @@ from .collisions import Estimate, Flows
 class Estimates:
     """What independent draws of events tell of C[f]: df/dt of every cell by collisions [fm^-1].
 
-    net, gain, loss : means over the draws; error : standard error of net
+    net, gain, loss : means over the draws. gain and loss count every collision once: net is their
+        difference and what ``projection.compensation`` adds. error : standard error of net
     """
 
     net: Array

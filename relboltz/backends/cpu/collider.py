@@ -22,7 +22,6 @@ from ...events.collisions import (
     Flows,
     channels,
     finest_scale,
-    plain_share,
 )  # fmt: skip
 from ...grid import PhaseSpace
 from ...settings import Sampling
@@ -90,8 +89,9 @@ class Collider:
         self._ln_top = np.zeros(len(model.species))
         self._draw: Draw | None = None
         self._signed = np.zeros((2, len(model.processes)))
-        self._plain = np.ones(len(model.processes))
-        """Weight of the collisions of a process over what compensation makes of it."""
+        self._added = np.zeros((0, 2))
+        """Forward and net flow of each chunk that compensation adds to those of collisions."""
+        self._compensates = True
 
     def stretch(self, grid: PhaseSpace) -> None:
         """The nodes are now those of this grid."""
@@ -208,7 +208,7 @@ class Collider:
             self._fill_table(a, draw.mass_squared[a], occupancy)
 
         self.threads.share(prepare, len(self.model.species))
-        sums = np.zeros((len(self._counts), 4))
+        sums = np.zeros((len(self._counts), 5))
 
         def work(scratch: Scratch, group: Group) -> None:
             self._generate(scratch, group, self._events(scratch, group), sums[group.span])
@@ -218,10 +218,7 @@ class Collider:
         self._signed = np.zeros((2, len(self.model.processes)))
         for row, column in zip(self._signed, (0, 2), strict=True):
             np.add.at(row, self._process_of, sums[:, column])
-        landed = np.zeros((2, len(self.model.processes)))
-        for row, weights in zip(landed, (sums[:, 0] - sums[:, 1], sums[:, 3]), strict=True):
-            np.add.at(row, self._process_of, weights)
-        self._plain = plain_share(*landed)
+        self._added = sums[:, 3:]
         total, lost, *_ = (float(v) for v in sums.sum(axis=0))
         return total, lost
 
@@ -284,10 +281,15 @@ class Collider:
         total, lost, table = self.draw_of(draw, f.ravel())
         same = (table,) * SETS
         scale = finest_scale(self.net(same, 0.0)[1])
-        gain, loss = self.gross(table, scale)
         net, flows = self.net(same, scale)
+        change = net.sum(axis=0)
+        if self._added.any():  # gain and loss are those of collisions
+            self._compensates = False
+            self.draw_of(draw, f.ravel())
+        gain, loss = self.gross(table, scale)
+        self._compensates = True
         null = lost / total if total > 0 else 0.0
-        return Estimate(net.sum(axis=0) / scale, gain / scale, loss / scale, flows, null)
+        return Estimate(change / scale, gain / scale, loss / scale, flows, null)
 
     def draw_of(self, draw: Draw, f: Array) -> tuple[float, float, Array]:
         """Draw the events of a given f: as ``draw``, and the table of f."""
@@ -317,12 +319,12 @@ class Collider:
         channel, room = self.channels[group.channel], scratch.events(self._capacity)
         mass, offsets = self._of_legs(channel, draw)
         began = time.perf_counter()
-        self._generate(scratch, first, room, np.empty((1, 4)))
+        self._generate(scratch, first, room, np.empty((1, 5)))
         between = time.perf_counter()
         k.bracket_chunk(first.count, mass[:2], self._geometry, 1.0, scratch.w)
         k.land(
             first.count, True, mass, self._geometry, self._spacing2(channel), offsets,
-            self._before(channel), scratch.w, scratch.nodes, room, np.zeros(4),
+            self._before(channel), scratch.w, scratch.nodes, room, np.zeros(5),
         )  # fmt: skip
         return between - began, time.perf_counter() - between
 
@@ -365,7 +367,7 @@ class Collider:
         """A group's events, drawn again if they were not kept."""
         events = self._events(scratch, group)
         if not self._stored:
-            self._generate(scratch, group, events, np.empty((len(group.chunks), 4)))
+            self._generate(scratch, group, events, np.empty((len(group.chunks), 5)))
         return self._counts[group.span], self._capacity, events
 
     def _of_legs(self, channel: Channel, draw: Draw) -> tuple[tuple[float, ...], tuple[int, ...]]:
@@ -377,7 +379,7 @@ class Collider:
     def _spacing2(self, channel: Channel) -> float:
         """The squared spacing that compensation is to know."""
         process = self.model.processes[channel.process]
-        return self.sampling.compensated_spacing2(self.grid, process)
+        return self._compensates * self.sampling.compensated_spacing2(self.grid, process)
 
     def _before(self, channel: Channel) -> tuple[Any, ...]:
         """The state that landing looks at, as ``events.land`` describes it."""
@@ -425,10 +427,16 @@ class Collider:
         self.threads.share(lambda thread, item: work(scratch[thread], groups[item]), len(groups))
 
     def _flows(self, sums: Array) -> Flows:
-        """Sums of the chunks, in their order, by process; unsymmetrical channels count one leg."""
+        """Sums of the chunks, in their order, by process; unsymmetrical channels count one leg.
+
+        What compensation adds to the weights of events is no collision, and is taken off.
+        """
         totals = np.zeros((2, len(self.model.processes)))
-        for column, rows in enumerate((self._gain_rows, 1 - self._gain_rows)):
-            np.add.at(totals, (rows, self._process_of), sums[:, column] * self._leg_share)
-        totals *= self._plain
+        forward, net = self._added.T
+        for flows, added, rows in (
+            (sums[:, 0], forward, self._gain_rows), (sums[:, 1], forward - net, 1 - self._gain_rows)
+        ):  # fmt: skip
+            np.add.at(totals, (rows, self._process_of), (flows - added) * self._leg_share)
+        totals = np.maximum(totals, 0.0)  # not below by rounding
         wanted, refused = float(sums[:, 2].sum()), float(sums[:, 3].sum())
         return Flows(totals[0], totals[1], wanted, refused, self._signed)

@@ -7,7 +7,7 @@ import numpy as np
 
 from ...compiling import kernel, scalar
 from ..physics import compiled as physics
-from .events import FORWARD, NET, X, Y
+from .events import FORWARD, NET, X, Y, event_exponents
 
 
 @kernel
@@ -41,13 +41,7 @@ def add_to_pairs(cells, legs, i, low, high):
 def amounts(count, legs, weights, ratios, table, w):
     """Net and forward flow of every event; returns the sums of forward, backward and |net|."""
     for i in range(count):
-        p, k3, l0 = legs[i, 0], legs[i, 1], legs[i, 2]
-        m0, l1, m1 = legs[i, 3], legs[i, 4], legs[i, 5]
-        w[X + i], w[Y + i] = physics.exponents(
-            table[l0, 0] + table[m0, 0], table[l1, 0] + table[m1, 0], table[p, 0] + table[k3, 0],
-            table[l0, 1] + table[m0, 1], table[l1, 1] + table[m1, 1], table[p, 1] + table[k3, 1],
-            ratios[i],
-        )  # fmt: skip
+        w[X + i], w[Y + i] = event_exponents(legs[i], table, ratios[i])
     for i in range(count):
         w[NET + i], w[FORWARD + i] = physics.flow(w[X + i], w[Y + i])
     forward, net, moved = 0.0, 0.0, 0.0

@@ -289,6 +289,16 @@ def compensate(i, m2, spacing2, w):
 
 
 @partial(kernel, inlined=True)
+def event_exponents(legs, table, ratio):
+    """``exponents`` of an event on six cells."""
+    p, k3, l0, m0, l1, m1 = legs[0], legs[1], legs[2], legs[3], legs[4], legs[5]
+    return physics.exponents(
+        table[l0, 0] + table[m0, 0], table[l1, 0] + table[m1, 0], table[p, 0] + table[k3, 0],
+        table[l0, 1] + table[m0, 1], table[l1, 1] + table[m1, 1], table[p, 1] + table[k3, 1], ratio,
+    )  # fmt: skip
+
+
+@partial(kernel, inlined=True)
 def land(count, conserving, m2, grid, spacing2, offsets, state, w, nodes, events, sums):
     """Turn drawn pairs into events on six cells; returns how many there are.
 
@@ -297,8 +307,8 @@ def land(count, conserving, m2, grid, spacing2, offsets, state, w, nodes, events
     nothing, and their share of f_c f_d says how many physical collisions that costs. Likewise those
     with |M|^2 < 0. state : f of all cells, ``fill_levels`` of it, ln(f/F) and ln F, and ln(f f) of
     the species of k1 and k2 at their fullest nodes; spacing2 : as ``compensation`` has it; sums :
-    gain the weight of all physical collisions, of those lost, of those below 0, and of those that
-    land, as they are compensated
+    gain the weight of all physical collisions, of those lost, of those below 0, and the forward and
+    net flow that is not of collisions but of what compensation adds to them
     """
     occupancy, levels, table, largest = state
     off_k1, off_k2, off_k3, off_p = offsets
@@ -319,8 +329,6 @@ def land(count, conserving, m2, grid, spacing2, offsets, state, w, nodes, events
         if w[HIGH + i] < 0.0 or w[LOW + i] < 0.0:
             sums[1] += physical
             continue
-        factor = compensate(i, m2, spacing2, w)
-        sums[3] += factor * physical
         if conserving:
             low, high, both = np.int64(w[LOW + i]), np.int64(w[HIGH + i]), p + k3
             below = np.int64(levels[off_k1 + low]) + np.int64(levels[off_k2 + both - low])
@@ -335,6 +343,11 @@ def land(count, conserving, m2, grid, spacing2, offsets, state, w, nodes, events
         legs[landed, 3] = off_k2 + (p + k3 - low if conserving else high)
         legs[landed, 4] = off_k1 + (high if conserving else low)
         legs[landed, 5] = off_k2 + (p + k3 - high if conserving else high)
+        factor = compensate(i, m2, spacing2, w)
+        if factor > 1.0:
+            net, forward = physics.flow(*event_exponents(legs[landed], table, w[RATIO + i]))
+            sums[3] += (factor - 1.0) * weight * forward
+            sums[4] += (factor - 1.0) * weight * net
         weights[landed] = factor * weight
         ratios[landed] = w[RATIO + i]
         landed += 1

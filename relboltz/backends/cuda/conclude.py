@@ -155,18 +155,13 @@ def tell_sites(
         told[site, k.TOLD_ILLEGAL] = float(trouble[here, k.ILLEGAL])
     if control[k.WANT_RATES] != 0:
         for channel in range(t, channels.shape[0], THREADS):
-            forward, net, above, below, landed, compensated = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+            forward, net, above, below = 0.0, 0.0, 0.0, 0.0
             for block in range(channels[channel, k.FIRST_BLOCK], channels[channel, k.LAST_BLOCK]):
                 row = here * blocks + block
                 forward += sums[row, k.FORWARD]
                 net += sums[row, k.NET]
                 above += sums[row, k.EVERYTHING]
                 below += sums[row, k.BELOW]
-                landed += sums[row, k.EVERYTHING] - sums[row, k.LOST]
-                compensated += sums[row, k.COMPENSATED]
-            if compensated > 0.0:
-                forward *= landed / compensated
-                net *= landed / compensated
             flows[site, channel, 0], flows[site, channel, 1] = forward, max(forward - net, 0.0)
             flows[site, channel, 2], flows[site, channel, 3] = above, below
 

@@ -190,12 +190,11 @@ WEIGH = """{only}        q2, qu2 = physics.transfers(k1, k3, p3, s, four(shared,
             shared[k.EVERYTHING * k.THREADS + thread] += physical
             if not found:
                 shared[k.LOST * k.THREADS + thread] += physical
-            else:
-                shared[k.COMPENSATED * k.THREADS + thread] += more * physical
         elif weight < 0.0:
             physical = weight * both_occupied(table, cell_p, cell_3)
             shared[k.BELOW * k.THREADS + thread] -= physical
         weight = more * weight if found else 0.0
+        plain = 1.0 / more if more > 1.0 else 1.0
         if single != 0:  # the same weight in both stages
             weight = float64(np.float32(weight))
         l0 = np.uint32(kind_1 * n + int64(max(low, 0.0)))
@@ -268,9 +267,9 @@ STEPS_OF_EVENTS = {
             six = (cell_p, cell_3, {pairs})
             flow, ahead = event_flow(table, six, r, single)
             flow *= weight
-            shared[k.NET * k.THREADS + thread] += flow
+            shared[k.NET * k.THREADS + thread] += plain * flow
             shared[k.MOVES * k.THREADS + thread] += abs(flow)
-            shared[k.FORWARD * k.THREADS + thread] += ahead * weight
+            shared[k.FORWARD * k.THREADS + thread] += plain * ahead * weight
             whole = move(change, row, six, r, shared[SCALED] * flow, only_p)
             last_p, gathered = gather(change, row, cell_p, whole, last_p, gathered)""",
 }
@@ -298,8 +297,8 @@ APART_OF_EVENTS = {
             flow, ahead = event_flow(table, six, r, single)
             flow *= weight
             ahead *= weight
-            shared[k.NET * k.THREADS + thread] += flow
-            shared[k.FORWARD * k.THREADS + thread] += ahead
+            shared[k.NET * k.THREADS + thread] += plain * flow
+            shared[k.FORWARD * k.THREADS + thread] += plain * ahead
             whole = int64(physics.nearest_integer(shared[SCALED] * flow))
             gain = int64(physics.nearest_integer(shared[SCALED] * ahead))
             at = np.uint32(2 * cell_p)

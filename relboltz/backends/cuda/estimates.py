@@ -49,22 +49,19 @@ def add_up_channels(channels, sums, blocks, found):
     """Sums over the blocks of a channel in a draw, and how many of these are illegal."""
     shared = cuda.shared.array(THREADS, float64)
     channel, row = cuda.blockIdx.x, cuda.blockIdx.y
-    everything, lost, faults, below, compensated = 0.0, 0.0, 0.0, 0.0, 0.0
-    forward, net = 0.0, 0.0
+    everything, lost, faults, below, forward, net = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
     begin = row * blocks + channels[channel, k.FIRST_BLOCK] + cuda.threadIdx.x
     for block in range(begin, row * blocks + channels[channel, k.LAST_BLOCK], THREADS):
         everything += sums[block, k.EVERYTHING]
         lost += sums[block, k.LOST]
         below += sums[block, k.BELOW]
-        compensated += sums[block, k.COMPENSATED]
         forward += sums[block, k.FORWARD]
         net += sums[block, k.NET]
         if physics.illegal(sums[block, k.NEGATIVE], sums[block, k.POSITIVE]):
             faults += 1.0
     keep_sums(
-        shared, (everything, lost, 0.0, below, compensated, forward, net, 0.0, faults),
-        found[row, channel],
-    )  # fmt: skip
+        shared, (everything, lost, 0.0, below, forward, net, 0.0, faults), found[row, channel]
+    )
 
 
 @kernel
@@ -133,10 +130,14 @@ class Estimator:
             room = None
         if room is None or room.rows < rows:
             room = Room(self._problem, rows)
-        draws = Draws(self._draw_kernel, room, f, squares, batches)
+        given = self._draw_kernel, room, f, squares, batches
+        draws, problem = Draws(*given, self._problem.channel_floats), self._problem
 
         def found() -> Estimates:
             result = draws.result()
+            if problem.compensates(squares[: problem.species]):  # gain, loss: those of collisions
+                plain = Draws(*given, problem.plain_floats).result()
+                result = dataclasses.replace(result, gain=plain.gain, loss=plain.loss)
             if room.allocated <= KEPT:
                 self.spare[:] = [room]
             return result
@@ -212,9 +213,11 @@ class Room:
 class Draws:
     """Independent draws of events from one state, on their way once this is made."""
 
-    def __init__(self, drawing: Any, room: Room, f: Array, squares: Array, batches: range):
-        """drawing : the kernel that draws"""
-        self._draw_kernel = drawing
+    def __init__(
+        self, drawing: Any, room: Room, f: Array, squares: Array, batches: range, floats: Any
+    ):
+        """drawing : the kernel that draws; floats : what it knows of the channels"""
+        self._draw_kernel, self._channel_floats = drawing, floats
         self.room, self.problem, self.f, self.squares = room, room.problem, f, squares
         self.batches, self.rows = batches, Room.rows_of(room.problem, len(batches))
         self._scalars = room.fresh.copy()
@@ -261,7 +264,7 @@ class Draws:
         problem, room = self.problem, self.room
         self._draw_kernel[(blocks.shape[0], draws), THREADS](
             room.control, room.scalars, room.squares, problem.geometry, problem.channel_integers,
-            problem.channel_floats, blocks, room.cumulative, room.guide, room.table, room.levels,
+            self._channel_floats, blocks, room.cumulative, room.guide, room.table, room.levels,
             room.tops, change, sums, self.batches[first], problem.shift,
         )  # fmt: skip
 

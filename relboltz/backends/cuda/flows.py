@@ -6,7 +6,7 @@ import numpy as np
 
 from ...arrays import Array
 from ...errors import InputError
-from ...events.collisions import Draw, Flows, plain_share
+from ...events.collisions import Draw, Flows
 from ..cpu.collider import Collider
 from . import layout as k
 from .problem import Problem
@@ -25,9 +25,7 @@ def flows_of(problem: Problem, channel_flows: Array) -> Flows:
 
 def rates_of(by_channel: Array) -> Array:
     """Flows of the channels (..., channels, 4) from their sums (..., channels, SUMS)."""
-    landed = by_channel[..., k.EVERYTHING] - by_channel[..., k.LOST]
-    plain = plain_share(landed, by_channel[..., k.COMPENSATED])
-    ahead, net = plain * by_channel[..., k.FORWARD], plain * by_channel[..., k.NET]
+    ahead, net = by_channel[..., k.FORWARD], by_channel[..., k.NET]
     weights = by_channel[..., k.EVERYTHING], by_channel[..., k.BELOW]
     return np.stack([ahead, np.maximum(ahead - net, 0.0), *weights], axis=-1)
 

@@ -87,13 +87,13 @@ CHANNEL, SAMPLE, COUNT, SET = range(4)
 FIRST_STAGE, LAST_STAGE = range(2)
 """Stages of a step; changes have a row for each set in the first, and one for the last."""
 
-EVERYTHING, LOST, POSITIVE, BELOW, COMPENSATED, FORWARD, NET, MOVES, NEGATIVE = range(9)
+EVERYTHING, LOST, POSITIVE, BELOW, FORWARD, NET, MOVES, NEGATIVE = range(8)
 """What a block sums up while drawing; applying only from FORWARD on, and refused in NEGATIVE.
 
 POSITIVE and NEGATIVE are legal |M|^2 and flaws (``collisions.illegal``), BELOW is the weight of
-physical collisions with |M|^2 < 0; COMPENSATED is EVERYTHING less LOST as
-``projection.compensation`` makes it."""
-SUMS = 9
+physical collisions with |M|^2 < 0. While drawing, FORWARD and NET are flows of collisions, without
+what ``projection.compensation`` adds to them."""
+SUMS = 8
 SHARED_SUMS = SUMS * THREADS
 NEAR_BY = 576
 """Numbers of the mass equations that fit into shared memory: up to 19 species."""

@@ -10,6 +10,7 @@ import numpy as np
 from ...arrays import Array, Integers
 from ...errors import InputError
 from ...events.collisions import SETS, channels
+from ...events.projection import RESOLVED
 from ...grid import PhaseSpace
 from ...model import Model
 from ...settings import Sampling
@@ -64,6 +65,19 @@ class Problem:
         self.p2.copy_to_device(grid.momentum_squared)
         self.geometry.copy_to_device(np.array([*grid.momentum_cells, *grid.spacing], float))
         self.channel_floats.copy_to_device(self._floats)
+
+    @cached_property
+    def plain_floats(self) -> Any:
+        """As ``channel_floats``, but events have the weights of collisions."""
+        floats = self._floats.copy()
+        floats[:, k.SPACING] = 0.0
+        return self.to(floats, np.float64)
+
+    def compensates(self, mass_squared: Array) -> bool:
+        """Whether ``projection.compensation`` may be of any event, for these squared masses."""
+        m = np.sqrt(np.maximum(mass_squared, 0.0))
+        least = [max(m[list(c.pair)].sum(), m[list(c.nodes)].sum()) ** 2 for c in self.channels]
+        return bool(np.any(RESOLVED * self._floats[:, k.SPACING] > least))
 
     def of_nodes(self, scalars: Array) -> None:
         """Fill what kernels must know of the nodes."""
