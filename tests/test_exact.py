@@ -22,11 +22,11 @@ def test_what_is_left_of_the_deviation_decays_as_in_the_exact_solution():
     """1 - <k^2>/<k^2>_eq = (1 - K)^2 = exp(-tau/3)/16, at tau = 4, 8, 16 with the defaults.
 
     On this grid (h = T, L = 14 T) less is left, by the factors OFFSET. They were measured with
-    fixed steps of 0.04 and 0.1 fm, 16 and 64 samples, two to four seeds, and are known to 0.0005,
-    0.001, 0.001. A step that evaluates its events on predictions that contain them leaves 2, 7 and
+    fixed steps of 0.04 and 0.1 fm, 16 and 64 samples, two or three seeds, and are known to 0.001,
+    0.001, 0.002. A step that evaluates its events on predictions that contain them leaves 2, 7 and
     51 % more. Seeds scatter by 0.2, 0.3 and 0.5 %.
     """
-    OFFSET, TOLERANCE = (0.966, 0.941, 0.8965), (0.01, 0.02, 0.04)
+    OFFSET, TOLERANCE = (0.993, 0.988, 0.979), (0.01, 0.02, 0.04)
     grid = rb.PhaseSpace(28, 14 * T)
     start, k2 = ISOTROPIC.f(np.sqrt(grid.momentum_squared), 0.0)[None], grid.momentum_squared
     model = ISOTROPIC.model(float(start.sum()) * grid.measure)  # tau is the time in fm

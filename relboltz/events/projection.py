@@ -26,9 +26,9 @@ NOTABLE = 6.907755278982137
 """ln 1000: a front counts if f f before it is at least this part of the largest f f."""
 WALK = 32
 """Steps of the walk from k1 to P/2 that looks for a pair below the energy shell."""
-RESOLVED = 36.0
+RESOLVED = 16.0
 """s over the squared spacing from which on nodes resolve the surface on which k1 may lie."""
-AVERAGED, LARGE, LARGEST = 13.0, 1.5, 5.0
+AVERAGED, LARGE, LARGEST = 32.0, 1.5, 5.0
 """Of ``compensation``: its strength, the |Q| in units of the spacing beyond which it fades, and its
 largest value. Measured with ``benchmarks/coarse_grids.py``."""
 
@@ -278,8 +278,8 @@ def compensation(k1, k3, p, m2, s, spacing2):
 
     A pair of light particles that fly along together has k1 on a long ellipsoid whose width is
     sqrt(s). If that is less than the spacing, low and high pair lie on both sides of it, and energy
-    that the two should exchange is averaged away. The factor is the mean of the lost part of
-    (change of Sum E^2)^2 among events with the same s and |Q|; |Q| : ``stress_change2``.
+    that the two should exchange is averaged away. The factor is what (change of Sum E^2)^2 loses in
+    the mean of events with the same s and |Q|, in a form that was fitted; |Q| : ``stress_change2``.
     spacing2 : squared spacing [GeV^2]; 0 leaves all events alone, as do s above RESOLVED of it
     """
     if s >= RESOLVED * spacing2:
@@ -287,7 +287,7 @@ def compensation(k1, k3, p, m2, s, spacing2):
     narrow = spacing2 * reciprocal(s)
     change2 = stress_change2(k1, k3, p, m2) * reciprocal(spacing2)
     fades = root(change2) * reciprocal(1.0 + change2 * (1.0 / (LARGE * LARGE)))
-    lost = AVERAGED * fades * (narrow * narrow - 1.0 / (RESOLVED * RESOLVED))
+    lost = AVERAGED * fades * (narrow * narrow * narrow - 1.0 / (RESOLVED * RESOLVED * RESOLVED))
     return min(1.0 + lost, LARGEST)
 
 
