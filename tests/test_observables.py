@@ -265,7 +265,7 @@ def test_with_thermal_masses_the_pressure_of_the_field_makes_up_for_the_force():
         grid = rb.PhaseSpace(nodes, 3.2, [n, 1, 1], 3.0)
         ds = rb.solve(
             rb.gluons(0.3), grid, {"g": rb.initial.from_function(hump, sampling="node")},
-            end=6.4 / n, step=0.8 / n, every=0.8 / n, samples=1, **QUIET,
+            end=6.4 / n, step=0.8 / n, every=0.8 / n, samples=8, **QUIET,
         )  # fmt: skip
         rate, along = changes(ds, 0)
         now = ds.isel(time=-2)
