@@ -165,7 +165,7 @@ def landed(grid, occupancy, m2=MASSES2[2], seed=3):
     weights, ratios = np.empty(count), np.empty(count)
     offsets = tuple(i * grid.size for i in range(4))
     table = np.array([collisions.logarithms(f, 0.0) for f in occupancy.tolist()])
-    levels = np.empty(len(occupancy), np.int8)
+    levels = np.empty(len(occupancy), np.int16)
     state = occupancy, levels, table, 2 * kernels.fill_levels(table, levels)
     kernels.scatter_chunk(count, m2, (0.0, 0.0, 2.0), kinematics.NO_NODES, w)
     kernels.bracket_chunk(count, m2[:2], cells_h, 1.0, w)
@@ -250,6 +250,24 @@ def test_a_front_is_a_drop_between_pairs_that_own_nodes_share(low, high):
     assert not front(low, high, -2.0, 0.0)  # the loss of full nodes is right
     assert not front(low / 5, high / 5, -9.0, 0.0)
     assert not front(low, high, -9.0, 8.0)  # a thousandth of the largest f f
+
+
+def test_levels_miss_no_front():
+    """Whole numbers tell beforehand where there is no front; where there is one they never do."""
+    rng = np.random.default_rng(5)
+    ln_f = rng.uniform(-12.0, 2.0, (20000, 6))
+    ln_f[rng.random(ln_f.shape) < 0.2] = -690.0
+    fronts = 0
+    for pairs in ln_f:
+        low, high, own = pairs.reshape(3, 2).sum(axis=1).tolist()
+        below, above, mine = (
+            int(sum(projection.level_of(x) for x in two)) for two in pairs.reshape(3, 2).tolist()
+        )
+        if projection.at_front(low, high, own, 2.0):
+            fronts += 1
+            assert projection.far_apart(below, above, 2.0)
+            assert projection.may_be_front(below, above, mine)
+    assert fronts > 1000
 
 
 def test_compiled_projection_gives_the_same_numbers():

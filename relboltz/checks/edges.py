@@ -43,7 +43,7 @@ def near_edges(grid: PhaseSpace, f: Array) -> Array:
 def share_at_edges(grid: PhaseSpace, f: Array) -> float:
     """Share of the particles of a species within two nodes of an edge; f at the nodes of a site."""
     total = float(f.sum())
-    return float(f @ near_edges(grid, f).ravel()) / total if total > 0 else 0.0
+    return float(f[near_edges(grid, f).ravel()].sum()) / total if total > 0 else 0.0
 
 
 def of_edges(grid: PhaseSpace, model: Model, f: Array) -> tuple[float, str]:

@@ -71,7 +71,7 @@ def temperature(grid: PhaseSpace, f: Array, mass_squared: float) -> float:
     energies = np.sqrt(grid.momentum_squared + mass_squared)
     weights = np.divide(f, energies, out=np.zeros_like(energies), where=energies > 0) / f.sum()
     axes = [i for i, n in enumerate(grid.momentum_cells) if n > 1]
-    along = (grid.momenta[axes] ** 2) @ weights
+    along = (grid.momenta[axes] ** 2 * weights).sum(axis=1)
     return float(len(axes) / (1 / along).sum()) if len(axes) and along.min() > 0 else 0.0
 
 

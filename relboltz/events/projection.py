@@ -17,10 +17,11 @@ TIE = 1e-12
 ON_SHELL = 4.0 * (1.0 - TIE)
 FRONT = 2.302585092994046
 """ln 10: where f f drops by more than this factor between two pairs of nodes, there is a front."""
-PER_LN_2 = 1.4426950408889634
-EMPTY = -128.0
+PER_LEVEL = 11.541560327111707
+"""Levels per e-fold of f: eight per factor of two."""
+EMPTY = -1024.0
 """Level of a cell without particles."""
-LEAST_LEVELS = 2
+LEAST_LEVELS = 24
 """Sums of two levels differ by this much, or more, where two products f f differ tenfold."""
 NOTABLE = 6.907755278982137
 """ln 1000: a front counts if f f before it is at least this part of the largest f f."""
@@ -109,11 +110,10 @@ def corner_node(corner, j, cells, x0, x1, y0, y1, z0, z1):
     return ((x * cells[1] + y) * cells[2] + z if corner >= 0.0 else -1.0), root(a) + root(b)
 
 
-def bracket(position, total, e, m2, cells, h):
-    """The two corners of the cube around k1 whose node pairs bracket the energy e.
+def cube(position, total, m2, cells, h):
+    """The lowest node of the cube around k1, and both its ``candidate`` along each axis.
 
-    Returns (low, e_low, high, e_high): the nodes of the closest pair with energy <= e and of the
-    closest with energy > e, -1 where there is none, and the energies of these pairs.
+    Those along z have the squared masses added to their squared momenta.
     """
     j = (floor(position[0]), floor(position[1]), floor(position[2]))
     x0 = candidate(j[0], position[0], total[0], cells[0], h[0])
@@ -124,6 +124,16 @@ def bracket(position, total, e, m2, cells, h):
     z1 = candidate(j[2] + 1.0, position[2], total[2], cells[2], h[2])
     z0 = (z0[0] + m2[0], z0[1] + m2[1], z0[2])
     z1 = (z1[0] + m2[0], z1[1] + m2[1], z1[2])
+    return j, x0, x1, y0, y1, z0, z1
+
+
+def bracket(position, total, e, m2, cells, h):
+    """The two corners of the cube around k1 whose node pairs bracket the energy e.
+
+    Returns (low, e_low, high, e_high): the nodes of the closest pair with energy <= e and of the
+    closest with energy > e, -1 where there is none, and the energies of these pairs.
+    """
+    j, x0, x1, y0, y1, z0, z1 = cube(position, total, m2, cells, h)
     a00, a10, a01, a11 = x0[0] + y0[0], x1[0] + y0[0], x0[0] + y1[0], x1[0] + y1[0]
     b00, b10, b01, b11 = x0[1] + y0[1], x1[1] + y0[1], x0[1] + y1[1], x1[1] + y1[1]
     d00, d10, d01, d11 = x0[2] + y0[2], x1[2] + y0[2], x0[2] + y1[2], x1[2] + y1[2]
@@ -181,16 +191,20 @@ def at_front(low, high, own, largest):
     return full > largest - NOTABLE and max(own, min(low, high)) < full - FRONT
 
 
-def binary_level(ln_f):
-    """The binary logarithm of f rounded down, from -128: sums of two tell where fronts may be."""
-    return np.int64(max(floor(ln_f * PER_LN_2), EMPTY))
+def level_of(ln_f):
+    """ln f in eighths of ln 2, rounded down: sums of two tell where fronts may be."""
+    return np.int64(max(floor(ln_f * PER_LEVEL), EMPTY))
 
 
-def may_be_front(low, high, own, largest):
-    """Whether ``at_front`` may hold, from sums of two ``binary_level`` each; largest : as there."""
-    full = max(low, high)
-    notable = floor((largest - NOTABLE) * PER_LN_2) - 1.0
-    return full >= notable and full - max(own, min(low, high)) >= LEAST_LEVELS
+def far_apart(low, high, largest):
+    """Whether ``at_front`` may hold for two pairs, from sums of two ``level_of`` each."""
+    notable = floor((largest - NOTABLE) * PER_LEVEL) - 1.0
+    return abs(low - high) >= LEAST_LEVELS and max(low, high) >= notable
+
+
+def may_be_front(low, high, own):
+    """Likewise with that of the nodes p and k3, for pairs that are ``far_apart``."""
+    return max(low, high) - own >= LEAST_LEVELS
 
 
 def detour(distance, pair, own, fullest, h):
@@ -204,22 +218,12 @@ def detour(distance, pair, own, fullest, h):
     return distance + empty * (h[0] * h[0] + h[1] * h[1] + h[2] * h[2])
 
 
-def corner_pair(corner, position, total, m2, cells, h):
-    """The node at a corner of the cube around k1, its pair's energy and its squared distance.
-
-    corner : 0 to 7; a pair that leaves the box is put infinitely far away.
-    """
-    upper_z = 1.0 if corner >= 4 else 0.0
-    upper_y = 1.0 if corner % 4 >= 2 else 0.0
-    upper_x = 1.0 if corner % 2 >= 1 else 0.0
-    lx = floor(position[0]) + upper_x
-    ly = floor(position[1]) + upper_y
-    lz = floor(position[2]) + upper_z
-    x = candidate(lx, position[0], total[0], cells[0], h[0])
-    y = candidate(ly, position[1], total[1], cells[1], h[1])
-    z = candidate(lz, position[2], total[2], cells[2], h[2])
-    pair = root(x[0] + y[0] + z[0] + m2[0]) + root(x[1] + y[1] + z[1] + m2[1])
-    return (lx * cells[1] + ly) * cells[2] + lz, pair, x[2] + y[2] + z[2]
+def corner_distance(corner, x0, x1, y0, y1, z0, z1):
+    """Squared distance of a corner of the cube, 0 to 7, from k1; far for a pair out of the box."""
+    x = x1[2] if corner % 2 >= 1 else x0[2]
+    y = y1[2] if corner % 4 >= 2 else y0[2]
+    z = z1[2] if corner >= 4 else z0[2]
+    return x + y + z
 
 
 def closer(node, pair, distance, e, best):

@@ -85,7 +85,7 @@ class Collider:
         self._stored = capacity * EVENT_BYTES <= STORE_LIMIT
         self._all = new_events(capacity if self._stored else 0)
         self._counts = np.zeros(own, np.int64)
-        self._levels = np.empty(self.cells, np.int8)
+        self._levels = np.empty(self.cells, np.int16)
         self._ln_top = np.zeros(len(model.species))
         self._draw: Draw | None = None
         self._signed = np.zeros((2, len(model.processes)))

@@ -219,11 +219,11 @@ def land_lower(i, m2, grid, w):
 
 @kernel
 def fill_levels(table, levels):
-    """``binary_level`` of every f; returns the largest ln f. table : ln(f/F) and ln F"""
+    """``level_of`` of every f; returns the largest ln f. table : ln(f/F) and ln F"""
     largest = table[0, 0] + table[0, 1]
     for i in range(levels.size):
         ln_f = table[i, 0] + table[i, 1]
-        levels[i] = physics.binary_level(ln_f)
+        levels[i] = physics.level_of(ln_f)
         largest = max(largest, ln_f)
     return largest
 
@@ -251,9 +251,11 @@ def land_across_front(i, m2, grid, offsets, table, largest, p, k3, w):
     position = physics.position_of((w[K1X + i], w[K1Y + i], w[K1Z + i]), cells, h)
     total = (w[TX + i], w[TY + i], w[TZ + i])
     best = (-1.0, 0.0, FAR, -1.0, 0.0, FAR)
+    j, x0, x1, y0, y1, z0, z1 = physics.cube(position, total, m2, cells, h)
     for corner in range(8):
-        node, pair, distance = physics.corner_pair(corner, position, total, m2, cells, h)
+        distance = physics.corner_distance(corner, x0, x1, y0, y1, z0, z1)
         if distance < FAR:
+            node, pair = physics.corner_node(float(corner), j, cells, x0, x1, y0, y1, z0, z1)
             k1 = np.int64(node)
             held = ln_pair(table, off_k1 + k1, off_k2 + both - k1)
             far = physics.detour(distance, held, own, max(below, above), h)
@@ -314,6 +316,7 @@ def land(count, conserving, m2, grid, spacing2, offsets, state, w, nodes, events
     off_k1, off_k2, off_k3, off_p = offsets
     legs, weights, ratios = events
     landed, pair = 0, (m2[0], m2[1])
+    everything, lost = 0.0, 0.0
     for i in range(count):
         weight = w[WEIGHT + i]
         if not (weight > 0.0 or weight < 0.0):  # NaN: undefined where there is no event
@@ -323,19 +326,20 @@ def land(count, conserving, m2, grid, spacing2, offsets, state, w, nodes, events
         if weight < 0.0:
             sums[2] -= physical
             continue
-        sums[0] += physical
+        everything += physical
         if conserving and w[HIGH + i] >= 0.0 and w[LOW + i] < 0.0:
             land_lower(i, pair, grid, w)
         if w[HIGH + i] < 0.0 or w[LOW + i] < 0.0:
-            sums[1] += physical
+            lost += physical
             continue
         if conserving:
             low, high, both = np.int64(w[LOW + i]), np.int64(w[HIGH + i]), p + k3
             below = np.int64(levels[off_k1 + low]) + np.int64(levels[off_k2 + both - low])
             above = np.int64(levels[off_k1 + high]) + np.int64(levels[off_k2 + both - high])
-            own = np.int64(levels[off_p + p]) + np.int64(levels[off_k3 + k3])
-            if physics.may_be_front(below, above, own, largest):
-                land_across_front(i, pair, grid, offsets, table, largest, p, k3, w)
+            if physics.far_apart(below, above, largest):
+                own = np.int64(levels[off_p + p]) + np.int64(levels[off_k3 + k3])
+                if physics.may_be_front(below, above, own):
+                    land_across_front(i, pair, grid, offsets, table, largest, p, k3, w)
         low, high = np.int64(w[LOW + i]), np.int64(w[HIGH + i])
         legs[landed, 0] = off_p + p
         legs[landed, 1] = off_k3 + k3
@@ -351,6 +355,8 @@ def land(count, conserving, m2, grid, spacing2, offsets, state, w, nodes, events
         weights[landed] = factor * weight
         ratios[landed] = w[RATIO + i]
         landed += 1
+    sums[0] += everything
+    sums[1] += lost
     return landed
 
 
@@ -369,7 +375,7 @@ SIGNATURE = _I(
     types.UniTuple(_TABLE, 2), types.UniTuple(types.UniTuple(_F, 3), 2), types.UniTuple(_F, 4),
     types.Tuple((types.UniTuple(_F, 4), types.UniTuple(_F, 3), _F[::1])), types.UniTuple(_F, 8),
     types.UniTuple(_F, 3), types.UniTuple(_I, 4),
-    types.Tuple((_F[::1], types.int8[::1], _F[:, ::1], _F)),
+    types.Tuple((_F[::1], types.int16[::1], _F[:, ::1], _F)),
     types.Tuple((_F[::1], _WORDS, _WORDS, _I[::1])), _EVENTS,
     types.Tuple((_I[::1], _F[:, ::1], _F[::1])),
 )  # fmt: skip

@@ -82,7 +82,7 @@ def prepare(control, first_site, scalars, squares, given, number, species, highe
             f = given[cell] if given.size > 0 else state[cell] * scale
             ln_x, ln_full = physics.logarithms(f, species[a, 1])
             tables[last, cell, 0], tables[last, cell, 1] = ln_x, ln_full
-            levels[cell] = physics.binary_level(ln_x + ln_full)
+            levels[cell] = physics.level_of(ln_x + ln_full)
             for which in range(change.shape[0]):
                 change[which, cell] = 0
             if weighed:

@@ -175,7 +175,7 @@ class Room:
         self.halves = self.change.reshape(2 * rows, cells)
         self.tables = room((1, cells, 2), np.float64)
         self.table = self.tables[0]
-        self.levels = room(cells, np.int8)
+        self.levels = room(cells, np.int16)
         self.tops = room(kinds, np.float64)
         self.prefix = room((kinds, problem.nodes), np.int32)
         self.tiles = room((kinds, problem.tiles), np.int64)

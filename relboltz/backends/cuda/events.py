@@ -78,8 +78,10 @@ def may_be_front(levels, nodes, l0, l1, both, largest):
     """Whether ``across_front`` should look at an event. l0, l1 : cells of k1; others as there."""
     below = int64(levels[l0]) + int64(levels[both - l0])
     above = int64(levels[l1]) + int64(levels[both - l1])
+    if not physics.far_apart(below, above, largest):
+        return False
     own = int64(levels[nodes[0]]) + int64(levels[nodes[1]])
-    return physics.may_be_front(below, above, own, largest)
+    return physics.may_be_front(below, above, own)
 
 
 @piece
@@ -100,9 +102,11 @@ def across_front(table, nodes, start, both, landed, where, grid, largest):
     if not physics.at_front(below, above, own, largest):
         return low, high, r
     best = (-1.0, 0.0, FAR, -1.0, 0.0, FAR)
+    j, x0, x1, y0, y1, z0, z1 = physics.cube(position, total, m2, cells, h)
     for corner in range(8):
-        node, pair, distance = physics.corner_pair(corner, position, total, m2, cells, h)
+        distance = physics.corner_distance(corner, x0, x1, y0, y1, z0, z1)
         if distance < FAR:
+            node, pair = physics.corner_node(float(corner), j, cells, x0, x1, y0, y1, z0, z1)
             k1 = start + int64(node)
             held = ln_both(table, k1, both - k1)
             far = physics.detour(distance, held, own, max(below, above), h)

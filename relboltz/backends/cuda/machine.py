@@ -114,7 +114,7 @@ class Machine(Problem):
         self.change = self.new((SETS + 1, cells), np.int64)
         self.tables = self.new((SETS + 1, cells, 2), np.float64)
         self.table = self.tables[SETS]  # of the state itself; the others of what sets predict
-        self.levels = self.new(cells, np.int8)
+        self.levels = self.new(cells, np.int16)
         self.tops = self.new(rows, np.float64)
         self.prefix = self.new((rows, n), np.int32)
         self.tile_sums = self.new((rows, self.tiles), np.int64)

@@ -7,7 +7,7 @@ from ...model import Model
 from ...settings import Sampling
 from . import layout as k
 
-BATCH_BYTES = 3 * 8 + 6 * 8 + 1 + 4 + 8 + 2 * 4 + 4 * 8 + 1
+BATCH_BYTES = 3 * 8 + 6 * 8 + 2 + 4 + 8 + 2 * 4 + 4 * 8 + 1
 """Of every cell that collides: changes, logarithms, sampling tables, limits."""
 NODE_BYTES = 8 + 4 + 4
 LEAST_EVENTS = 2**26
