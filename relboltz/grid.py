@@ -19,8 +19,6 @@ MAX_CELLS = 1024
 """Nodes per axis: an index must fit the ten bits it gets in a packed node."""
 HEAVY = 1.5
 """A mass in units of the spacing beyond which sums of 1/E over nodes miss less than 1e-4."""
-UNEVEN = 2.0
-"""Ratio of spacings beyond which the inner nodes would need weights below 0: they have none."""
 Boundary = Literal["periodic", "reflecting", "open"]
 MomentumBoundary = Literal["closed", "periodic"]
 Triple = tuple[float, float, float]
@@ -330,31 +328,41 @@ class PhaseSpace:
         ]
         return (1 + 1e-9) * sum(h * h for h in halves) + 1e-9 * min(self.spacing) ** 2
 
+    @property
+    def largest_spacing(self) -> float:
+        """The largest spacing of an axis with more than one node [GeV]; 0 if all have one."""
+        axes = zip(self.spacing, self.momentum_cells, strict=True)
+        return max((h for h, n in axes if n > 1), default=0.0)
+
     def missing_inverse_energy(self, mass_squared: float) -> float:
         """What 1/E must gain at the nodes next to p = 0, so that sums of g/E are right [GeV^-1].
 
         For smooth g the sum over all nodes times the cell volume misses d g(0) of Int d^3p g/E.
         With 1/E = (2/sqrt pi) Int du exp(-u^2 (p^2 + m^2)), Poisson's formula gives d as an
         integral of theta functions; what is missing falls as exp(-2 pi m/h). A massless node at
-        p = 0 has no 1/E of its own: then this is all of it.
+        p = 0 has no 1/E of its own: then this is all of it. Where spacings differ so much that 1/E
+        would be below 0 nothing is gained, and a massless node at p = 0 has the mean of its cell.
         """
+        odd = all(n % 2 for n in self.momentum_cells)
+        nothing = self.rest_inverse_energy if odd and mass_squared == 0 else 0.0
         light = mass_squared < (HEAVY * max(self.spacing)) ** 2
-        even = max(self.spacing) <= UNEVEN * min(self.spacing)
-        if not light or not even or 1 in self.momentum_cells:
-            return 0.0
+        if not light or 1 in self.momentum_cells:
+            return nothing
         h = float(self.cell_volume ** (1 / 3))
         step = 0.05
         u = np.exp(np.arange(-15.0, 25.0, step))  # in units of 1/h
         nodes = np.ones_like(u)  # sums over nodes of exp(-u^2 p^2) over their integrals
         for n, spacing in zip(self.momentum_cells, self.spacing, strict=True):
             nodes *= _lattice_sum(u * spacing / h, n % 2 == 0)
-        at_rest = float(all(n % 2 for n in self.momentum_cells))
+        at_rest = float(odd)
         beyond = (nodes - 1) * (np.pi / u**2) ** 1.5 - at_rest
         beyond *= np.exp(-(u * u) * mass_squared / (h * h))
         missing = -2 / np.sqrt(np.pi) * float((beyond * u).sum()) * step
         inner = 2 ** sum(n % 2 == 0 for n in self.momentum_cells)
-        own = at_rest / np.sqrt(mass_squared) if mass_squared > 0 else 0.0
-        return float(missing / (inner * h) - own)
+        inner_squared = mass_squared + (0.0 if odd else self.inner_momentum_squared)
+        own = 1 / np.sqrt(inner_squared) if inner_squared > 0 else 0.0
+        more = float(missing / (inner * h)) - at_rest * own
+        return more if more + own > 0 else nothing
 
     def in_space(self, values: NDArray[Any]) -> NDArray[Any]:
         """Values of the sites (sites, ...) as (..., nx, ny, nz)."""

@@ -169,7 +169,7 @@ def landed(grid, occupancy, m2=MASSES2[2], seed=3):
     state = occupancy, levels, table, 2 * kernels.fill_levels(table, levels)
     kernels.scatter_chunk(count, m2, (0.0, 0.0, 2.0), kinematics.NO_NODES, w)
     kernels.bracket_chunk(count, m2[:2], cells_h, 1.0, w)
-    sums = np.zeros(4)
+    sums = np.zeros(5)
     number = kernels.land(
         count, True, m2, cells_h, 0.0, offsets, state, w, nodes, (legs, weights, ratios), sums
     )
@@ -307,7 +307,9 @@ def test_only_what_nodes_do_not_resolve_is_compensated():
         return projection.compensation(k1, k3, p, m2, s, spacing2)
 
     assert factor(projection.RESOLVED * 0.04) == 1.0 and factor(1e-6, 0.0) == 1.0
-    factors = [factor(s) for s in np.geomspace(1e-3, 1.44, 30)]
+    last = projection.RESOLVED * 0.04
+    assert 1.0 < factor(last * (1 - 1e-6)) < 1.0 + 1e-4  # no jump
+    factors = [factor(s) for s in np.geomspace(1e-3, last, 30)]
     assert factors[0] == projection.LARGEST
     assert all(1.0 <= b <= a for a, b in itertools.pairwise(factors))
     assert factors[-1] == pytest.approx(1.0, abs=1e-9)

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 import relboltz as rb
+from relboltz.backends.elements import Elements
+from relboltz.events.collisions import channels
 from relboltz.validation.isotropic import Leg, collisions, one
 
 GRID = rb.PhaseSpace(10, 2.0)
@@ -251,13 +253,46 @@ def test_gain_and_loss_of_light_particles_count_every_collision_once():
     assert both == pytest.approx([2 * float(found.rate[0])] * 2, rel=1e-9)
 
 
+def test_nodes_at_rest_collide_whatever_the_ratio_of_spacings():
+    """A massless particle at p = 0 is lost about as often when one spacing falls below half."""
+    legs = [rb.Species(name, 1, 0) for name in "abc"]
+    masses = {"a": 0.0, "b": 0.5, "c": 0.0}
+    model = rb.Model(legs, [rb.Process("a b -> c c", constant)], masses=masses)
+    start = dict.fromkeys("ab", rb.initial.gaussian(0.5, 0.5, sampling="node"))
+    lost = []
+    for ratio in (1.98, 2.11):
+        grid = rb.PhaseSpace(11, [1.5, 1.5, 1.5 / ratio])
+        found = rb.collision_term(model, grid, start, samples=64, batches=4)
+        lost.append(float(found.loss.sel(species="a")[5, 5, 5]))
+    assert 0.85 < lost[1] / lost[0] < 1.0
+
+
 @pytest.mark.parametrize(("cells", "box"), [([11, 11, 20], [2.0, 2.0, 0.4]), ([12, 12, 12], 2.0)])
 def test_weights_of_inner_nodes_are_never_negative(cells, box):
-    """Nodes next to p = 0 that are much closer along one axis keep their 1/E."""
-    model = rb.Model([rb.Species("a", 1, 0)], [rb.Process("a a -> a a", constant)])
-    start = {"a": rb.initial.thermal(0.3, sampling="node")}
-    found = rb.collision_term(model, rb.PhaseSpace(cells, box), start, samples=2, batches=2)
-    assert float(found.negative_weight[0]) == 0 and float(found.rate[0]) > 0
+    """1/E with what it gains is above 0, for light and massless particles and all spacings."""
+    grid = rb.PhaseSpace(cells, box)
+    for m2 in (0.0, 1e-4, 0.01, 0.1):
+        inner = m2 + (0.0 if all(n % 2 for n in cells) else grid.inner_momentum_squared)
+        assert grid.missing_inverse_energy(m2) + (inner**-0.5 if inner > 0 else 0.0) > 0
+
+
+def test_what_inner_nodes_gain_belongs_to_their_leg_and_to_open_channels():
+    """k3 comes first; nothing where a particle at rest cannot react, or is no part of a sum."""
+    grid = rb.PhaseSpace(12, 1.2)
+    legs = [rb.Species("a", 1, 0), rb.Species("b", 1, 0)]
+    scattering = rb.Process("a b -> a b", constant)
+    model = rb.Model(legs, [scattering], masses={"a": 0.02, "b": 0.5})
+    ((of_a, of_b, _),) = Elements(model).inner_weights(grid, channels(model))
+    assert 0 < of_a < grid.missing_inverse_energy(0.02**2) and of_b == 0.0
+    gas = rb.Model(legs[:1], [rb.Process("a a -> a a", constant)])
+    ((first, second, _),) = Elements(gas).inner_weights(grid, channels(gas))
+    assert first == second == pytest.approx(grid.missing_inverse_energy(0.0), rel=1e-12)
+    making = rb.Model(legs, [rb.Process("a a -> b b", constant)], masses={"a": 0.0, "b": 0.5})
+    shut = [one for one in channels(making) if one.nodes == (0, 0)]
+    assert Elements(making).inner_weights(grid, shut)[0][:2] == (0.0, 0.0)
+    alone = Elements(model).inner_weights(grid, channels(model, symmetrical=False))
+    for channel, weights in zip(channels(model, symmetrical=False), alone, strict=True):
+        assert weights[1] == 0.0 and (weights[0] > 0) == (channel.nodes[0] == 0)
 
 
 def constant(s):

@@ -92,7 +92,7 @@ class Elements:
         memory: dict[Any, Function] = {}
         self.compiled = [evaluator(process, memory) for process in model.processes]
         self.folds = [self._foldable(index) for index in range(len(model.processes))]
-        self._known: dict[tuple[int, int, int, float], float] = {}
+        self._known: dict[tuple[Any, ...], float] = {}
 
     def _foldable(self, index: int) -> bool:
         process = self.model.processes[index]
@@ -117,30 +117,44 @@ class Elements:
     def inner_weights(
         self, grid: PhaseSpace, channels: Sequence[Channel]
     ) -> list[tuple[float, float, float]]:
-        """What ``kinematics.scatter`` is to know of the nodes next to p = 0, for each channel."""
+        """What ``kinematics.scatter`` is to know of the nodes next to p = 0, for each channel.
+
+        Without symmetrical sampling 1/E of the leg p is a factor of C[f], not part of a sum: it
+        gains nothing, but stands for a massless node at p = 0.
+        """
         more, reach2 = inner_weights(grid, self.model).tolist(), grid.inner_momentum_squared
-        spacing = float(f"{grid.cell_volume ** (1 / 3):.1e}")  # two digits: few are looked at
+        spacing = grid.cell_volume ** (1 / 3)
+        at_rest = reach2 < 0.1 * spacing**2
 
         def weight(channel: Channel, leg: int, other: int) -> float:
-            if more[leg] == 0.0 or reach2 < 0.1 * spacing**2:  # the node is at p = 0
+            if more[leg] == 0.0 or at_rest:
                 return float(more[leg])
-            return float(more[leg]) * self._near_rest(channel.process, leg, other, spacing)
+            near = float(f"{spacing:.1e}"), float(f"{reach2:.1e}")  # two digits: few are looked at
+            return float(more[leg]) * self._near_rest(channel, leg, other, *near)
 
-        return [
-            (weight(one, *one.nodes), weight(one, *one.nodes[::-1]), reach2) for one in channels
-        ]
+        def of_p(channel: Channel) -> float:
+            other, leg = channel.nodes
+            if not channel.only_p:
+                return weight(channel, leg, other)
+            massless = more[leg] != 0.0 and self.model.constant_mass_squared[leg] == 0
+            return grid.rest_inverse_energy if at_rest and massless else 0.0
 
-    def _near_rest(self, index: int, leg: int, other: int, spacing: float) -> float:
+        return [(weight(one, *one.nodes), of_p(one), reach2) for one in channels]
+
+    def _near_rest(
+        self, channel: Channel, leg: int, other: int, spacing: float, reach2: float
+    ) -> float:
         """|M|^2 Phi_2 of a leg at rest over that of one at the next nodes, at 90 degrees; 0 to 1.
 
         Sums over nodes miss what the integrand is at p = 0. Where |M|^2 vanishes with s, as with a
         constant cross section, that is nothing.
         """
-        key = index, leg, other, spacing
+        index = channel.process
+        key = index, channel.pair, leg, other, spacing, reach2
         if key not in self._known:
             process, all_m2 = self.model.processes[index], self.model.constant_mass_squared
             m2 = tuple(float(all_m2[self.model.index(name)]) for name in process.legs)
-            size2 = np.array([0.0, 0.75 * spacing**2])
+            size2 = np.array([0.0, reach2])
             hard = np.sqrt(9 * spacing**2 + all_m2[other])
             s = all_m2[leg] + all_m2[other] + 2 * hard * np.sqrt(size2 + all_m2[leg])
             a, b, c, d = (x**0.5 for x in m2)
@@ -151,7 +165,8 @@ class Elements:
                 values = self.evaluate(index, s, t, m2, soft, -t, -u)
             except InputError:  # said where matrix elements are checked
                 values = np.zeros(2)
-            opening = np.maximum((s - (a - b) ** 2) * (s - (a + b) ** 2), 0.0)  # (2 k* sqrt(s))^2
+            x, y = (float(all_m2[kind]) ** 0.5 for kind in channel.pair)
+            opening = np.maximum((s - (x - y) ** 2) * (s - (x + y) ** 2), 0.0)  # (2 k* sqrt(s))^2
             rest, near = (values * np.sqrt(opening) / s).tolist()
             found = rest / near if near > 0 else 0.0
             self._known[key] = min(found, 1.0) if found > NEGLIGIBLE else 0.0

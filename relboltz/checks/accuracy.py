@@ -118,7 +118,7 @@ def of_expansion(grid: PhaseSpace, time: Time, temperature: float) -> Iterator[s
 
 def _of_nodes_at_rest(grid: PhaseSpace, model: Model, mass_squared: Array) -> Iterator[str]:
     """Species for which a node at p = 0 will not do."""
-    coarsest = max(grid.spacing)
+    coarsest = grid.largest_spacing
     for species, m2 in zip(model.species, mass_squared, strict=True):
         if 0 < m2 < (0.25 * coarsest) ** 2:
             yield (
@@ -154,14 +154,18 @@ def of_grid(
     problems : a spacing that will do [GeV], and words; box : likewise a half width. No words: fine
     """
     wrong = [(spacing, text) for spacing, text in problems if text]
-    spacing = min([max(grid.spacing), *(wanted for wanted, _ in wrong)])
+    spacing = min([grid.largest_spacing, *(wanted for wanted, _ in wrong)])
     width, small = box
     widths = [max(w, width) if small else w for w in grid.momentum_max]
     cells = _cells(PhaseSpace(grid.momentum_cells, widths), spacing)
-    remedy = f"Use momentum_max = {widths} and momentum_cells = {cells}" if small else ""
+    remedy = f"Use momentum_cells = {cells}"
+    if small:
+        remedy = f"Use momentum_max = {widths} and momentum_cells = {cells}"
+    elif cells == list(grid.momentum_cells):
+        remedy = f"It would take more than {MAX_CELLS} cells along an axis"
     for text in [*(text for _, text in wrong), small]:
         if text:
-            yield f"{text}. {remedy or f'Use momentum_cells = {cells}'}"
+            yield f"{text}. {remedy}"
 
 
 def of_box(

@@ -54,13 +54,15 @@ def of_edges(grid: PhaseSpace, model: Model, f: Array) -> tuple[float, str]:
     site = f[np.argmax(np.tensordot(f.sum(axis=2), model.degeneracy, axes=1))]
     error, at_edge, name = 0.0, 0.0, ""
     for species, one in zip(model.species, site, strict=True):
+        if not any(species.name in process.legs for process in model.processes):
+            continue
         share = share_at_edges(grid, one)
         stimulated = 1 + float(one.max()) if species.statistics > 0 else 1.0
         if ERROR * stimulated * share > error:
             error, at_edge, name = ERROR * stimulated * share, share, species.name
     if error <= ACCEPTED or 1 in grid.momentum_cells:
         return math.inf, ""
-    return max(grid.spacing) * WANTED / error, (
+    return grid.largest_spacing * WANTED / error, (
         f"f of {name} ends at an edge, and {100 * at_edge:.0f} % of its particles are within "
         f"two nodes of it: the rates of collisions at the start, and what they change, are off "
         f"by about {100 * error:.0f} %"

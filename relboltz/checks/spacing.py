@@ -121,8 +121,7 @@ def scales_of(
 
 def of_spacing(grid: PhaseSpace, scales: list[Scales]) -> tuple[float, str]:
     """The spacing that will do for all scales [GeV], and what is wrong with that of the grid."""
-    axes = zip(grid.spacing, grid.momentum_cells, strict=True)
-    spacing = max((h for h, n in axes if n > 1), default=0.0)
+    spacing = grid.largest_spacing
     worst = max(scales, key=lambda one: one.error(spacing), default=None)
     if worst is None or worst.error(spacing) <= ACCEPTED:
         return math.inf, ""

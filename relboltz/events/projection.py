@@ -184,7 +184,7 @@ def at_front(low, high, own, largest):
 
     low, high, own : ln(f f) of the low pair, of the high pair and of the nodes p and k3. Between
     the pairs f f is interpolated geometrically, so that nothing comes from a full pair if the other
-    is empty: what an event should carry across a front would be lost. What it takes away is not.
+    is empty: what an event should carry across a front would be lost. Losses of full nodes are not.
     largest : ln(f f) of the two species at their fullest nodes
     """
     full = max(low, high)

@@ -91,7 +91,6 @@ class Collider:
         self._signed = np.zeros((2, len(model.processes)))
         self._added = np.zeros((0, 2))
         """Forward and net flow of each chunk that compensation adds to those of collisions."""
-        self._compensates = True
 
     def stretch(self, grid: PhaseSpace) -> None:
         """The nodes are now those of this grid."""
@@ -194,11 +193,15 @@ class Collider:
         self.threads.share(convert, len(self.model.species))
         return table, occupancy
 
-    def draw(self, draw: Draw, table: Array, occupancy: Array) -> tuple[float, float]:
+    def draw(
+        self, draw: Draw, table: Array, occupancy: Array, compensates: bool = True
+    ) -> tuple[float, float]:
         """Draw all events of a step; returns (weight of physical collisions, part lost).
 
         table, occupancy : ``tables`` of the state
+        compensates : whether events have the weight of ``projection.compensation``
         """
+        self._compensates = compensates
         self._draw = draw
         self._state = occupancy, self._levels, table
 
@@ -284,18 +287,16 @@ class Collider:
         net, flows = self.net(same, scale)
         change = net.sum(axis=0)
         if self._added.any():  # gain and loss are those of collisions
-            self._compensates = False
-            self.draw_of(draw, f.ravel())
+            self.draw_of(draw, f.ravel(), compensates=False)
         gain, loss = self.gross(table, scale)
-        self._compensates = True
         null = lost / total if total > 0 else 0.0
         return Estimate(change / scale, gain / scale, loss / scale, flows, null)
 
-    def draw_of(self, draw: Draw, f: Array) -> tuple[float, float, Array]:
+    def draw_of(self, draw: Draw, f: Array, compensates: bool = True) -> tuple[float, float, Array]:
         """Draw the events of a given f: as ``draw``, and the table of f."""
         number = f * np.repeat(self.model.degeneracy, self.size)
         table, occupancy = self.tables(number, 1.0)
-        return *self.draw(draw, table, occupancy), table
+        return *self.draw(draw, table, occupancy, compensates), table
 
     def negative_weight(self, draw: Draw, occupancy: Array) -> Array:
         """As ``Flows.negative_weight``, of newly drawn events."""

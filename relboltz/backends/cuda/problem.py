@@ -65,6 +65,7 @@ class Problem:
         self.p2.copy_to_device(grid.momentum_squared)
         self.geometry.copy_to_device(np.array([*grid.momentum_cells, *grid.spacing], float))
         self.channel_floats.copy_to_device(self._floats)
+        self.__dict__.pop("plain_floats", None)
 
     @cached_property
     def plain_floats(self) -> Any:
@@ -74,7 +75,7 @@ class Problem:
         return self.to(floats, np.float64)
 
     def compensates(self, mass_squared: Array) -> bool:
-        """Whether ``projection.compensation`` may be of any event, for these squared masses."""
+        """Whether any event may get more weight from ``projection.compensation``."""
         m = np.sqrt(np.maximum(mass_squared, 0.0))
         least = [max(m[list(c.pair)].sum(), m[list(c.nodes)].sum()) ** 2 for c in self.channels]
         return bool(np.any(RESOLVED * self._floats[:, k.SPACING] > least))
