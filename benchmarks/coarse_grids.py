@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import itertools
+import math
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +20,7 @@ from pathlib import Path
 import numpy as np
 
 import relboltz as rb
-from relboltz.checks.spacing import Scales, radial_width, temperature
+from relboltz.checks.spacing import momentum_scale, relaxation_error
 
 SPACINGS = (0.5, 0.6, 0.7, 0.85, 0.95)
 """h/T."""
@@ -222,8 +223,8 @@ def main() -> None:
             off = [f"{100 * (a / b - 1):+.1f}" for a, b in zip(found, wanted, strict=True)]
             grid = rb.PhaseSpace(cells, 0.5 * cells * part * warm)
             start = f(*grid.momenta)
-            narrow = temperature(grid, start, gas.mass**2), gas.mu or None
-            says = Scales("", *narrow, radial_width(grid, start)).error(part * warm)
+            length = momentum_scale(grid, start, gas.statistics, gas.mass**2)
+            says = relaxation_error(part * warm, length, gas.mu or math.inf)
             row = f"| {gas.name} | {f.__name__} | {part:g} | {' | '.join(off)} "
             row += f"| {100 * max(abs(error / wanted)):.1f} | {100 * says:.1f} |"
             print(row, flush=True)

@@ -129,7 +129,7 @@ def demo(settings: config.Config, folder: Path) -> Iterator[Held]:
         yield Held(name, known, run, value, error, order_text(order, bool(shown)))
 
 
-def terms_of(job: Job, batches: int, threads: int | None) -> dict[str, float]:
+def terms_of(job: Job, batches: int, threads: int) -> dict[str, float]:
     """Rates and moments of C[f] on the grid of a job; names as in REFERENCES."""
     case = job.case
     collisions = case.settings.collisions
@@ -156,7 +156,7 @@ def terms_of(job: Job, batches: int, threads: int | None) -> dict[str, float]:
 
 
 def rates(
-    model: rb.Model, cells: int, samples: int, seed: int, threads: int | None
+    model: rb.Model, cells: int, samples: int, seed: int, threads: int
 ) -> Iterator[Held]:
     """Limits of collision terms from the grids of a plan."""
     options = {"end": 1.0, "samples": samples, "seed": seed, "backend": "cpu"}
@@ -210,14 +210,14 @@ def main() -> int:
     parser.add_argument("--cells", type=int, default=31, help="nodes along each axis, for rates")
     parser.add_argument("--samples", type=int, default=64, help="of a batch of 8, for rates")
     parser.add_argument("--seed", type=int, default=1, help="first seed, for rates")
-    parser.add_argument("--threads", type=int)
+    parser.add_argument("--threads", type=int, default=0, help="0: all cores")
     parser.add_argument("--widest", type=float, default=10.0, help="bar allowed [%%]")
     parser.add_argument("--out", type=Path, help="folder of the demo's runs")
     given = parser.parse_args()
     warnings.simplefilter("ignore")
     bad = 0
     if given.part != "rates":
-        threads = [] if given.threads is None else [f"run.threads={given.threads}"]
+        threads = [] if given.threads == 0 else [f"run.threads={given.threads}"]
         settings = config.load(DEMO, ["output.snapshots=[]", 'run.backend="cpu"', *threads])
         rows = demo(settings, given.out or Path("gluons.converge"))
         bad += judged("converge on the demo", rows, given.widest)

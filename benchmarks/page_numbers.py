@@ -323,6 +323,25 @@ QUOTED = {
     ("tutorial", "energy [GeV fm^-3]"): Quoted(
         "docs/tutorial.md", r"\n3\.0 +[\d.]+ +[\d.]+ +([\d.]+)"
     ),
+    **{
+        (name, what): Quoted("docs/examples.md", stated=stated)
+        for stated, numbers in {
+            "times of `continued.py` and `coupling_scan.py` are 3 % too small": (
+                ("continued", "relaxation time of P_z/P_T [fm]"),
+                ("continued", "thermal to 10 % after [fm]"),
+                *(
+                    ("coupling_scan", f"relaxation time at alpha_s = {alpha_s} [fm]")
+                    for alpha_s in (0.1, 0.2, 0.3)
+                ),
+            ),
+            "shares of quarks of `quark_production.py` 3 % too small": tuple(
+                ("quark_production", f"% quarks at {tau} fm") for tau in (3.0, 6.0)
+            ),
+            "of `hadron_gas.py` 4 ± 2 %": (("hadron_gas", "relaxation time of kaons [fm]"),),
+            "of `charm.py` 2 ± 2 % too large": (("charm", "relaxation time of the momentum [fm]"),),
+        }.items()
+        for name, what in numbers
+    },
 }
 """Numbers that stand on a page; the others are what a block or an example prints."""
 

@@ -99,11 +99,14 @@ def found_out(backend: Backend, state: State, time: Time, f: Array) -> Known:
         numbers, momentum, total = conserved
         reach = box.reach_of(elements, (densest * numbers, densest * momentum, densest * total))
     lost = (np.nan, np.nan) if reach is None else reach.loss(grid.momentum_max)
-    scales = list(spacing.scales_of(grid, model, f.mean(axis=0), squares, predicted))
-    problems = spacing.of_spacing(grid, scales), edges.of_edges(grid, model, f)
-    small = accuracy.of_box(grid, model, predicted, reach)
-    accuracy.warn(accuracy.of_grid(grid, problems, small), state.said)
-    without = equilibrium.temperature_without_number(model, conserved[2])
+    scales = list(spacing.scales_of(grid, elements, f.mean(axis=0), squares, predicted))
     peak = equilibrium.temperature_without_number(model, conserved[2] * densest)
-    accuracy.warn(accuracy.of_expansion(whole, time, peak), state.said)
+    problems = [
+        spacing.of_spacing(grid, scales), edges.of_edges(grid, model, f),
+        *accuracy.of_expansion(whole, time, peak),
+    ]  # fmt: skip
+    small = accuracy.of_box(grid, model, predicted, reach)
+    massless = bool((squares[0] == 0).any())
+    accuracy.warn(accuracy.of_grid(grid, problems, small, massless), state.said)
+    without = equilibrium.temperature_without_number(model, conserved[2])
     return Known(predicted, lost, negative, {"temperature_at_zero_chemical_potential": without})

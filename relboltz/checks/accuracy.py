@@ -15,9 +15,12 @@ from ..grid import MAX_CELLS, PhaseSpace
 from ..model import Model
 from ..settings import Time
 from ..stepping.watch import Seen
+from . import spacing
 from .reach import Reach
 
 Record = Mapping[str, Any]
+Problem = tuple[float | Array, str]
+"""A spacing that will do [GeV], for all axes or each of them, and what is wrong; "": nothing."""
 ACCEPTED_LOSS = 0.01
 """Part of a state that may lie outside the box before a warning."""
 ACCEPTED_RELAXATION = 0.05
@@ -82,7 +85,7 @@ def of_setup(
         )
 
 
-def of_expansion(grid: PhaseSpace, time: Time, temperature: float) -> Iterator[str]:
+def of_expansion(grid: PhaseSpace, time: Time, temperature: float) -> Iterator[Problem]:
     """Momenta that will be too far apart when matter has cooled, or too few to double.
 
     temperature : of the start, without chemical potential [GeV]
@@ -93,27 +96,25 @@ def of_expansion(grid: PhaseSpace, time: Time, temperature: float) -> Iterator[s
     scales = law.scales(time.end, time.start)
     volume = scales[0] * scales[1] * scales[2]
     cold, slowest = temperature / volume ** (1 / 3), min(scales)
-    coarse, few = "", ""
-    for axis, n, h, a in zip("xyz", grid.momentum_cells, grid.spacing, scales, strict=True):
-        if a == slowest and h / a > 0.5 * cold:
-            coarse += axis
+    coarse, few, size = "", "", 0.0
+    wanted, enough = np.full(3, np.inf), np.full(3, np.inf)
+    for i, (n, h, a) in enumerate(zip(grid.momentum_cells, grid.spacing, scales, strict=True)):
+        error = spacing.relaxation_error(h / a, cold)
+        if a == slowest and error > spacing.ACCEPTED:
+            coarse, size = coarse + "xyz"[i], max(size, error)
+            wanted[i] = a * cold * math.sqrt(spacing.WANTED / spacing.COARSE)
         elif a > 1.5 * slowest and n < FEWEST_TO_DOUBLE:
-            few += axis
+            few += "xyz"[i]
+            enough[i] = 2 * grid.momentum_max[i] / FEWEST_TO_DOUBLE
     if coarse:
-        i = "xyz".index(coarse[0])
-        now = grid.spacing[i] / slowest
-        wanted = math.ceil(2 * grid.momentum_max[i] / slowest / (0.5 * cold))
-        yield (
-            f"ideal matter would cool to T = {cold:.2g} GeV, and the spacing of momenta along "
-            f"{' and '.join(coarse)} will be {now:.2g} GeV then, more than T/2: late spectra and "
-            f"rates suffer. Use {wanted} nodes along each, or a shorter run"
-        )
+        now, axes = grid.spacing["xyz".index(coarse[0])] / slowest, " and ".join(coarse)
+        text = f"ideal matter would cool to T = {cold:.2g} GeV, and the spacing of momenta along "
+        text += f"{axes} will be {now:.2g} GeV then: late rates of relaxation are off by "
+        yield wanted, text + spacing.size_of(size)
     if few:
-        yield (
-            f"the spacing of momenta along {few} will double as matter expands, and "
-            f"{grid.momentum_cells['xyz'.index(few[0])]} nodes are few for that: use "
-            f"{FEWEST_TO_DOUBLE} or more"
-        )
+        n = grid.momentum_cells["xyz".index(few[0])]
+        text = f"the spacing of momenta along {few} will double as matter expands, and {n} nodes "
+        yield enough, text + "are few for that"
 
 
 def _of_nodes_at_rest(grid: PhaseSpace, model: Model, mass_squared: Array) -> Iterator[str]:
@@ -147,17 +148,19 @@ def _of_final_state(predicted: Equilibrium) -> Iterator[str]:
 
 
 def of_grid(
-    grid: PhaseSpace, problems: Iterable[tuple[float, str]], box: tuple[float, str]
+    grid: PhaseSpace, problems: Iterable[Problem], box: tuple[float, str], even: bool = False
 ) -> Iterator[str]:
     """Say what is wrong with the nodes, each time with the one grid that mends all of it.
 
-    problems : a spacing that will do [GeV], and words; box : likewise a half width. No words: fine
+    problems : spacings that will do [GeV], for all axes or each, and words; box : likewise a half
+    width. No words: fine. even : whether numbers of cells must be even
     """
-    wrong = [(spacing, text) for spacing, text in problems if text]
-    spacing = min([grid.largest_spacing, *(wanted for wanted, _ in wrong)])
+    wrong = list(problems)
+    spacings = np.min([np.broadcast_to(wanted, 3) for wanted, _ in wrong], axis=0)
+    spacings = np.where(np.isfinite(spacings), spacings, grid.largest_spacing)
     width, small = box
     widths = [max(w, width) if small else w for w in grid.momentum_max]
-    cells = _cells(PhaseSpace(grid.momentum_cells, widths), spacing)
+    cells = _cells(PhaseSpace(grid.momentum_cells, widths), spacings.tolist(), even)
     remedy = f"Use momentum_cells = {cells}"
     if small:
         remedy = f"Use momentum_max = {widths} and momentum_cells = {cells}"
@@ -200,13 +203,14 @@ def rounded_up(half_width: float) -> float:
     return math.ceil(half_width * 20 - 1e-9) / 20
 
 
-def _cells(grid: PhaseSpace, spacing: float) -> list[int]:
-    """Numbers of cells for a spacing [GeV], no fewer than there are; odd ones stay odd."""
+def _cells(grid: PhaseSpace, spacings: list[float], even: bool) -> list[int]:
+    """Numbers of cells for spacings [GeV], no fewer than there are; odd ones stay odd, or not."""
     cells = []
-    for width, n in zip(grid.momentum_max, grid.momentum_cells, strict=True):
-        wanted = math.ceil(2 * width / max(spacing, 1e-3) - 1e-9)
+    for width, n, h in zip(grid.momentum_max, grid.momentum_cells, spacings, strict=True):
+        wanted = math.ceil(2 * width / max(h, 1e-3) - 1e-9)
         wanted = max(n, min(wanted, MAX_CELLS - 1)) if n > 1 else 1
-        cells.append(wanted + (wanted % 2 != n % 2))
+        parity = 0 if even and n > 1 else n % 2
+        cells.append(wanted + (wanted % 2 != parity))
     return cells
 
 

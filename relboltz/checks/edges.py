@@ -18,7 +18,7 @@ from ..initial.start import evaluate
 from ..model import Model
 
 DROP = 1e-3
-"""An edge: two nodes further on f is less than this part of what it is."""
+"""An edge: two nodes further on f is less than this part of what it would be if it were smooth."""
 ERROR = 0.035
 """Error of rates over (1 + f) times the share of particles at an edge: 0.02 to 0.05 for steps with
 f = 0.05, 0.5 and 2 on nodes 0.13 to 0.35 edges apart (``validation.step_start``)."""
@@ -29,14 +29,19 @@ ACCEPTED_NUMBER = 0.005
 
 
 def near_edges(grid: PhaseSpace, f: Array) -> Array:
-    """Whether a node is within two nodes of an edge; f of a species at the nodes of a site."""
+    """Whether a node is within two nodes of an edge; f of a species at the nodes of a site.
+
+    f drops by more than DROP, and than a Gaussian as wide as f drops between nodes so far apart.
+    """
+    mean2 = (grid.momenta**2 * f).sum(axis=1) / max(float(f.sum()), 1e-300)
     f = f.reshape(grid.momentum_cells)
     near = np.zeros(f.shape, bool)
-    for axis in range(3):
+    for axis, (h, width2) in enumerate(zip(grid.spacing, mean2.tolist(), strict=True)):
         along = np.moveaxis(f, axis, 0)
         padded = np.pad(along, [(2, 2), (0, 0), (0, 0)], constant_values=np.inf)
         lowest = np.minimum(padded[4:], padded[:-4])
-        np.moveaxis(near, axis, 0)[lowest < DROP * along] = True
+        smooth = np.exp(-2 * h * (abs(grid.axis(axis)) + h) / max(width2, 1e-300))
+        np.moveaxis(near, axis, 0)[lowest < DROP * smooth[:, None, None] * along] = True
     return near
 
 
@@ -44,6 +49,12 @@ def share_at_edges(grid: PhaseSpace, f: Array) -> float:
     """Share of the particles of a species within two nodes of an edge; f at the nodes of a site."""
     total = float(f.sum())
     return float(f[near_edges(grid, f).ravel()].sum()) / total if total > 0 else 0.0
+
+
+def coarseness(grid: PhaseSpace, f: Array) -> float:
+    """What the error grows by where nodes are further apart than f is wide; f as above."""
+    width2 = float((grid.momentum_squared * f).sum()) / max(float(f.sum()), 1e-300) / 3
+    return max(1.0, 2 * grid.largest_spacing**2 / max(width2, 1e-300))
 
 
 def of_edges(grid: PhaseSpace, model: Model, f: Array) -> tuple[float, str]:
@@ -58,8 +69,9 @@ def of_edges(grid: PhaseSpace, model: Model, f: Array) -> tuple[float, str]:
             continue
         share = share_at_edges(grid, one)
         stimulated = 1 + float(one.max()) if species.statistics > 0 else 1.0
-        if ERROR * stimulated * share > error:
-            error, at_edge, name = ERROR * stimulated * share, share, species.name
+        found = ERROR * stimulated * share * coarseness(grid, one)
+        if found > error:
+            error, at_edge, name = found, share, species.name
     if error <= ACCEPTED or 1 in grid.momentum_cells:
         return math.inf, ""
     return grid.largest_spacing * WANTED / error, (

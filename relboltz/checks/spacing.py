@@ -1,28 +1,32 @@
 """How far off rates of relaxation are because nodes are apart: one rule for all models.
 
 What landing averages away between nodes and ``projection.compensation`` does not give back is of
-second order in h/T, and largest for exchanges softer than the spacing and for narrow shells of
-momenta. ``benchmarks/coarse_grids.py`` compares the rule with integrals in continuous momenta.
+second order in the spacing over the momentum on which f changes, and largest for exchanges softer
+than the spacing. ``benchmarks/coarse_grids.py`` compares the rule with integrals in continuous
+momenta.
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from ..arrays import Array
+from ..backends.elements import Elements
 from ..equilibrium.states import Equilibrium
+from ..errors import InputError
 from ..grid import PhaseSpace
-from ..model import Model
-from ..qcd_settings import EKT_OVER_GLUON
-from .edges import DROP, near_edges
+from .edges import near_edges
 from .matter import Squares
 
-COARSE, SOFT = 0.04, 0.02
-"""Error over (h/T)^2: COARSE, or SOFT T/mu if that is more and |M|^2 has a peak 1/(mu^2 - t)^2."""
-NARROW = 0.06
-"""Error over (h/width)^2 of a shell of momenta: its anisotropy relaxes too slowly."""
+COARSE = 0.04
+"""Error over (h/L)^2, where f changes by a factor e over the momentum L."""
+SOFT, POWER = 0.03, 1.25
+"""Error over (h/L)^2 (L/mu)^POWER, if that is more, where |M|^2 has a peak 1/(mu^2 - t)^2."""
+LIGHT = 0.2
+"""Error over -d ln|M|^2/d ln s at s = h^2, where light particles collide more for small s."""
 ACCEPTED, WANTED = 0.03, 0.02
 """Error before a warning, and with the nodes that it asks for."""
 LARGE = 0.3
@@ -30,107 +34,185 @@ LARGE = 0.3
 START = "at the start"
 NOTABLE = 0.01
 """Share of all particles below which a species does not count."""
+FLOOR = 1e-12
+"""Part of the largest f below which f does not count."""
+FINER = 1.02
+"""Steps in which a spacing that will do is looked for."""
+
+
+def flat(h: float) -> float:
+    """Slope of a matrix element that does not depend on s."""
+    return 0.0
 
 
 @dataclass(frozen=True)
 class Scales:
     """What the spacing is compared with: of a species, at the start or at the end.
 
-    temperature : harmonic mean of <p_x^2/E>, <p_y^2/E>, <p_z^2/E>, so that what is narrow along one
-        axis counts; of a thermal state T for not too dense matter [GeV]
-    screening : mu of a peak 1/(mu^2 - t)^2 [GeV], None without one
-    width : of a shell of momenta, see ``radial_width`` [GeV]
+    length : momentum over which f changes by a factor e [GeV], T of thermal light particles
+    screening : mu of a peak 1/(mu^2 - t)^2 [GeV]; infinite without one
+    falling : -d ln|M|^2/d ln s of light particles at s = h^2, by h
     """
 
     words: str
-    temperature: float
-    screening: float | None
-    width: float = math.inf
+    length: float
+    screening: float = math.inf
+    falling: Callable[[float], float] = flat
 
     def error(self, spacing: float) -> float:
         """Return the relative error of rates of relaxation."""
-        return max(
-            relaxation_error(spacing, self.temperature, self.screening),
-            NARROW * (spacing / self.width) ** 2,
-        )
+        error = relaxation_error(spacing, self.length, self.screening)
+        return error + LIGHT * max(self.falling(spacing), 0.0)
 
-    @property
-    def wanted(self) -> float:
-        """The spacing that will do [GeV]."""
-        return math.sqrt(WANTED / self.error(1.0))
+    def wanted(self, spacing: float) -> float:
+        """Return the largest spacing that will do [GeV], no larger than the given one."""
+        while self.error(spacing) > WANTED:
+            spacing /= FINER
+        return spacing
 
 
-def relaxation_error(h: float, temperature: float, screening: float | None) -> float:
+def relaxation_error(h: float, length: float, screening: float = math.inf) -> float:
     """Error of rates of relaxation on nodes h apart; quantities as in ``Scales``."""
-    soft = 0.0 if screening is None else SOFT * temperature / max(screening, 1e-6)
-    return max(COARSE, soft) * (h / temperature) ** 2
+    if math.isinf(length):
+        return 0.0
+    soft = SOFT * (length / max(screening, 1e-6)) ** POWER
+    return max(COARSE, soft) * (h / length) ** 2
 
 
-def temperature(grid: PhaseSpace, f: Array, mass_squared: float) -> float:
-    """Return ``Scales.temperature`` of f at the nodes; axes with one cell do not count."""
+def momentum_scale(grid: PhaseSpace, f: Array, statistics: int, mass_squared: float) -> float:
+    """Momentum over which f/F changes by a factor e, F = 1 + eta f [GeV]; infinite if f is flat.
+
+    (h/L)^2, h the largest spacing, is the root mean square of Sum_i of the squared changes of
+    ln(f/F) from node to node along the axes: L = T for exp(-|p|/T). Nodes count with f/E, of
+    fermions with f (1 - f)/E; those at edges do not: see ``edges``.
+    """
+    inverse = grid.inverse_energies(mass_squared)
+    full = np.maximum(1 + statistics * f, FLOOR)
+    values = np.log(np.maximum(f, FLOOR * f.max()) / full).reshape(grid.momentum_cells)
+    changes = np.zeros(grid.momentum_cells)
+    for axis, n in enumerate(grid.momentum_cells):
+        steps = np.moveaxis(np.diff(values, axis=axis) ** 2, axis, 0)
+        here = np.moveaxis(changes, axis, 0)
+        if n > 1:  # the mean of both sides
+            here[:-1] += 0.5 * steps
+            here[1:] += 0.5 * steps
+    counted = inverse * np.where(near_edges(grid, f).ravel(), 0.0, f * np.minimum(full, 1.0))
+    total = float(counted.sum())
+    if not total > 0:
+        return math.inf
+    mean = math.sqrt(float((counted * changes.ravel() ** 2).sum()) / total)
+    mean *= total / float((f * inverse).sum())
+    return grid.largest_spacing / math.sqrt(mean) if mean > 0 else math.inf
+
+
+def thermal_scale(grid: PhaseSpace, f: Array, mass_squared: float) -> float:
+    """Momentum over which a thermal f changes: <p_i^2/E>, more where velocities are small [GeV].
+
+    <p_i^2/E> is T of not too dense matter, its harmonic mean over the axes if these differ; ln f
+    changes by v/T per unit of momentum.
+    """
     energies = np.sqrt(grid.momentum_squared + mass_squared)
     weights = np.divide(f, energies, out=np.zeros_like(energies), where=energies > 0) / f.sum()
     axes = [i for i, n in enumerate(grid.momentum_cells) if n > 1]
     along = (grid.momenta[axes] ** 2 * weights).sum(axis=1)
-    return float(len(axes) / (1 / along).sum()) if len(axes) and along.min() > 0 else 0.0
-
-
-def radial_width(grid: PhaseSpace, f: Array) -> float:
-    """Width of f along |p| [GeV]: that of a Gaussian shell, infinite for exp(-|p|/T).
-
-    The mean curvature of -ln f along p is 1/width^2. Edges are left out: see ``edges``.
-    """
-    if min(grid.momentum_cells) < 3 or not f.max() > 0:
+    if not len(axes) or not along.min() > 0:
         return math.inf
-    shape = grid.momentum_cells
-    logarithm = np.log(np.maximum(f, DROP * f.max())).reshape(shape)
-    size = np.sqrt(grid.momentum_squared)
-    towards = np.divide(grid.momenta, size, out=np.zeros((3, len(size))), where=size > 0)
-    towards = towards.reshape(3, *shape)
+    inverse = np.divide(1, energies, out=np.zeros_like(energies), where=energies > 0)
+    velocity2 = float((grid.momentum_squared * weights * inverse).sum())
+    return float(len(axes) / (1 / along).sum()) / min(1.0, 2 * velocity2)
 
-    def along(values: Array) -> Array:
-        return np.asarray((towards * np.gradient(values, *grid.spacing)).sum(axis=0))
 
-    counted = np.where(near_edges(grid, f), 0.0, f.reshape(shape))
-    curvature = -float((counted * along(along(logarithm))).sum() / f.sum())
-    return 1 / math.sqrt(curvature) if curvature > 0 else math.inf
+def softest_exchange(
+    elements: Elements, index: int, m2: Array, screening2: Array, momentum: float
+) -> float:
+    """mu of the peak 1/(mu^2 - t)^2 that |M|^2 of a process is like [GeV]; infinite if it is flat.
+
+    Told by |M|^2 forward and at right angles, for particles with three times the given momentum.
+    """
+    legs = [elements.model.index(name) for name in elements.model.processes[index].legs]
+    s = (sum(math.sqrt(m2[a] + 9 * momentum**2) for a in legs[:2])) ** 2
+    transfer = 0.5 * s - m2[legs].sum() / 2
+    forward, across = _values(elements, index, [s, s], [-1e-6 * s, -transfer], m2, screening2)
+    ratio = forward / across if across > 0 and forward > 0 else 1.0
+    root = math.sqrt(ratio * (2 if elements.folds[index] else 1))
+    return math.sqrt(transfer / (root - 1)) if root > 2 else math.inf
+
+
+def falling_with_s(
+    elements: Elements, index: int, m2: Array, screening2: Array
+) -> Callable[[float], float]:
+    """-d ln|M|^2/d ln s of a process at s = h^2, by h; 0 for particles that are not light."""
+    process = elements.model.processes[index]
+    legs = [elements.model.index(name) for name in process.legs]
+    threshold = float(np.sqrt(m2[legs]).reshape(2, 2).sum(axis=1).max()) ** 2
+
+    def falling(h: float) -> float:
+        s = np.array([1.0, 1.2]) * h * h
+        if not process.elastic or threshold >= s[0]:
+            return 0.0
+        low, high = _values(elements, index, s, -0.5 * s, m2, screening2)
+        return math.log(low / high) / math.log(1.2) if low > 0 and high > 0 else 0.0
+
+    return falling
+
+
+def _values(
+    elements: Elements, index: int, s: object, t: object, m2: Array, screening2: Array
+) -> tuple[float, float]:
+    """|M|^2 of a process at two points."""
+    legs = [elements.model.index(name) for name in elements.model.processes[index].legs]
+    a, b, c, d = (float(m2[leg]) for leg in legs)
+    at_s, at_t = np.asarray(s, float), np.asarray(t, float)
+    u = a + b + c + d - at_s - at_t
+    try:
+        found = elements.evaluate(index, at_s, at_t, (a, b, c, d), screening2, -at_t, -u)
+    except InputError:  # said where matrix elements are checked
+        return 0.0, 0.0
+    return float(found[0]), float(found[1])
 
 
 def scales_of(
-    grid: PhaseSpace, model: Model, f: Array, squares: Squares, predicted: Equilibrium
+    grid: PhaseSpace, elements: Elements, f: Array, squares: Squares, predicted: Equilibrium
 ) -> Iterator[Scales]:
     """Scales of the start, f (species, nodes), and of the predicted final state."""
-    mass_squared, screening2 = squares
-    factor = EKT_OVER_GLUON if model.screening.ekt else 1.0
-    screening = math.sqrt(max(float(screening2[0]) / factor, 0.0)) if len(screening2) else 0.0
+    model, (mass_squared, screening2) = elements.model, squares
     states = [(START, f, mass_squared)]
     if predicted.found:
         states.append(("in the end", predicted.f, predicted.mass_squared))
     for when, occupied, m2 in states:
         numbers = model.degeneracy * occupied.sum(axis=1)
         for a, species in enumerate(model.species):
-            processes = [one for one in model.processes if species.name in one.legs]
-            if not processes or not numbers[a] > NOTABLE * numbers.sum():
+            own = [i for i, one in enumerate(model.processes) if species.name in one.legs]
+            if not own or not numbers[a] > NOTABLE * numbers.sum():
                 continue
-            warm = temperature(grid, occupied[a], m2[a])
-            peaked = any(one.peak == "t" for one in processes)
-            if warm > 0:
-                width = radial_width(grid, occupied[a]) if when == START else math.inf
-                yield Scales(f"{species.name} {when}", warm, screening if peaked else None, width)
+            if when == START:
+                length = momentum_scale(grid, occupied[a], int(model.statistics[a]), float(m2[a]))
+            else:
+                length = thermal_scale(grid, occupied[a], float(m2[a]))
+            warm = thermal_scale(grid, occupied[a], 0.0)
+            softest = [softest_exchange(elements, i, m2, screening2, warm) for i in own]
+            falling = partial(_steepest, [falling_with_s(elements, i, m2, screening2) for i in own])
+            yield Scales(f"{species.name} {when}", length, min(softest), falling)
+
+
+def _steepest(slopes: list[Callable[[float], float]], h: float) -> float:
+    """The largest of several functions of a spacing."""
+    return max(slope(h) for slope in slopes)
 
 
 def of_spacing(grid: PhaseSpace, scales: list[Scales]) -> tuple[float, str]:
     """The spacing that will do for all scales [GeV], and what is wrong with that of the grid."""
     spacing = grid.largest_spacing
     worst = max(scales, key=lambda one: one.error(spacing), default=None)
-    if worst is None or worst.error(spacing) <= ACCEPTED:
+    if worst is None or spacing == 0:
         return math.inf, ""
-    scale = f"{spacing / worst.temperature:.2g} T"
-    if NARROW / worst.width**2 > relaxation_error(1.0, worst.temperature, worst.screening):
-        scale = f"{spacing / worst.width:.2g} widths of the shell"
-    return worst.wanted, (
-        f"the grid is coarse: spacing {spacing:.3g} GeV is {scale} of {worst.words}, and rates of "
-        f"relaxation are off by {size_of(worst.error(spacing))}"
+    error, wanted = worst.error(spacing), min(one.wanted(2 * spacing) for one in scales)
+    if error <= ACCEPTED:
+        return wanted, ""
+    return wanted, (
+        f"the grid is coarse: f of {worst.words} changes by a factor e over {worst.length:.2g} "
+        f"GeV, the spacing is {spacing:.3g} GeV, and rates of relaxation are off by "
+        f"{size_of(error)}"
     )
 
 

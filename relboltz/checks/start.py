@@ -1,10 +1,9 @@
 """How far the pressures of a start on its nodes are from those of the start itself.
 
-A box whose axes are alike keeps an isotropic start isotropic. One with other widths or spacings
-along z cuts off, and averages over cells, more of P_L or more of P_T.
+Cells average over momenta, so that a squeezed start becomes rounder, and a box that is narrow along
+one axis cuts off more of P_L or more of P_T.
 """
 
-import math
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
@@ -24,21 +23,19 @@ ACCEPTED = 0.01
 """Relative error of P_z/P_T of a start before a warning."""
 FORMULAS = (Step, Gaussian, Thermal, RomatschkeStrickland, Glasma)
 """Shapes that can be evaluated on other nodes as well."""
-BEYOND, MOST_NODES = 1.5, 64
-"""Half width of the reference box over the largest one, and its nodes along an axis."""
+BEYOND, NODES = 1.5, 80
+"""Half width of the reference box over the largest one, and its nodes along an axis: none is at
+rest."""
 
 
 def of_start(
     grid: PhaseSpace, model: Model, states: Mapping[str, Shape], f: Array
 ) -> Iterator[str]:
     """Say if the nodes change P_z/P_T of the start; f (species, nodes) on a grid of one site."""
-    axes = set(zip(grid.momentum_cells, grid.momentum_max, strict=True))
     known = all(isinstance(state, FORMULAS) for state in states.values())
-    if len(axes) == 1 or grid.sites > 1 or 1 in grid.momentum_cells or not known:
+    if grid.sites > 1 or 1 in grid.momentum_cells or not known:
         return
-    half = BEYOND * max(grid.momentum_max)
-    nodes = min(MOST_NODES, 2 * math.ceil(half / min(grid.spacing)))  # even: none is at rest
-    fine = PhaseSpace(nodes, half)
+    fine = PhaseSpace(NODES, BEYOND * max(grid.momentum_max))
     exact = {name: replace(state, sampling="node") for name, state in states.items()}
     try:
         smooth = evaluate(exact, fine, model)
@@ -55,7 +52,9 @@ def of_start(
         remedy = "the box cuts off more along one axis than along another: use momentum_max = "
         remedy += f"{most:g} or more along all of them, with the same spacing"
     else:
-        remedy = "cells are wide: use more momentum_cells, or sampling = 'node' for a smooth start"
+        remedy = "cells are wide: use more momentum_cells"
+        if any(getattr(state, "sampling", "node") == "cell" for state in states.values()):
+            remedy += ", or sampling = 'node' for a smooth start"
     yield (
         f"P_z/P_T of the particles of the start is {found:.3f} on this grid, and {wanted:.3f} "
         f"without it; {remedy}"
