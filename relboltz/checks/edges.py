@@ -39,7 +39,7 @@ def near_edges(grid: PhaseSpace, f: Array) -> Array:
     for axis, (h, width2) in enumerate(zip(grid.spacing, mean2.tolist(), strict=True)):
         along = np.moveaxis(f, axis, 0)
         padded = np.pad(along, [(2, 2), (0, 0), (0, 0)], constant_values=np.inf)
-        lowest = np.minimum(padded[4:], padded[:-4])
+        lowest = np.min([padded[4:], padded[:-4], padded[3:-1], padded[1:-3]], axis=0)
         smooth = np.exp(-2 * h * (abs(grid.axis(axis)) + h) / max(width2, 1e-300))
         np.moveaxis(near, axis, 0)[lowest < DROP * smooth[:, None, None] * along] = True
     return near
