@@ -14,7 +14,7 @@ import numpy as np
 
 import relboltz as rb
 from relboltz.backends import choose
-from relboltz.settings import Run, Sampling
+from relboltz.config.settings import Run, Sampling
 from relboltz.stepping.step import begin
 
 

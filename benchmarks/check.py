@@ -161,7 +161,7 @@ def compared(name: str, threads: int) -> dict[str, float]:
 
 
 def _steps(path: Path) -> int:
-    from relboltz.records import output
+    from relboltz.io import output
 
     return int(output.attributes(path)["steps"][0])
 

@@ -25,9 +25,9 @@ from pathlib import Path
 import numpy as np
 
 import relboltz as rb
-from relboltz.relaxing import relaxing_viscosity
-from relboltz.units import HBARC
-from relboltz.validation.weak_coupling import DIFFUSION, VISCOSITY, flavor_diffusion, weak
+from relboltz.grid.units import HBARC
+from relboltz.studies.validation.weak_coupling import DIFFUSION, VISCOSITY, flavor_diffusion, weak
+from relboltz.studies.viscosity_from_decay import relaxing_viscosity
 
 ROWS: list[dict] = []
 SIGMA = HBARC**2

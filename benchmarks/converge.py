@@ -4,10 +4,10 @@ Two parts, both of them unless one is named; the exit code is 1 if a number is m
 is wider than --widest:
 
 demo    ``relboltz converge`` on examples/gluons.toml. Known without a grid are its initial state
-        (radial integrals), the collision rate at t = 0 (relboltz/validation/step_start.py) and the
+        (radial integrals), the collision rate at t = 0 (``studies.validation.step_start``) and the
         final state, which the conserved number and energy decide
 rates   collision terms of the same start on the grids that ``converge`` uses, with many samples, by
-        the same laws: rates and moments against relboltz/validation/step_start.py
+        the same laws: rates and moments against relboltz/studies/validation/step_start.py
 
     python benchmarks/converge.py                       # both
     python benchmarks/converge.py rates --cells 40      # of another set-up
@@ -26,13 +26,19 @@ from scipy.integrate import quad
 from scipy.optimize import brentq, fsolve
 
 import relboltz as rb
-from relboltz import config
-from relboltz.cases import Case
-from relboltz.commands.convergence_table import order_text
-from relboltz.convergence import Measured, exponential, limit, power_law, students_t
-from relboltz.units import HBARC
-from relboltz.validation.step_start import REFERENCES
-from relboltz.variations import Effort, Job, plan_of
+from relboltz.cli.convergence_table import order_text
+from relboltz.grid.units import HBARC
+from relboltz.run import input_file as config
+from relboltz.run.setup import Case
+from relboltz.studies.convergence.extrapolation import (
+    Measured,
+    exponential,
+    limit,
+    power_law,
+    students_t,
+)
+from relboltz.studies.convergence.plan import Effort, Job, plan_of
+from relboltz.studies.validation.step_start import REFERENCES
 
 DEMO = Path(__file__).parents[1] / "examples" / "gluons.toml"
 ALPHA, HEIGHT, EDGE, GLUONS = 0.3, 0.5, 1.5, 16
@@ -155,9 +161,7 @@ def terms_of(job: Job, batches: int, threads: int) -> dict[str, float]:
     }
 
 
-def rates(
-    model: rb.Model, cells: int, samples: int, seed: int, threads: int
-) -> Iterator[Held]:
+def rates(model: rb.Model, cells: int, samples: int, seed: int, threads: int) -> Iterator[Held]:
     """Limits of collision terms from the grids of a plan."""
     options = {"end": 1.0, "samples": samples, "seed": seed, "backend": "cpu"}
     grid, start = rb.PhaseSpace(cells, 4.85), {"g": rb.initial.step(HEIGHT, EDGE)}

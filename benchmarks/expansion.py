@@ -20,9 +20,9 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import relboltz as rb
-from relboltz.records.result import box
-from relboltz.validation import particles
-from relboltz.validation.relaxing import ISOTROPIC
+from relboltz.io.result import box
+from relboltz.studies.validation import particles
+from relboltz.studies.validation.relaxing import ISOTROPIC
 
 TIMES = (1.5, 2.0, 3.0, 5.0, 10.0)
 

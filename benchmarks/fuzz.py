@@ -27,9 +27,10 @@ import numpy as np
 import tomli_w
 
 import relboltz as rb
-from relboltz import config, simulation
-from relboltz.run import Run
-from relboltz.settings import MOST_STEPS
+from relboltz.config.settings import MOST_STEPS
+from relboltz.run import input_file as config
+from relboltz.run import solve as simulation
+from relboltz.run.runner import Run
 from relboltz.transport.forces import courant_limit
 
 FULL, STEPPED = 16, 80
@@ -84,7 +85,7 @@ LEGAL: dict[str, list[Any]] = {
     "output.checkpoint_every": [600.0],
 }  # fmt: skip
 USER = """
-from relboltz.model import Model, Process, Species
+from relboltz.model.model import Model, Process, Species
 def constant(s):
     return 1.0
 def gas(mass=0.1, statistics=0):

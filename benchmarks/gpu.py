@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 import relboltz as rb
-from relboltz import equilibrium
+from relboltz import thermodynamics as equilibrium
 from relboltz.backends.cuda.driver import trouble
 
 BOX = 2.0
@@ -201,7 +201,7 @@ def agreement() -> None:
 def large() -> None:
     """Grids whose totals pass 64 bits: time per step and memory."""
     from relboltz.backends import choose
-    from relboltz.settings import Sampling, Settings
+    from relboltz.config.settings import Sampling, Settings
 
     for name, model, cells in (
         ("gluons", rb.gluons(0.3), 96), ("mixture", rb.qcd(0.3), 64),

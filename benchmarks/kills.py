@@ -32,7 +32,7 @@ import numpy as np
 import xarray as xr
 
 import relboltz as rb
-from relboltz.records import checkpoint
+from relboltz.io import checkpoint
 
 ROOT = Path(__file__).resolve().parents[1]
 OWN = """

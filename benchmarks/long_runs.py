@@ -16,7 +16,9 @@ import numpy as np
 import xarray as xr
 
 import relboltz as rb
-from relboltz import config, equilibrium, simulation
+from relboltz import thermodynamics as equilibrium
+from relboltz.run import input_file as config
+from relboltz.run import solve as simulation
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 CASES = {"gluons": "gluons_50fm.toml", "mixture": "mixture.toml"}

@@ -19,61 +19,61 @@ IN_RUNS = (
     # --- the seven rows of the table
     Mutation(
         "q1 q2: sign of u^2",
-        "qcd.py",
+        "model/qcd.py",
         "C_F**2 / D_A * (s * s + u * u) / (t_regulated",
         "C_F**2 / D_A * (s * s - u * u) / (t_regulated",
         TABLE,
     ),
     Mutation(
         "q1 q1: u channel missing",
-        "qcd.py",
+        "model/qcd.py",
         "squares = (s * s + u * u) / t2 + (s * s + t * t) / u2\n",
         "squares = (s * s + u * u) / t2\n",
         TABLE,
     ),
     Mutation(
         "q1 q1: interference halved",
-        "qcd.py",
+        "model/qcd.py",
         "interference = s * s / (t_regulated * u_regulated)",
         "interference = 0.5 * s * s / (t_regulated * u_regulated)",
         TABLE,
     ),
     Mutation(
         "q1 q1bar: u and s exchanged in the interference",
-        "qcd.py",
+        "model/qcd.py",
         "interference = u * u / (t_regulated * s)",
         "interference = s * s / (t_regulated * u)",
         TABLE,
     ),
     Mutation(
         "q1 q1bar -> q2 q2bar: factor 2",
-        "qcd.py",
+        "model/qcd.py",
         "return 8 * g4 * D_F**2 * C_F**2 / D_A * (t * t + u * u) / (s * s)",
         "return 16 * g4 * D_F**2 * C_F**2 / D_A * (t * t + u * u) / (s * s)",
         TABLE,
     ),
     Mutation(
         "q1 q1bar -> g g: t and u exchanged",
-        "qcd.py",
+        "model/qcd.py",
         "exchange = u / t_regulated + t / u_regulated",
         "exchange = t / t_regulated + u / u_regulated",
         TABLE,
     ),
     Mutation(
         "q1 g: sign of quark exchange",
-        "qcd.py",
+        "model/qcd.py",
         "return -8 * g4 * D_F * C_F**2 * exchange + 8 * g4 * D_F * C_F * C_A * (s * s",
         "return 8 * g4 * D_F * C_F**2 * exchange + 8 * g4 * D_F * C_F * C_A * (s * s",
         TABLE,
     ),
     Mutation(
         "g g: t and u exchanged in the denominators",
-        "qcd.py",
+        "model/qcd.py",
         "3 - s * u / t2 - s * t / u2 - t * u / (s * s)",
         "3 - s * t / t2 - s * u / u2 - t * u / (s * s)",
         TABLE,
     ),
-    Mutation("colour factor C_A", "qcd.py", "C_A = 3.0", "C_A = 8.0 / 3.0", TABLE),
+    Mutation("colour factor C_A", "model/qcd.py", "C_A = 3.0", "C_A = 8.0 / 3.0", TABLE),
     Mutation(
         "regulator of t missing",
         "backends/elements.py",
@@ -84,14 +84,14 @@ IN_RUNS = (
     # --- multiplicity, phase space, kinematics
     Mutation(
         "multiplicity: elastic processes twice",
-        "process.py",
+        "model/process.py",
         "return 0.5 ** (equal + self.elastic)",
         "return 0.5**equal",
         RATES,
     ),
     Mutation(
         "multiplicity: equal particles twice",
-        "process.py",
+        "model/process.py",
         "equal = sum(a == b for a, b in self.sides)",
         "equal = 0",
         RATES,
@@ -124,7 +124,7 @@ IN_RUNS = (
         "((2 * np.pi) ** 2 * 4 * samples",
         ("classical",),
     ),
-    Mutation("hbar c", "units.py", "0.1973269804", "0.1937269804", RATES),
+    Mutation("hbar c", "grid/units.py", "0.1973269804", "0.1937269804", RATES),
     Mutation(
         "boost backwards",
         "events/kinematics.py",
@@ -182,7 +182,7 @@ IN_RUNS = (
         "eta = -eta\n    full = 1.0 + eta * f\n    ln_f",
         ("stationary",),
     ),
-    Mutation("gluon states", "qcd.py", "N_G = 16", "N_G = 8", ("masses",)),
+    Mutation("gluon states", "model/qcd.py", "N_G = 16", "N_G = 8", ("masses",)),
     # --- the step
     Mutation(
         "the same events in both stages",
@@ -215,20 +215,24 @@ IN_RUNS = (
     # --- masses and fields
     Mutation(
         "thermal mass of gluons",
-        "qcd.py",
+        "model/qcd.py",
         "return g2 * C_A / D_A",
         "return g2 * C_F / D_A",
         ("masses",),
     ),
     Mutation(
         "thermal mass of quarks",
-        "qcd.py",
+        "model/qcd.py",
         "return g2 * C_F / N_Q if",
         "return g2 * C_F / D_A if",
         ("masses",),
     ),
     Mutation(
-        "energy of the field", "masses.py", "np.asarray(-0.25 *", "np.asarray(-0.5 *", ("masses",)
+        "energy of the field",
+        "model/gap_equation.py",
+        "np.asarray(-0.25 *",
+        "np.asarray(-0.5 *",
+        ("masses",),
     ),
     Mutation(
         "velocity",
@@ -296,7 +300,7 @@ IN_RUNS = (
     ),
     Mutation(
         "thermal screening mass: half of its square",
-        "masses.py",
+        "model/gap_equation.py",
         "screening += model[rows + row * s + a] * work[width + a]",
         "screening += 0.5 * model[rows + row * s + a] * work[width + a]",
         ("step",),

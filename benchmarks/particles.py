@@ -18,8 +18,8 @@ import numba
 import numpy as np
 
 import relboltz as rb
-from relboltz.units import HBARC
-from relboltz.validation.particles import scattered
+from relboltz.grid.units import HBARC
+from relboltz.studies.validation.particles import scattered
 
 T, STATES, SIGMA, START, END, WIDE = 0.4, 16, 0.3, 0.4, 3.0, 8.0
 ALMOND = rb.initial.gaussian_profile(radius=1.5, eccentricity=0.4)

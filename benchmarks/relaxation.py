@@ -24,8 +24,8 @@ from pathlib import Path
 import numpy as np
 
 import relboltz as rb
-from relboltz.units import HBARC
-from relboltz.validation.waves import EXACT, damped_wave, of_the_nodes
+from relboltz.grid.units import HBARC
+from relboltz.studies.validation.waves import EXACT, damped_wave, of_the_nodes
 
 T = 0.3
 """Temperature of the massless gas [GeV]; sets the scale only."""

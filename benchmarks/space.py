@@ -17,9 +17,9 @@ import numpy as np
 
 import relboltz as rb
 from relboltz.backends.cuda.driver import trouble
+from relboltz.config.settings import Settings
 from relboltz.initial import evaluate, starting_states
-from relboltz.settings import Settings
-from relboltz.simulation import Run
+from relboltz.run.solve import Run
 
 FIGURES: dict = {}
 BACKEND = "auto"

@@ -20,8 +20,8 @@ from relboltz.backends.cuda.backend import CudaBackend
 from relboltz.backends.cuda.slab import CudaSlab
 from relboltz.backends.team.division import Division
 from relboltz.backends.team.exchange import Meeting
+from relboltz.config.settings import Sampling
 from relboltz.initial.functions import FromFunction
-from relboltz.settings import Sampling
 from relboltz.stepping.quanta import quantised
 from relboltz.stepping.state import State
 from relboltz.stepping.step import FIRST_STEP, Course

@@ -81,7 +81,7 @@ def _listed(entries):
 
 def records():
     """What every record holds; in space local ones have a place, too."""
-    from relboltz.records.quantities import LOCAL, QUANTITIES
+    from relboltz.io.quantities import LOCAL, QUANTITIES
 
     entries = {
         name: (("time", *dims), unit, words + (" ◦" if name in LOCAL else ""))
@@ -92,7 +92,7 @@ def records():
 
 def space():
     """What only results in space have."""
-    from relboltz.records.quantities import LEDGER, OF_THE_BOX, WEIGHTED
+    from relboltz.io.quantities import LEDGER, OF_THE_BOX, WEIGHTED
 
     entries = {name: (("time", *dims), *rest) for name, (dims, *rest) in LEDGER.items()}
     entries["f_x_px"] = (
@@ -108,7 +108,7 @@ def space():
 
 def expansion():
     """What only results of expanding matter have."""
-    from relboltz.records.quantities import BJORKEN, EXPANDING
+    from relboltz.io.quantities import BJORKEN, EXPANDING
 
     return _listed(
         {name: (("time", *dims), *rest) for name, (dims, *rest) in (EXPANDING | BJORKEN).items()}
@@ -117,7 +117,7 @@ def expansion():
 
 def once():
     """What a result holds once: snapshots, the prediction, constants."""
-    from relboltz.records.quantities import quantities
+    from relboltz.io.quantities import quantities
 
     found = {}
     for ds, grid in zip(datasets(), _grids(), strict=True):
@@ -153,7 +153,7 @@ def commands():
     """Every command with its arguments and options."""
     import typer
 
-    from relboltz.cli import app
+    from relboltz.cli.app import app
 
     group = typer.main.get_command(app)
     parts = []
@@ -183,7 +183,7 @@ def _parameter(parameter):
 
 def settings():
     """Keys of the tables of a configuration that options of solve() share."""
-    from relboltz.settings import Grid, Output, Run, Sampling, Time
+    from relboltz.config.settings import Grid, Output, Run, Sampling, Time
 
     rows = []
     kinds = (("grid", Grid), ("collisions", Sampling), ("time", Time), ("run", Run))

@@ -6,12 +6,10 @@
 Names are imported when they are first asked for, so that ``import relboltz`` itself takes no time.
 """
 
-import sys
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from .attaching import attach
-from .errors import (
+from .util.accessor_hook import attach
+from .util.errors import (
     AccuracyWarning,
     BackendNotice,
     CacheWarning,
@@ -21,20 +19,21 @@ from .errors import (
     RelboltzError,
     RunError,
 )
-from .resting import resting
+from .util.gc_pause import resting
 
 if TYPE_CHECKING:
-    from . import analysis, equilibrium, initial
-    from .converging import converge
-    from .grid import PhaseSpace
-    from .linear import transport_coefficients
-    from .model import Model, Process, Screening, Species
-    from .qcd import gluons, qcd, quarks
-    from .records.output import load
-    from .resuming import resume
-    from .scanning import scan
-    from .simulation import solve
-    from .terms import collision_term
+    from . import analysis, initial
+    from . import thermodynamics as equilibrium
+    from .grid.phase_space import PhaseSpace
+    from .io.output import load
+    from .linear_response import transport_coefficients
+    from .model.model import Model, Process, Screening, Species
+    from .model.qcd import gluons, qcd, quarks
+    from .run.collision_term import collision_term
+    from .run.resume import resume
+    from .run.solve import solve
+    from .studies.convergence.driver import converge
+    from .studies.scan import scan
 
 __version__ = "0.1.0"
 __all__ = [
@@ -43,24 +42,26 @@ __all__ = [
     "Species", "__version__", "analysis", "collision_term", "converge", "equilibrium", "gluons",
     "initial", "load", "qcd", "quarks", "resume", "scan", "solve", "transport_coefficients",
 ]  # fmt: skip
+MODULES = {"analysis": "analysis", "equilibrium": "thermodynamics", "initial": "initial"}
+"""Names that stand for modules."""
 HOMES = {
-    "analysis": "", "equilibrium": "", "initial": "", "converge": "converging",
-    "PhaseSpace": "grid", "transport_coefficients": "linear", "Model": "model",
-    "Process": "model", "Screening": "model", "Species": "model", "gluons": "qcd", "qcd": "qcd",
-    "quarks": "qcd", "load": "records.output", "resume": "resuming",
-    "scan": "scanning", "solve": "simulation", "collision_term": "terms",
+    "PhaseSpace": "grid.phase_space", "Model": "model.model", "Process": "model.process",
+    "Screening": "model.model", "Species": "model.model", "collision_term": "run.collision_term",
+    "converge": "studies.convergence.driver", "gluons": "model.qcd", "load": "io.output",
+    "qcd": "model.qcd", "quarks": "model.qcd", "resume": "run.resume", "scan": "studies.scan",
+    "solve": "run.solve", "transport_coefficients": "linear_response.coefficients",
 }  # fmt: skip
-"""The module of each name; '' where it is one itself."""
+"""The module of each other name."""
 
 
 def __getattr__(name: str) -> Any:
     from importlib import import_module
 
-    if name not in HOMES:
+    if name not in HOMES and name not in MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     with resting():
-        home = import_module(f".{HOMES[name] or name}", __name__)
-    found = getattr(home, name) if HOMES[name] else home
+        home = import_module(f".{HOMES.get(name) or MODULES[name]}", __name__)
+    found = getattr(home, name) if name in HOMES else home
     globals()[name] = found
     return found
 
@@ -69,14 +70,4 @@ def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
 
 
-class Package(ModuleType):
-    """The name qcd is the model here, not the module that has it, whoever imports that first."""
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        if name == "qcd" and isinstance(value, ModuleType):
-            value = value.qcd
-        super().__setattr__(name, value)
-
-
-sys.modules[__name__].__class__ = Package
 attach()  # result.rb, of every Dataset that is opened with xarray

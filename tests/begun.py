@@ -17,10 +17,10 @@ from relboltz.backends.cpu.backend import CpuBackend
 from relboltz.backends.cuda import driver
 from relboltz.backends.team.inside import InsideCrew
 from relboltz.backends.team.leader import Team
-from relboltz.records.observables import Observer
-from relboltz.records.quantities import quantities
-from relboltz.settings import Run as RunSettings
-from relboltz.settings import Sampling
+from relboltz.config.settings import Run as RunSettings
+from relboltz.config.settings import Sampling
+from relboltz.io.observables import Observer
+from relboltz.io.quantities import quantities
 from relboltz.stepping.quanta import occupation
 from relboltz.stepping.state import State
 from relboltz.stepping.step import Course, begin

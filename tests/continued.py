@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import relboltz as rb
-from relboltz import cli
+from relboltz.cli import app as cli
 
 SIGNALS = {name: getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGUSR1", "SIGHUP")}
 OWN_WORDS = ("run", "wall_seconds", "configuration")

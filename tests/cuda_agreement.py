@@ -242,8 +242,8 @@ FINE = {"rounding": rounding}
 def fault(name: str) -> dict:
     """What is said of a matrix element that is legal where it is checked, but not everywhere."""
     from relboltz.backends import choose
-    from relboltz.config import Settings
-    from relboltz.settings import Sampling
+    from relboltz.config.settings import Sampling
+    from relboltz.run.input_file import Settings
 
     model = rb.Model(
         [rb.Species("a", 1, 1)],
@@ -268,8 +268,8 @@ def neighbours(name: str) -> dict:
     from relboltz.backends.cpu.backend import CpuBackend
     from relboltz.backends.cpu.stages import Stages
     from relboltz.backends.cuda.backend import CudaBackend, Plan
+    from relboltz.config.settings import Sampling
     from relboltz.events.collisions import SETS, Draw
-    from relboltz.settings import Sampling
 
     model, bits, length = rb.gluons(0.3, masses={"g": 0.7}), 44, 0.1
     grid = rb.PhaseSpace([4, 3, 3], 2.0, [2, 1, 1], 3.0)
@@ -316,7 +316,7 @@ def pushes(name: str) -> dict:
     from relboltz.backends.cpu.backend import CpuBackend
     from relboltz.backends.cuda import driver
     from relboltz.backends.cuda.backend import CudaBackend
-    from relboltz.settings import Sampling
+    from relboltz.config.settings import Sampling
 
     shared_memory = driver.shared_memory
     if name != PUSHES[0]:

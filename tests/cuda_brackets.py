@@ -9,9 +9,9 @@ import relboltz as rb
 from relboltz.backends import bracket_measure
 from relboltz.backends.bracketing import Request, Trial
 from relboltz.backends.elements import Elements
-from relboltz.linear import given
-from relboltz.linear.brackets import plan
-from relboltz.linear.state import Points, State
+from relboltz.linear_response import given
+from relboltz.linear_response.brackets import plan
+from relboltz.linear_response.state import Points, State
 
 BRACKETS = {
     "brackets": (None, {}),

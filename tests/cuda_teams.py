@@ -14,8 +14,8 @@ from cuda_agreement import SMALL, hump, two_species, wind
 import relboltz as rb
 from relboltz.backends.team.division import Division
 from relboltz.backends.team.exchange import Broken, Inside
+from relboltz.config.settings import Sampling
 from relboltz.initial.functions import FromFunction
-from relboltz.settings import Sampling
 from relboltz.stepping.quanta import quantised
 from relboltz.stepping.state import State
 from relboltz.stepping.step import FIRST_STEP

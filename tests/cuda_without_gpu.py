@@ -24,9 +24,9 @@ from relboltz.backends.cuda import driver as cuda_engine
 from relboltz.backends.elements import Elements
 from relboltz.backends.team.division import Division
 from relboltz.backends.team.exchange import Inside
-from relboltz.linear import brackets
-from relboltz.linear.state import Points, State
-from relboltz.settings import Sampling
+from relboltz.config.settings import Sampling
+from relboltz.linear_response import brackets
+from relboltz.linear_response.state import Points, State
 from relboltz.stepping.step import Course, begin
 
 
@@ -65,7 +65,7 @@ class Recorder:
 def record_launches(model, sampling, precision):
     """Types of all launches of a run, a limited step and an estimate."""
 
-    from relboltz.backends.cuda import (
+    from relboltz.backends.cuda import (  # fmt: skip
         across,
         backend,
         draw,
@@ -78,7 +78,7 @@ def record_launches(model, sampling, precision):
         problem,
         slab,
         sweeps,
-    )  # fmt: skip
+    )
 
     seen: dict = {}
     toolkit = cuda_engine.toolkit()

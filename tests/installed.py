@@ -20,10 +20,11 @@ FAST = (
     "test_reproduction",
 )  # fmt: skip
 """Of modules with these names: commands, files, package data, examples."""
+REPORT = "relboltz/visualization/report"
 DATA = (
-    "relboltz/template.toml", "relboltz/py.typed", "relboltz/report/page.html",
-    "relboltz/report/page.css", "relboltz/report/page.js", "relboltz/report/draw.js",
-    "relboltz/report/lines.js", "relboltz/report/maps.js", "relboltz/paper/paper_runs.py",
+    "relboltz/config/template.toml", "relboltz/py.typed", "relboltz/paper/paper_runs.py",
+    *(f"{REPORT}/{name}" for name in ("page.html", "page.css", "page.js", "draw.js")),
+    *(f"{REPORT}/{name}" for name in ("lines.js", "maps.js")),
 )  # fmt: skip
 """What a wheel must hold besides modules."""
 

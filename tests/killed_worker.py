@@ -10,7 +10,7 @@ import relboltz as rb
 from relboltz.backends.team.leader import Team
 
 if __name__ == "__main__":
-    warnings.simplefilter("always", rb.errors.BackendNotice)
+    warnings.simplefilter("always", rb.BackendNotice)
     formed, teams = Team.__init__, []
 
     def keep(self, *given):

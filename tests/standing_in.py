@@ -15,7 +15,7 @@ def relboltz(arguments):
     import click
     import typer
 
-    from relboltz.cli import app
+    from relboltz.cli.app import app
 
     group = typer.main.get_command(app)
     try:

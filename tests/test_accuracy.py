@@ -9,12 +9,12 @@ import pytest
 from test_model import Reaction
 
 import relboltz as rb
-from relboltz import equilibrium
+from relboltz import thermodynamics as equilibrium
 from relboltz.checks import accuracy, box, matter
 from relboltz.checks.edges import of_edges, of_node_values, share_at_edges
 from relboltz.checks.spacing import momentum_scale, relaxation_error
 from relboltz.checks.start import of_start
-from relboltz.grid import PhaseSpace
+from relboltz.grid.phase_space import PhaseSpace
 from relboltz.initial import evaluate, starting_states
 from relboltz.stepping.watch import Seen
 

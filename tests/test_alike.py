@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import relboltz as rb
-from relboltz.errors import InputError
-from relboltz.qcd import qcd
+from relboltz.model.qcd import qcd
+from relboltz.util.errors import InputError
 
 
 def kind(process):

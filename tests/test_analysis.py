@@ -5,7 +5,7 @@ import pytest
 import xarray as xr
 
 import relboltz as rb
-from relboltz.errors import InputError
+from relboltz.util.errors import InputError
 
 GRID = rb.PhaseSpace([12, 11, 10], [2.4, 2.2, 2.0])
 

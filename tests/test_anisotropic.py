@@ -5,10 +5,11 @@ import pytest
 from scipy import integrate
 
 import relboltz as rb
-from relboltz import config, initial
-from relboltz.errors import InputError
-from relboltz.grid import PhaseSpace
-from relboltz.model import Species
+from relboltz import initial
+from relboltz.grid.phase_space import PhaseSpace
+from relboltz.model.model import Species
+from relboltz.run import input_file as config
+from relboltz.util.errors import InputError
 
 GLUON = Species("g", 16, +1)
 CLASSICAL = Species("a", 1, 0)

@@ -9,8 +9,12 @@ import pytest
 import xarray as xr
 
 import relboltz as rb
-from relboltz import cli, replicas, run, scanning, simulation
-from relboltz.records import checkpoint, output
+from relboltz.cli import app as cli
+from relboltz.io import checkpoint, output
+from relboltz.run import runner as run
+from relboltz.run import solve as simulation
+from relboltz.studies import replicas
+from relboltz.studies import scan as scanning
 
 SMALL = """
 [model]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import relboltz as rb
-from relboltz import equilibrium
+from relboltz import thermodynamics as equilibrium
 from relboltz.backends.elements import Elements
 from relboltz.checks import box, matter
 
@@ -118,8 +118,8 @@ def test_relaxation_is_wrong_by_what_the_box_loses_of_it():
 
 def test_bjorken_flow_begins_with_room_along_z(tmp_path):
     """p_z has 1.5 times the range, which shrinks; an odd number of nodes unless some are given."""
-    from relboltz.settings import Grid
-    from relboltz.simulation import grid_of
+    from relboltz.config.settings import Grid
+    from relboltz.run.solve import grid_of
 
     def asked(**keys):
         return grid_of(Grid(**keys), GLUONS, {"g": rb.initial.thermal(0.4)})

@@ -18,7 +18,7 @@ import json, os
 import numpy as np
 from relboltz.backends.cuda import builders, kernels
 from relboltz.backends.cuda.builders import build_ahead
-from relboltz.compiling import cache_folder
+from relboltz.util.jit import cache_folder
 
 os.sched_getaffinity = lambda process: set(range({cores}))
 whole = np.zeros((2, 8), np.int64)

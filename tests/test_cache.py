@@ -14,8 +14,9 @@ import numba
 import pytest
 from numba.core.caching import FunctionCache
 
-from relboltz import cache, compiling
-from relboltz.errors import CacheWarning
+from relboltz.util import cache
+from relboltz.util import jit as compiling
+from relboltz.util.errors import CacheWarning
 
 posix = pytest.mark.skipif(not hasattr(os, "geteuid"), reason="owners and modes are of POSIX")
 

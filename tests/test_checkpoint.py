@@ -11,10 +11,11 @@ import numpy as np
 import pytest
 
 import relboltz as rb
-from relboltz.errors import CheckpointWarning
-from relboltz.records import checkpoint, series
-from relboltz.records.checkpoint import Keeper
-from relboltz.records.journal import Journal
+from relboltz.io import checkpoint, series
+from relboltz.io.checkpoint import Keeper
+from relboltz.io.journal import Journal
+from relboltz.run import runner
+from relboltz.util.errors import CheckpointWarning
 
 FACTS = {"time": 0.1 + 0.2, "words": "Größe", "none": None, "numbers": [1, 2.5, float("inf")]}
 ARRAYS = {
@@ -286,14 +287,14 @@ def test_a_run_steps_while_a_checkpoint_is_written(tmp_path, monkeypatch):
 
 def test_a_checkpoint_holds_its_own_moment_whatever_follows(tmp_path, monkeypatch):
     """Nothing that it holds is changed by later steps, so that it may be written late."""
-    packed, held = rb.run.Run._packed, []
+    packed, held = runner.Run._packed, []
 
     def kept(self):
         facts, arrays = packed(self)
         held.append(({k: v.copy() for k, v in arrays.items()}, arrays))
         return facts, arrays
 
-    monkeypatch.setattr(rb.run.Run, "_packed", kept)
+    monkeypatch.setattr(runner.Run, "_packed", kept)
     solve(tmp_path / "run.nc", checkpoint_every=1e-9)
     assert len(held) >= 3
     for then, later in held:

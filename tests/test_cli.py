@@ -19,10 +19,11 @@ import pytest
 import xarray as xr
 
 import relboltz as rb
-from relboltz import cli, simulation
 from relboltz.backends.cuda import driver as cuda_engine
-from relboltz.records import output
-from relboltz.records.reserved import Reservation
+from relboltz.cli import app as cli
+from relboltz.io import output
+from relboltz.io.reserved import Reservation
+from relboltz.run import solve as simulation
 
 ROOT = Path(__file__).parents[1]
 SMALL = """
@@ -175,7 +176,7 @@ def test_info_tells_of_a_result(call):
 
 
 @pytest.mark.skipif(
-    importlib.util.find_spec("relboltz.plots") is None, reason="relboltz/plots is not there yet"
+    importlib.util.find_spec("relboltz.visualization.plots") is None, reason="no pictures yet"
 )
 def test_plot_writes_pictures(call):
     call("run", "small.toml", "--quiet")
@@ -283,7 +284,7 @@ def test_odd_texts_and_paths_are_refused(call, lazy, text, message):
 # --- what others wrote --------------------------------------------------------------------------
 
 OWN = """
-from relboltz.model import Model, Process, Species
+from relboltz.model.model import Model, Process, Species
 def constant(s):
     return 1.0
 def gas():

@@ -5,16 +5,16 @@ import pytest
 from numpy.polynomial.legendre import leggauss
 
 import relboltz as rb
-from relboltz import relaxing
 from relboltz.backends.elements import Elements
-from relboltz.errors import InputError
 from relboltz.events.brackets import mirrored, soft_angle
-from relboltz.linear import brackets
-from relboltz.linear.basis import bulk_source
-from relboltz.linear.inverse import dissipation
-from relboltz.linear.state import Points, State, scale_of
-from relboltz.relaxing import relaxing_viscosity
-from relboltz.units import HBARC
+from relboltz.grid.units import HBARC
+from relboltz.linear_response import brackets
+from relboltz.linear_response.basis import bulk_source
+from relboltz.linear_response.inverse import dissipation
+from relboltz.linear_response.state import Points, State, scale_of
+from relboltz.studies import viscosity_from_decay as relaxing
+from relboltz.studies.viscosity_from_decay import relaxing_viscosity
+from relboltz.util.errors import InputError
 
 SIGMA = HBARC**2
 """1 GeV^-2: with T = 1 GeV the entries of the table are pure numbers."""

@@ -8,9 +8,11 @@ import xarray as xr
 from typer.testing import CliRunner
 
 import relboltz as rb
-from relboltz import cli, config, plots
-from relboltz.errors import InputError
-from relboltz.words import with_error
+from relboltz.cli import app as cli
+from relboltz.run import input_file as config
+from relboltz.util.errors import InputError
+from relboltz.util.text import with_error
+from relboltz.visualization import plots
 
 MODEL = """
 [model]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import relboltz as rb
-from relboltz.units import HBARC
+from relboltz.grid.units import HBARC
 
 MANY = {"events": 2e5, "threads": 1}
 

@@ -6,8 +6,8 @@ from begun import advanced, begun
 
 import relboltz as rb
 from relboltz.backends.cpu import collider as module
+from relboltz.config.settings import Sampling
 from relboltz.events.collisions import Draw
-from relboltz.settings import Sampling
 
 START = {"g": rb.initial.step(0.5, 1.5)}
 

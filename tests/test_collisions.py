@@ -17,8 +17,8 @@ from relboltz.events.collisions import (
     nearest_integer,
     shares,
 )
-from relboltz.model import Model, Process, Species
-from relboltz.qcd import qcd
+from relboltz.model.model import Model, Process, Species
+from relboltz.model.qcd import qcd
 
 MODEL = qcd(0.3)
 BOTH = pytest.mark.parametrize("function", [flow, compiled.flow], ids=["python", "compiled"])

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import relboltz
-from relboltz.compiling import UNCOMPILED
+from relboltz.util.jit import UNCOMPILED
 
 PROGRAM = """
 import hashlib

@@ -8,10 +8,10 @@ import pytest
 from pydantic import ValidationError
 
 from relboltz import initial
-from relboltz.config import TEMPLATE, Config, load
-from relboltz.errors import InputError
-from relboltz.grid import PhaseSpace
-from relboltz.settings import Grid, Output, Run, Sampling, Time
+from relboltz.config.settings import Grid, Output, Run, Sampling, Time
+from relboltz.grid.phase_space import PhaseSpace
+from relboltz.run.input_file import TEMPLATE, Config, load
+from relboltz.util.errors import InputError
 
 STEP = {"shape": "step", "height": 0.5, "edge": 1.5}
 SMALL = {
@@ -178,7 +178,7 @@ def test_broken_toml_names_file_and_line(tmp_path):
 
 
 USER = """
-from relboltz.model import Model, Process, Species
+from relboltz.model.model import Model, Process, Species
 
 def constant(s):
     return 1.0

@@ -10,7 +10,7 @@ import pytest
 from continued import command, go_on, left, solve
 
 import relboltz as rb
-from relboltz.records import checkpoint
+from relboltz.io import checkpoint
 
 
 @pytest.fixture(scope="module")

@@ -11,13 +11,13 @@ import pytest
 from begun import EVERYWHERE, advanced, backend_of, begun, course_of, f_of
 
 import relboltz as rb
-from relboltz import equilibrium
+from relboltz import thermodynamics as equilibrium
 from relboltz.backends.cpu.backend import CpuBackend
-from relboltz.errors import Halted
-from relboltz.moments import AXES, FIT_SUMS, SUMS, Shells, add_moments, halves_of, whole
-from relboltz.settings import Sampling
+from relboltz.config.settings import Sampling
 from relboltz.stepping.step import advance, begin
 from relboltz.transport.forces import courant_limit
+from relboltz.transport.moments import AXES, FIT_SUMS, SUMS, Shells, add_moments, halves_of, whole
+from relboltz.util.errors import Halted
 
 ONE = rb.PhaseSpace([4, 3, 3], 2.0)
 FOUR = rb.PhaseSpace([4, 3, 3], 1.5, [2, 1, 2], 3.0, ["periodic", "periodic", "open"])

@@ -11,11 +11,15 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 import relboltz as rb
-from relboltz import cases, cli, converging, plots, variations
-from relboltz.cases import Case
-from relboltz.commands import convergence_table
-from relboltz.records.comparable import comparable
-from relboltz.variations import Effort, plan_of, scaled
+from relboltz.cli import app as cli
+from relboltz.cli import convergence_table
+from relboltz.io.comparable import comparable
+from relboltz.run import setup as cases
+from relboltz.run.setup import Case
+from relboltz.studies.convergence import driver as converging
+from relboltz.studies.convergence import plan as variations
+from relboltz.studies.convergence.plan import Effort, plan_of, scaled
+from relboltz.visualization import plots
 
 MODEL = rb.gluons(0.3)
 GRID = rb.PhaseSpace(7, 2.5)

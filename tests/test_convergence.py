@@ -4,8 +4,15 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from relboltz import convergence
-from relboltz.convergence import Measured, exponential, holding, limit, power_law, unbiased
+from relboltz.studies.convergence import extrapolation as convergence
+from relboltz.studies.convergence.extrapolation import (
+    Measured,
+    exponential,
+    holding,
+    limit,
+    power_law,
+    unbiased,
+)
 
 RATIOS = 0.5, 1.5
 """Lengths of the fine and the coarse run."""

@@ -17,7 +17,7 @@ from begun import EVERYWHERE, GPU, begun, f_of, observer_of
 import relboltz as rb
 from relboltz.backends import resolve
 from relboltz.backends.cuda import driver as cuda_engine
-from relboltz.errors import BackendNotice
+from relboltz.util.errors import BackendNotice
 
 HERE = Path(__file__).parent
 PARTS = importlib.util.find_spec("numba_cuda") is not None
@@ -236,7 +236,7 @@ def test_a_grid_too_large_for_the_gpu_is_refused_with_one_that_fits():
     code = """
 import relboltz as rb
 from relboltz.backends.cuda.memory import Plan, check_memory
-from relboltz.settings import Sampling
+from relboltz.config.settings import Sampling
 
 def check(cells):
     grid = rb.PhaseSpace(cells, 2.0)

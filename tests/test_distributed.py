@@ -11,9 +11,11 @@ import pytest
 from continued import same_bits
 
 import relboltz as rb
-from relboltz import cli, distributed, ray_messages
 from relboltz.backends.team.leader import Team
-from relboltz.settings import Run
+from relboltz.cli import app as cli
+from relboltz.config.settings import Run
+from relboltz.parallel import ray as distributed
+from relboltz.parallel import ray_messages
 
 ray = pytest.importorskip("ray")
 PROGRAMS = {
@@ -87,7 +89,7 @@ def test_a_worker_that_is_killed_is_replaced(alone, cluster, monkeypatch):
             hit.set()
             os.kill(teams[0].crew._places[1].process, signal.SIGKILL)
 
-    with pytest.warns(rb.errors.BackendNotice, match=r"worker 1 \(.*, process \d+\) is gone"):
+    with pytest.warns(rb.BackendNotice, match=r"worker 1 \(.*, process \d+\) is gone"):
         found = rb.solve(*SYSTEMS["space"], **OPTIONS | {"progress": kill}, workers=2)
     same_bits(found, alone["space"])
     assert hit.is_set()
@@ -104,7 +106,7 @@ def test_messages_of_raylets_are_plain_lines_where_no_terminal_shows_them(monkey
     usual = driver.print_to_stdstream
     ray_messages.speak_plainly(ray)
     words = "^Ray: A worker died or was killed by an unexpected error; more in the logs of Ray$"
-    with pytest.warns(rb.errors.BackendNotice, match=words):
+    with pytest.warns(rb.BackendNotice, match=words):
         driver.print_to_stdstream(RAYLET, ignore_prefix=False)
     assert capsys.readouterr() == ("", "")
     other = {**RAYLET, "pid": "12", "lines": ["of a worker"], "ip": "", "localhost": ""}

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 import relboltz as rb
-from relboltz import config
 from relboltz.backends.contract import Backend
+from relboltz.run import input_file as config
 from relboltz.stepping.state import State
 
 ROOT = Path(__file__).parent.parent

@@ -7,8 +7,8 @@ import pytest
 from test_accuracy import GLUONS, GRID, STEP, one, said
 
 import relboltz as rb
-from relboltz import run
 from relboltz.checks import duration
+from relboltz.run import runner as run
 
 
 class Begun(Exception):

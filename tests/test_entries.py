@@ -5,8 +5,8 @@ import os
 import numpy as np
 import pytest
 
-from relboltz.records import entries
-from relboltz.records.entries import Column
+from relboltz.io import entries
+from relboltz.io.entries import Column
 
 
 def written(path, payloads):

@@ -9,13 +9,13 @@ from scipy.optimize import brentq, fsolve
 from scipy.special import zeta
 from test_model import Reaction
 
-from relboltz import equilibrium as eq
 from relboltz import gluons, qcd, quarks
-from relboltz.equilibrium import unlimited
-from relboltz.equilibrium.conserved import reachable
-from relboltz.grid import PhaseSpace
-from relboltz.model import Model, Process, Species
-from relboltz.units import HBARC
+from relboltz import thermodynamics as eq
+from relboltz.grid.phase_space import PhaseSpace
+from relboltz.grid.units import HBARC
+from relboltz.model.model import Model, Process, Species
+from relboltz.thermodynamics import unlimited
+from relboltz.thermodynamics.conserved import reachable
 
 Q = 1.5
 FLOW = np.array([0.3, -0.2, 0.1])

@@ -10,11 +10,13 @@ import pytest
 from typer.testing import CliRunner
 
 import relboltz as rb
-from relboltz import cli, estimating
 from relboltz.backends.cpu.collider import EVENT_BYTES
-from relboltz.cases import Case
 from relboltz.checks.matter import CELL_BYTES, HOST_COPIES, NODE_BYTES, THREAD_BYTES, host_memory
-from relboltz.estimating import Estimate, estimate, steps_left
+from relboltz.cli import app as cli
+from relboltz.run import input_file
+from relboltz.run.setup import Case
+from relboltz.studies import cost_estimate as estimating
+from relboltz.studies.cost_estimate import Estimate, estimate, steps_left
 
 SMALL = """
 [model]
@@ -61,7 +63,7 @@ def small(tmp_path, monkeypatch):
 
 
 def case_of(file, *changes):
-    return Case.of_config(rb.config.load(file, changes))
+    return Case.of_config(input_file.load(file, changes))
 
 
 def in_space(file, *changes):

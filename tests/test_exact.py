@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import relboltz as rb
-from relboltz.moments import Shells
-from relboltz.validation.relaxing import ISOTROPIC, T
+from relboltz.studies.validation.relaxing import ISOTROPIC, T
+from relboltz.transport.moments import Shells
 
 
 def test_the_exact_solution_has_the_moments_it_is_known_for():

@@ -12,11 +12,11 @@ from begun import EVERYWHERE, backend_of
 
 import relboltz as rb
 from relboltz.backends.cpu.backend import CpuBackend
-from relboltz.plots import save_all
-from relboltz.records.result import average, box, comoving
+from relboltz.io.result import average, box, comoving
 from relboltz.stepping import expanding
 from relboltz.stepping.expanding import Flow, reserve
 from relboltz.stepping.step import Course, begin
+from relboltz.visualization.plots import save_all
 
 GAS = rb.Model([rb.Species("a", 1, 0)], [rb.Process("a a -> a a", sigma=0.5)])
 FREE = rb.Model([rb.Species("a", 1, 0)], [])
@@ -462,7 +462,8 @@ def test_a_configuration_expands(tmp_path):
         'expansion = "law.py:grow"\n[initial.g]\nshape = "step"\nheight = 0.5\nedge = 1.5\n'
         "[time]\nstart = 0.5\nend = 1.0\n[collisions]\nsamples = 1\n"
     )
-    from relboltz import config, simulation
+    from relboltz.run import input_file as config
+    from relboltz.run import solve as simulation
 
     ds = simulation.run_config(config.load(path), tmp_path / "run.nc")
     assert ds.scale.sel(axis="z").values[-1] == pytest.approx(2**0.5)
@@ -472,7 +473,7 @@ def test_a_configuration_expands(tmp_path):
 
 def test_verdict_pictures_and_page_tell_of_expansion(tmp_path):
     """Drifts are those of what is conserved with the volume; warnings name what will be coarse."""
-    from relboltz import verdict
+    from relboltz.analysis import verdict
 
     grid = bjorken([7, 7, 13], [2.0, 2.0, 2.0])
     ds = solved(GLUONS, grid, {"g": rb.initial.thermal(0.35)}, start=0.4, end=1.0, every=0.2)
@@ -506,7 +507,7 @@ def test_energy_is_made_comoving_once():
 
 
 def test_laws_have_words():
-    from relboltz.report.words import expansion
+    from relboltz.visualization.report.words import expansion
 
     assert "H = 0.1/fm" in expansion("hubble", {"hubble_rate": 0.1})
     assert "a = t^0.5" in expansion("hubble", {"hubble_power": 0.5})

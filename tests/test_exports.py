@@ -9,9 +9,9 @@ import pandas as pd
 import pytest
 
 import relboltz as rb
-from relboltz import cli
-from relboltz.errors import InputError
-from relboltz.records import output
+from relboltz.cli import app as cli
+from relboltz.io import output
+from relboltz.util.errors import InputError
 
 MODEL = rb.qcd(0.3, 1, masses={"g": 0.5, "quarks": 0.4})
 USUAL = dict(end=0.2, every=0.1, samples=1, backend="cpu", progress=False)

@@ -5,9 +5,9 @@ import pytest
 from begun import EVERYWHERE, begun, observer_of
 
 import relboltz as rb
-from relboltz import equilibrium
-from relboltz.equilibrium.fits import sums_over
-from relboltz.moments import thermal_terms
+from relboltz import thermodynamics as equilibrium
+from relboltz.thermodynamics.fits import sums_over
+from relboltz.transport.moments import thermal_terms
 
 QCD = rb.qcd(0.3, flavors=1, masses={"g": 0.6, "quarks": 0.4})
 GRID = rb.PhaseSpace([9, 8, 8], 3.0, [4, 1, 1], 3.0)

@@ -6,10 +6,10 @@ import xarray as xr
 
 import relboltz as rb
 from relboltz import analysis
-from relboltz.errors import InputError
-from relboltz.plots import save_all
-from relboltz.plots.pages import _of_space
-from relboltz.units import HBARC
+from relboltz.grid.units import HBARC
+from relboltz.util.errors import InputError
+from relboltz.visualization.plots import save_all
+from relboltz.visualization.plots.pages import _of_space
 
 GAS = rb.Model([rb.Species("a", 1, 0)], [rb.Process("a a -> a a", sigma=0.5)])
 USUAL = dict(samples=1, backend="cpu", progress=False)

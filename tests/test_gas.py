@@ -4,7 +4,14 @@ import numpy as np
 import pytest
 
 import relboltz as rb
-from relboltz.equilibrium.gas import cold_start, gas_on, nodes, nodes_by_energy, occupation, refine
+from relboltz.thermodynamics.gas import (
+    cold_start,
+    gas_on,
+    nodes,
+    nodes_by_energy,
+    occupation,
+    refine,
+)
 
 GRID = rb.PhaseSpace([9, 8, 7], [2.0, 1.9, 1.8])
 PAIR = rb.Model([rb.Species("a", 2, -1), rb.Species("b", 3, 1)], [], masses={"a": 0.3, "b": 0.4})

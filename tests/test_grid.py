@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from relboltz.errors import InputError
-from relboltz.grid import PhaseSpace
-from relboltz.units import HBARC
+from relboltz.grid.phase_space import PhaseSpace
+from relboltz.grid.units import HBARC
+from relboltz.util.errors import InputError
 
 GRIDS = [PhaseSpace(5, 2.0), PhaseSpace(6, 2.0), PhaseSpace((7, 4, 3), (2.0, 1.0, 3.3))]
 

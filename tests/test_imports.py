@@ -23,8 +23,9 @@ def told(program):
     [
         "import relboltz",
         "import relboltz; dir(relboltz), relboltz.InputError, relboltz.__version__",
-        "import relboltz.cli, typer.testing\n"
-        "assert 'resume' in typer.testing.CliRunner().invoke(relboltz.cli.app, ['--help']).output",
+        "import relboltz.cli.app, typer.testing\n"
+        "app = relboltz.cli.app.app\n"
+        "assert 'resume' in typer.testing.CliRunner().invoke(app, ['--help']).output",
     ],
 )
 def test_nothing_heavy_is_imported_before_it_is_needed(program):
@@ -40,7 +41,7 @@ def test_all_names_are_there_and_each_has_a_home():
 
 
 def test_qcd_is_the_model_whoever_imports_its_module_first():
-    for first in ("relboltz.qcd", "relboltz.config", "relboltz.validation"):
+    for first in ("relboltz.model.qcd", "relboltz.run.input_file", "relboltz.studies.validation"):
         assert told(f"import {first}, relboltz; print(relboltz.qcd(0.3).name)") == "qcd"
 
 

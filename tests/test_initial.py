@@ -6,9 +6,9 @@ import xarray as xr
 
 import relboltz as rb
 from relboltz import gluons, initial, qcd
-from relboltz.errors import InputError
-from relboltz.grid import PhaseSpace
-from relboltz.model import Model, Process, Species
+from relboltz.grid.phase_space import PhaseSpace
+from relboltz.model.model import Model, Process, Species
+from relboltz.util.errors import InputError
 
 GLUON = Species("g", 16, +1)
 QUARK = Species("u", 6, -1)

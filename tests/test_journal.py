@@ -17,11 +17,11 @@ import xarray as xr
 from continued import left
 
 import relboltz as rb
-from relboltz.equilibrium import states
-from relboltz.moments import Shells
-from relboltz.records import entries, journal, output, series
-from relboltz.records.journal import Journal
-from relboltz.records.quantities import QUANTITIES
+from relboltz.io import entries, journal, output, series
+from relboltz.io.journal import Journal
+from relboltz.io.quantities import QUANTITIES
+from relboltz.thermodynamics import states
+from relboltz.transport.moments import Shells
 
 ROOT = Path(__file__).parents[1]
 MODEL = rb.gluons(0.3)

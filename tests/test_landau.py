@@ -6,9 +6,9 @@ import scipy.integrate
 import scipy.linalg
 
 import relboltz as rb
-from relboltz.equilibrium import unlimited
-from relboltz.equilibrium.landau import METRIC, LandauFits, frames, shear_stress
-from relboltz.units import HBARC
+from relboltz.grid.units import HBARC
+from relboltz.thermodynamics import unlimited
+from relboltz.thermodynamics.landau import METRIC, LandauFits, frames, shear_stress
 
 VELOCITY = [0.3, 0.0, 0.4]  # 0.5 in all
 

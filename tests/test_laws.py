@@ -5,8 +5,8 @@ import pytest
 from begun import BY_NAME, EVERYWHERE, advanced, begun, f_of, observer_of
 
 import relboltz as rb
-from relboltz import equilibrium
-from relboltz.records.observables import charges, momentum
+from relboltz import thermodynamics as equilibrium
+from relboltz.io.observables import charges, momentum
 
 QCD = rb.qcd(0.3)
 

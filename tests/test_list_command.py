@@ -6,9 +6,12 @@ from typing import get_args
 import pytest
 from typer.testing import CliRunner
 
-from relboltz import cli, config, settings
-from relboltz.commands import known, options
+from relboltz.cli import app as cli
+from relboltz.cli import listing as known
+from relboltz.cli import options
+from relboltz.config import settings
 from relboltz.initial import SHAPES
+from relboltz.run import input_file as config
 
 
 @pytest.fixture(scope="module")

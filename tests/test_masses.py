@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 import relboltz as rb
-from relboltz import equilibrium as eq
 from relboltz import gluons, qcd
+from relboltz import thermodynamics as eq
 from relboltz.backends.cpu.masses import coupling_integrals, masses
-from relboltz.grid import PhaseSpace
-from relboltz.masses import MassModel, eliminate, leader
-from relboltz.units import HBARC
+from relboltz.grid.phase_space import PhaseSpace
+from relboltz.grid.units import HBARC
+from relboltz.model.gap_equation import MassModel, eliminate, leader
 
 FLOW = np.array([0.3, -0.2, 0.1])
 MU = np.array([0.1, 0.3, 0.2, -0.1, -0.2, 0.05, 0.4])

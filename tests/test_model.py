@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from relboltz.errors import InputError
-from relboltz.model import Model, Process, Screening, Species
-from relboltz.qcd import qcd
+from relboltz.model.model import Model, Process, Screening, Species
+from relboltz.model.qcd import qcd
+from relboltz.util.errors import InputError
 
 
 def one(s, t, u, ma2, mb2, mc2, md2):

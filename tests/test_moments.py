@@ -6,7 +6,7 @@ import pytest
 import relboltz as rb
 from relboltz.backends.cpu.moments import marginal, measure_sites, tables
 from relboltz.events.collisions import bound, demand, tightest
-from relboltz.moments import AXES, SUMS, Shells, add_moments, entropy_term, halves_of
+from relboltz.transport.moments import AXES, SUMS, Shells, add_moments, entropy_term, halves_of
 
 
 @pytest.mark.parametrize("kept", [(), ("x",), ("y", "pz"), ("px", "py", "pz"), AXES])

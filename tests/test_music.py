@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import relboltz as rb
-from relboltz import cli
-from relboltz.errors import InputError
-from relboltz.records import output
-from relboltz.units import HBARC
+from relboltz.cli import app as cli
+from relboltz.grid.units import HBARC
+from relboltz.io import output
+from relboltz.util.errors import InputError
 
 GAS = rb.Model([rb.Species("a", 1, 0)], [rb.Process("a a -> a a", sigma=0.5)])
 HEAVY = rb.Model([rb.Species("a", 1, 0)], [], masses={"a": 0.5})

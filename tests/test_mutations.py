@@ -7,7 +7,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
 import mutations
 
 import relboltz
-from relboltz.validation import PROBLEMS
+from relboltz.studies.validation import PROBLEMS
 
 
 def test_every_mistake_has_its_place_and_its_problems():

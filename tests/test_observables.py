@@ -7,10 +7,10 @@ import pytest
 from begun import EVERYWHERE, begun, observer_of
 
 import relboltz as rb
-from relboltz import equilibrium
+from relboltz import thermodynamics as equilibrium
 from relboltz.backends.cpu.collider import Collider
-from relboltz.records.observables import charges, momentum
-from relboltz.units import HBARC
+from relboltz.grid.units import HBARC
+from relboltz.io.observables import charges, momentum
 
 GRID = rb.PhaseSpace(24, 4.0)
 QCD = rb.qcd(0.3, masses={"g": 0.7, "quarks": 0.4})

@@ -15,9 +15,10 @@ import pytest
 import xarray as xr
 
 import relboltz as rb
-from relboltz import config, simulation
-from relboltz.compiling import cache_folder
-from relboltz.records import journal, output
+from relboltz.io import journal, output
+from relboltz.run import input_file as config
+from relboltz.run import solve as simulation
+from relboltz.util.jit import cache_folder
 
 ROOT = Path(__file__).parents[1]
 

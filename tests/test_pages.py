@@ -79,7 +79,7 @@ def test_every_variable_of_a_result_is_on_its_page(tables):
 
 def test_every_command_and_every_public_name_has_its_entry():
     commands, api = (DOCS / "commands.md").read_text(), (DOCS / "api.md").read_text()
-    from relboltz.cli import app
+    from relboltz.cli.app import app
 
     names = {c.name or c.callback.__name__ for c in app.registered_commands}
     assert names == set(re.findall(r"^### relboltz (\w+)$", commands, flags=re.M))

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy import integrate, special, stats
 
-from relboltz.validation import PROBLEMS, expanding, particles
-from relboltz.validation.particles import BATCHES, at_rest, bjorken
+from relboltz.studies.validation import PROBLEMS, expanding, particles
+from relboltz.studies.validation.particles import BATCHES, at_rest, bjorken
 
 TIMES = (1.5, 2.0, 3.0, 5.0, 10.0)
 KNOWN = {

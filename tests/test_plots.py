@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 
 import relboltz as rb
-from relboltz import plots
-from relboltz.errors import InputError
-from relboltz.plots import pages
+from relboltz.util.errors import InputError
+from relboltz.visualization import plots
+from relboltz.visualization.plots import pages
 
 HISTORIES = [
     plots.numbers,

@@ -8,10 +8,12 @@ import pytest
 from PIL import Image
 
 import relboltz as rb
-from relboltz import cli, plots, tables
-from relboltz.errors import InputError
-from relboltz.plots import films, pages
-from relboltz.records import output, result
+from relboltz.analysis import tables
+from relboltz.cli import app as cli
+from relboltz.io import output, result
+from relboltz.util.errors import InputError
+from relboltz.visualization import plots
+from relboltz.visualization.plots import films, pages
 
 
 def solve(cells, boundary, **options):

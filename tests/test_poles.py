@@ -8,13 +8,13 @@ import pytest
 from test_accuracy import GLUONS, GRID, STEP, said
 
 import relboltz as rb
-from relboltz import run
 from relboltz.backends.cpu.collider import Collider
 from relboltz.backends.cpu.threads import Threads
 from relboltz.backends.elements import Elements
 from relboltz.checks import poles
+from relboltz.config.settings import Sampling
 from relboltz.events.collisions import Draw
-from relboltz.settings import Sampling
+from relboltz.run import runner as run
 
 
 @pytest.fixture
@@ -124,7 +124,7 @@ def test_poles_are_judged_by_the_mass_that_screens_them():
     species = [rb.Species("a"), rb.Species("b")]
     process = rb.Process("a b -> b a", element)
     for main, other, legal in ((0.01, 0.5, True), (0.5, 0.01, False)):
-        screening = rb.model.Screening(main, exchange={"a": rb.model.Screening(other)})
+        screening = rb.Screening(main, exchange={"a": rb.Screening(other)})
         model = rb.Model(species, [process], masses={"a": 0.7, "b": 0.2}, screening=screening)
         squares = model.constant_mass_squared, model.screening_squared(np.zeros(2))
         if legal:

@@ -7,15 +7,15 @@ from test_model import one
 
 from relboltz.backends.elements import Elements
 from relboltz.checks import reach
-from relboltz.equilibrium.unlimited import FreeState
-from relboltz.errors import InputError
 from relboltz.events.collisions import channels
-from relboltz.grid import PhaseSpace
-from relboltz.model import Model, Species
-from relboltz.process import KINEMATIC, Process
-from relboltz.qcd import gluons
-from relboltz.terms import collision_term
-from relboltz.units import HBARC
+from relboltz.grid.phase_space import PhaseSpace
+from relboltz.grid.units import HBARC
+from relboltz.model.model import Model, Species
+from relboltz.model.process import KINEMATIC, Process
+from relboltz.model.qcd import gluons
+from relboltz.run.collision_term import collision_term
+from relboltz.thermodynamics.unlimited import FreeState
+from relboltz.util.errors import InputError
 
 
 def test_a_process_has_sides_and_legs():

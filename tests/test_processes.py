@@ -13,8 +13,9 @@ import pytest
 from continued import in_file, same_bits
 
 import relboltz as rb
-from relboltz import config, simulation
-from relboltz.launched import started
+from relboltz.run import input_file as config
+from relboltz.run import solve as simulation
+from relboltz.util.launcher import started
 
 HERE = Path(__file__).parent
 MPIRUN = shutil.which("mpirun", path=str(Path(sys.executable).parent)) or shutil.which("mpirun")

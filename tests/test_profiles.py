@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 import relboltz as rb
-from relboltz import config, initial
-from relboltz.errors import InputError
+from relboltz import initial
 from relboltz.initial.profiles import profile_of
+from relboltz.run import input_file as config
+from relboltz.util.errors import InputError
 
 GRID = rb.PhaseSpace(4, 1.5, [48, 48, 1], [12.0, 12.0, 1.0], "open")
 CLASSICAL = rb.Model([rb.Species("a", 2, 0)], [], masses={"a": 0.5})

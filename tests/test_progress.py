@@ -8,8 +8,9 @@ import pytest
 from rich.console import Console
 
 import relboltz as rb
-from relboltz import progress, simulation
-from relboltz.progress import Lines, Moment, Stages, listening, stage
+from relboltz.run import progress
+from relboltz.run import solve as simulation
+from relboltz.run.progress import Lines, Moment, Stages, listening, stage
 
 
 class Clock:

@@ -9,7 +9,7 @@ from relboltz.backends.cpu import events as kernels
 from relboltz.backends.physics import compiled
 from relboltz.events import collisions, kinematics, projection
 from relboltz.events.projection import FAR, WALK
-from relboltz.grid import PhaseSpace
+from relboltz.grid.phase_space import PhaseSpace
 
 GRIDS = [
     PhaseSpace(7, 2.0),

@@ -9,10 +9,10 @@ import pytest
 
 from relboltz.backends.cpu import events as kernels
 from relboltz.backends.elements import Elements, evaluator
-from relboltz.errors import InputError
 from relboltz.events.kinematics import energy_part, screened
-from relboltz.qcd import gluons, qcd, quarks
-from relboltz.qcd_settings import XI_GLUON, XI_QUARK
+from relboltz.model.qcd import gluons, qcd, quarks
+from relboltz.model.qcd_settings import XI_GLUON, XI_QUARK
+from relboltz.util.errors import InputError
 
 NAMES = ("g", "u", "d", "s", "ubar", "dbar", "sbar")
 ALPHA = 0.3

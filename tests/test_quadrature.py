@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.special import k1, kn
 
-from relboltz.validation.quadrature import (
+from relboltz.studies.validation.quadrature import (
     HBARC,
     PROCESSES,
     QUARKS_AND_ANTIQUARKS,

@@ -4,13 +4,7 @@ import numpy as np
 import pytest
 
 import relboltz as rb
-from relboltz.stepping.quanta import (
-    capacities,
-    exact_sum,
-    fraction_bits,
-    occupation,
-    quantised,
-)
+from relboltz.stepping.quanta import capacities, exact_sum, fraction_bits, occupation, quantised
 
 GLUONS = rb.gluons(0.3)
 

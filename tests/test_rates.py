@@ -2,7 +2,7 @@
 
 import pytest
 
-from relboltz.validation.rates import MODEL, expected_rates, sampled_rates
+from relboltz.studies.validation.rates import MODEL, expected_rates, sampled_rates
 
 
 @pytest.fixture(scope="module")

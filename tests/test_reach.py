@@ -11,10 +11,10 @@ from test_equilibrium import exact_step
 import relboltz as rb
 from relboltz.backends.elements import Elements
 from relboltz.checks import reach
-from relboltz.equilibrium import unlimited
-from relboltz.equilibrium.unlimited import FreeState
-from relboltz.units import HBARC
-from relboltz.validation import quadrature
+from relboltz.grid.units import HBARC
+from relboltz.studies.validation import quadrature
+from relboltz.thermodynamics import unlimited
+from relboltz.thermodynamics.unlimited import FreeState
 
 GLUONS, QCD = rb.gluons(0.3), rb.qcd(0.3)
 FINAL = {model: unlimited.predict(model, *exact_step(model, 0.5)) for model in (GLUONS, QCD)}
@@ -158,11 +158,11 @@ def test_processes_with_other_exchange_masses_are_drawn_apart():
         return 1e3 / t_exchanged**2
 
     species = [rb.Species("a"), rb.Species("b")]
-    masses = {"a": rb.model.Screening(0.01), "b": rb.model.Screening(4.0)}
+    masses = {"a": rb.Screening(0.01), "b": rb.Screening(4.0)}
     rates = []
     for names in ("ab", "ba"):
         processes = [rb.Process(f"{n} {n} -> {n} {n}", element) for n in names]
-        screening = rb.model.Screening(1.0, exchange=masses)
+        screening = rb.Screening(1.0, exchange=masses)
         model = rb.Model(species, processes, masses={"a": 0.3, "b": 0.3}, screening=screening)
         zero = np.zeros(2)
         state = FreeState(0.3, zero, np.zeros(3), zero + 0.09, model.screening_squared(zero))

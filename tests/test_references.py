@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import integrate
 
-from relboltz.validation import isotropic, quadrature, quantum, step_start, vlasov
+from relboltz.studies.validation import isotropic, quadrature, quantum, step_start, vlasov
 
 G4 = (4 * np.pi * 0.3) ** 2
 

@@ -14,9 +14,12 @@ from continued import same_bits
 from typer.testing import CliRunner
 
 import relboltz as rb
-from relboltz import cases, cli, plots, replicas
-from relboltz.records import checkpoint, output
-from relboltz.resuming import elsewhere
+from relboltz.cli import app as cli
+from relboltz.io import checkpoint, output
+from relboltz.run import setup as cases
+from relboltz.run.resume import elsewhere
+from relboltz.studies import replicas
+from relboltz.visualization import plots
 
 MODEL = rb.gluons(0.3)
 GRID = rb.PhaseSpace(5, 2.5)

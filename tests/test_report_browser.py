@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 
 import relboltz as rb
-from relboltz.report import written
+from relboltz.visualization.report import written
 
 pytestmark = pytest.mark.docs
 

@@ -9,10 +9,12 @@ import numpy as np
 import pytest
 
 import relboltz as rb
-from relboltz import cli, plots, verdict
-from relboltz.errors import InputError
-from relboltz.records import output
-from relboltz.report import report, spelling, words
+from relboltz.analysis import verdict
+from relboltz.cli import app as cli
+from relboltz.io import output
+from relboltz.util.errors import InputError
+from relboltz.visualization import plots
+from relboltz.visualization.report import report, spelling, words
 
 USUAL = dict(every=0.1, samples=1, backend="cpu", progress=False)
 MODEL = rb.qcd(0.3, 1)

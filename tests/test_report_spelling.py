@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from relboltz.plots import style
-from relboltz.report import palette, spelling
+from relboltz.visualization.plots import style
+from relboltz.visualization.report import palette, spelling
 
 
 def test_numbers_and_units_are_spelt_as_in_print():

@@ -13,10 +13,10 @@ import xarray as xr
 from typer.testing import CliRunner
 
 import relboltz as rb
-from relboltz.cli import app
-from relboltz.commands import reproduce as command
-from relboltz.commands import reproduction_page as page
-from relboltz.errors import InputError
+from relboltz.cli import reproduce as command
+from relboltz.cli import reproduction_page as page
+from relboltz.cli.app import app
+from relboltz.util.errors import InputError
 
 DOCS = Path(__file__).parent.parent / "docs"
 

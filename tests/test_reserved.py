@@ -9,17 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from relboltz.errors import CheckpointWarning, InputError
-from relboltz.records import reserved
-from relboltz.records.reserved import Reservation
+from relboltz.io import reserved
+from relboltz.io.reserved import Reservation
+from relboltz.util.errors import CheckpointWarning, InputError
 
 UNPRIVILEGED = 65534
 """User id of nobody."""
 HERE = os.environ | {"PYTHONPATH": str(Path(__file__).parents[1])}
 AS_NOBODY = """
 import fcntl, os, sys
-from relboltz.errors import InputError
-from relboltz.records.reserved import Reservation
+from relboltz.util.errors import InputError
+from relboltz.io.reserved import Reservation
 from pathlib import Path
 os.setgid({user}); os.setuid({user})
 try:

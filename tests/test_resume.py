@@ -26,9 +26,10 @@ from continued import (
 )
 
 import relboltz as rb
-from relboltz.errors import CheckpointWarning
-from relboltz.records import checkpoint
-from relboltz.records.observables import Observer
+from relboltz.io import checkpoint
+from relboltz.io.observables import Observer
+from relboltz.run import progress, runner
+from relboltz.util.errors import CheckpointWarning
 
 ROOT = Path(__file__).parents[1]
 
@@ -259,8 +260,8 @@ def test_wall_seconds_add_up(tmp_path):
 def test_exit_codes_are_those_of_signals(tmp_path, monkeypatch, capsys, name, code):
     settings, file = configured(tmp_path)
     stop = stopping(SIGNALS[name], 2)
-    monkeypatch.setattr(rb.run.Run, "_progress", lambda self, leg: stop(leg))
-    monkeypatch.setattr(rb.progress, "bar", lambda *_: _Anything())
+    monkeypatch.setattr(runner.Run, "_progress", lambda self, leg: stop(leg))
+    monkeypatch.setattr(progress, "bar", lambda *_: _Anything())
     assert command("run", settings, "--out", file) == (code, "")
     told = capsys.readouterr().err
     assert f"relboltz resume {file}" in told.replace("\n", " ")
@@ -307,7 +308,7 @@ def test_a_real_process_ends_with_the_code_of_its_signal_and_goes_on(tmp_path):
 
 def test_a_result_that_could_not_be_written_at_the_end_is_written_by_resume(tmp_path, monkeypatch):
     """The last checkpoint is at the end, and the records are in the parts."""
-    from relboltz.records import output
+    from relboltz.io import output
 
     def no_space(*_):
         raise OSError(28, "No space left on device")

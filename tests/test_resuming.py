@@ -11,7 +11,8 @@ import pytest
 from continued import command, configured, go_on, in_file, same, solve, stopping
 
 import relboltz as rb
-from relboltz.errors import CheckpointWarning
+from relboltz.run import solve as solving
+from relboltz.util.errors import CheckpointWarning
 
 
 @pytest.fixture(autouse=True)
@@ -200,7 +201,7 @@ def test_nothing_to_go_on_from_is_said(tmp_path):
 
 
 def test_other_software_is_told_of(tmp_path, monkeypatch):
-    from relboltz.records import output
+    from relboltz.io import output
 
     solve("gluons", tmp_path / "run.nc", end=0.1)
     now = output.versions()
@@ -356,14 +357,14 @@ def test_a_model_file_may_be_written_in_other_letters(tmp_path, monkeypatch):
 
 def test_a_result_that_came_meanwhile_is_not_replaced(tmp_path, monkeypatch):
     """Between the first look at a name and the first step."""
-    file, prepare = tmp_path / "run.nc", rb.simulation.prepare
+    file, prepare = tmp_path / "run.nc", solving.prepare
 
     def slowly(*given):
         run = prepare(*given)
         file.write_text("another result")
         return run
 
-    monkeypatch.setattr(rb.simulation, "prepare", slowly)
+    monkeypatch.setattr(solving, "prepare", slowly)
     with pytest.raises(rb.InputError, match="exists already"):
         solve("gluons", file, end=0.1)
     assert file.read_text() == "another result"

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from relboltz.backends.cpu import events as kernels
-from relboltz.grid import PhaseSpace
+from relboltz.grid.phase_space import PhaseSpace
 
 UNIT = 2**32
 

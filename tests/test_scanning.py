@@ -7,8 +7,10 @@ import pytest
 from typer.testing import CliRunner
 
 import relboltz as rb
-from relboltz import cli, scanning
-from relboltz.cases import Case
+from relboltz.cli import app as cli
+from relboltz.run import input_file
+from relboltz.run.setup import Case
+from relboltz.studies import scan as scanning
 
 SETUP = """
 [model]
@@ -57,7 +59,7 @@ def made(alpha_s, samples):
 def test_every_combination_is_the_run_that_it_would_be_alone(setup):
     ds = rb.scan(setup, {"model.alpha_s": [0.2, 0.3], "collisions.seed": [7, 8, 9]}, progress=False)
     assert dict(ds.status.sizes) == {"alpha_s": 2, "seed": 3} and (ds.status == "done").all()
-    alone = Case.of_config(rb.config.load(setup, ["model.alpha_s=0.3", "collisions.seed=8"])).done(
+    alone = Case.of_config(input_file.load(setup, ["model.alpha_s=0.3", "collisions.seed=8"])).done(
         None
     )
     one = ds.sel(alpha_s=0.3, seed=8)
@@ -145,7 +147,7 @@ def test_attributes_of_a_scan_are_those_that_all_points_share(setup):
     for i, box in enumerate(boxes):  # a point is the run that it was
         one = ds.isel(momentum_max=i, alpha_s=0).rb
         assert one.configuration["grid"]["momentum_max"] == box
-        alone = Case.of_config(rb.config.load(setup, [f"grid.momentum_max={box}"])).done(None)
+        alone = Case.of_config(input_file.load(setup, [f"grid.momentum_max={box}"])).done(None)
         np.testing.assert_array_equal(one._ds.spectrum, alone.spectrum)
         np.testing.assert_array_equal(one.pressures().transverse, alone.rb.pressures().transverse)
         assert list(one._ds.attrs["momentum_max"]) == box and one.warnings == alone.rb.warnings

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import relboltz as rb
+from relboltz.config.settings import Grid, Sampling, Settings, plain, refuse
 from relboltz.events.collisions import SETS, channels
-from relboltz.grid import PhaseSpace
-from relboltz.settings import Grid, Sampling, Settings, plain, refuse
+from relboltz.grid.phase_space import PhaseSpace
 
 
 def test_options_find_their_tables():

@@ -7,9 +7,9 @@ import pytest
 
 import relboltz as rb
 from relboltz import initial
-from relboltz.errors import InputError
-from relboltz.grid import PhaseSpace
-from relboltz.model import Species
+from relboltz.grid.phase_space import PhaseSpace
+from relboltz.model.model import Species
+from relboltz.util.errors import InputError
 
 GLUON = Species("g", 16, +1)
 QUARK = Species("u", 6, -1)

@@ -13,10 +13,12 @@ import pytest
 import xarray as xr
 
 import relboltz as rb
-from relboltz import config, equilibrium, simulation
+from relboltz import thermodynamics as equilibrium
 from relboltz.backends.cpu.backend import CpuBackend
 from relboltz.backends.cpu.collider import Collider
-from relboltz.records import journal
+from relboltz.io import journal
+from relboltz.run import input_file as config
+from relboltz.run import solve as simulation
 
 ROOT = Path(__file__).parents[1]
 GRID = rb.PhaseSpace(7, 2.0)

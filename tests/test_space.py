@@ -8,12 +8,12 @@ import pytest
 from begun import begun, f_of
 
 import relboltz as rb
-from relboltz import equilibrium
+from relboltz import thermodynamics as equilibrium
 from relboltz.backends.cpu.backend import CpuBackend
 from relboltz.backends.cpu.collider import Collider
+from relboltz.grid.units import HBARC
+from relboltz.studies.validation.waves import damped_wave
 from relboltz.transport.forces import courant_limit
-from relboltz.units import HBARC
-from relboltz.validation.waves import damped_wave
 
 QUIET = dict(backend="cpu", progress=False)
 GLUONS = rb.gluons(0.3)
@@ -474,7 +474,8 @@ def test_a_state_too_large_for_this_machine_is_refused():
 
 
 def test_a_configuration_in_space_runs(tmp_path):
-    from relboltz import config, simulation
+    from relboltz.run import input_file as config
+    from relboltz.run import solve as simulation
 
     text = """
     [model]

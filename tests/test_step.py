@@ -8,15 +8,15 @@ from begun import BY_NAME, EVERYWHERE, advanced, begun, course_of, f_of
 
 import relboltz as rb
 from relboltz.backends.cpu.backend import CpuBackend
-from relboltz.errors import Halted
 from relboltz.events.collisions import Flows
-from relboltz.expansion import Expansion
+from relboltz.grid.expansion import Expansion
 from relboltz.stepping.control import FIRST_STEP
 from relboltz.stepping.expanding import Flow
 from relboltz.stepping.report import StepReport
 from relboltz.stepping.state import State
 from relboltz.stepping.step import Course, advance
 from relboltz.transport.ledger import Ledger
+from relboltz.util.errors import Halted
 
 GLUONS = rb.gluons(0.3)
 START = {"g": rb.initial.step(0.5, 1.5)}

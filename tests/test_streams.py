@@ -13,9 +13,10 @@ import pytest
 from test_cli import SMALL
 
 import relboltz as rb
-from relboltz import cli, progress
-from relboltz.streams import Steady
-from relboltz.words import harmless
+from relboltz.cli import app as cli
+from relboltz.run import progress
+from relboltz.util.console_streams import Steady
+from relboltz.util.text import harmless
 
 ROOT = Path(__file__).parents[1]
 FULL = Path("/dev/full")
@@ -148,7 +149,7 @@ def test_a_process_ends_in_peace_where_nothing_can_be_printed(folder):
 def test_a_file_never_becomes_standard_error(folder):
     """Where that was closed, the next file that is opened would."""
     program = (
-        "import os, sys; from relboltz.streams import steady\n"
+        "import os, sys; from relboltz.util.console_streams import steady\n"
         "with steady(): os._exit(0 if os.open('new', os.O_CREAT | os.O_WRONLY) > 2 else 1)"
     )
     line = f"{sys.executable} -c {shlex.quote(program)} <&- >&- 2>&-"

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import relboltz as rb
-from relboltz import tables
+from relboltz.analysis import tables
 
 
 @pytest.fixture(scope="module")

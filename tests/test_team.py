@@ -14,12 +14,12 @@ from relboltz.backends.team.division import Division
 from relboltz.backends.team.exchange import Broken, Inside, Lost, concatenated, total
 from relboltz.backends.team.inside import InsideCrew, together
 from relboltz.backends.team.sockets import Sockets, listen
-from relboltz.errors import Halted
-from relboltz.moments import AXES
 from relboltz.stepping.state import State
 from relboltz.stepping.step import begin
 from relboltz.stepping.watch import Interrupt
 from relboltz.transport.ledger import Ledger
+from relboltz.transport.moments import AXES
+from relboltz.util.errors import Halted
 
 MIXTURE = rb.qcd(0.3, flavors=1)
 
@@ -273,7 +273,7 @@ class Mortal(InsideCrew):
 def test_a_worker_that_is_lost_changes_no_bit(name, hours, alone):
     """Whenever that happens, before or after something was done; also while others make up."""
     crew = type("Doomed", (Mortal,), {"hours": hours})
-    with pytest.warns(rb.errors.BackendNotice, match="worker 1 is gone"):
+    with pytest.warns(rb.BackendNotice, match="worker 1 is gone"):
         team, state = begun_as(name, team=True, crew=crew)
         assert_same(arrived(team, state), alone[name])
     assert team.crew.asked > max(map(abs, hours))
@@ -304,7 +304,7 @@ def test_a_worker_lost_right_after_a_checkpoint_changes_no_bit(name, alone):
     for _ in expected.advance(plain, course_of(expected.grid), stops[0]):
         pass
     team.get()
-    with pytest.warns(rb.errors.BackendNotice, match="worker 1 is gone"):
+    with pytest.warns(rb.BackendNotice, match="worker 1 is gone"):
         for one, now in ((team, state), (expected, plain)):
             for _ in one.advance(now, course_of(one.grid), stops[1]):
                 pass
@@ -324,7 +324,7 @@ def test_a_signal_that_a_follower_got_is_one_of_the_run():
 def test_workers_that_are_lost_again_and_again_end_a_run():
     crew = type("Doomed", (Mortal,), {"hours": set(range(4, 100))})
     team, state = begun_as("uneven", team=True, crew=crew)
-    with pytest.raises(rb.RunError, match="again and again"), pytest.warns(rb.errors.BackendNotice):
+    with pytest.raises(rb.RunError, match="again and again"), pytest.warns(rb.BackendNotice):
         arrived(team, state)
 
 
@@ -343,7 +343,7 @@ def test_a_step_that_always_kills_is_not_tried_for_ever():
     team, state = begun_as("uneven", team=True, crew=Cursed)
     with (
         pytest.raises(rb.RunError, match="again and again: .*the same step again"),
-        pytest.warns(rb.errors.BackendNotice, match=r"\d steps are done again"),
+        pytest.warns(rb.BackendNotice, match=r"\d steps are done again"),
     ):
         arrived(team, state)
 

@@ -8,7 +8,7 @@ import pytest
 import relboltz as rb
 from relboltz.backends.elements import Elements
 from relboltz.events.collisions import channels
-from relboltz.validation.isotropic import Leg, collisions, one
+from relboltz.studies.validation.isotropic import Leg, collisions, one
 
 GRID = rb.PhaseSpace(10, 2.0)
 MODEL = rb.gluons(0.3, masses={"g": 0.7})

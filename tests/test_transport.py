@@ -5,9 +5,9 @@ import pytest
 from begun import backend_of
 
 import relboltz as rb
+from relboltz.studies.validation import Effort
+from relboltz.studies.validation.streaming import free_gas, streamed
 from relboltz.transport import plane as transport
-from relboltz.validation import Effort
-from relboltz.validation.streaming import free_gas, streamed
 
 WALLS = ("periodic", "reflecting", "open")
 

@@ -13,9 +13,12 @@ import pytest
 from continued import TOML, command, go_on, same, stopping
 
 import relboltz as rb
-from relboltz import config, replicas, simulation
-from relboltz.errors import CheckpointWarning
-from relboltz.records import checkpoint
+from relboltz.io import checkpoint
+from relboltz.run import input_file as config
+from relboltz.run import setup
+from relboltz.run import solve as simulation
+from relboltz.studies import replicas
+from relboltz.util.errors import CheckpointWarning
 
 OWN = """
 import relboltz as rb
@@ -223,7 +226,7 @@ def test_a_plan_of_replicas_runs_only_files_that_are_as_they_were(begun, tmp_pat
         (folder / name).write_text(OWN.format(name=name))
     file, plan = tmp_path / "r.nc", tmp_path / "r.replicas" / "plan.json"
     plan.parent.mkdir()
-    case = rb.cases.Case.of_config(config.load(folder / "run.toml"))
+    case = setup.Case.of_config(config.load(folder / "run.toml"))
     replicas._keep_plan(plan.parent, case, 2)
     with chdir(tmp_path):
         assert replicas.planned_again(file, {})[1] == 2

@@ -7,12 +7,12 @@ import pytest
 from scipy.integrate import quad
 from test_equilibrium import condensed_exactly, constant, exact_step, step, totals
 
-from relboltz import equilibrium as eq
 from relboltz import gluons, qcd, quarks
-from relboltz.equilibrium import unlimited
-from relboltz.grid import PhaseSpace
-from relboltz.model import Model, Process, Species
-from relboltz.units import HBARC
+from relboltz import thermodynamics as eq
+from relboltz.grid.phase_space import PhaseSpace
+from relboltz.grid.units import HBARC
+from relboltz.model.model import Model, Process, Species
+from relboltz.thermodynamics import unlimited
 
 
 def gas(eta, mass):

@@ -11,11 +11,12 @@ from test_qcd import TABLE
 from typer.testing import CliRunner
 
 import relboltz as rb
-from relboltz import cli, validation
-from relboltz.commands.document import write_document
-from relboltz.units import HBARC
-from relboltz.validation import Effort, Problem, relaxing, rows, states, table, waves
-from relboltz.validation.relaxing import ANISOTROPIC, ISOTROPIC, T
+from relboltz.cli import app as cli
+from relboltz.cli.document import write_document
+from relboltz.grid.units import HBARC
+from relboltz.studies import validation
+from relboltz.studies.validation import Effort, Problem, relaxing, rows, states, table, waves
+from relboltz.studies.validation.relaxing import ANISOTROPIC, ISOTROPIC, T
 
 EFFORT = Effort(quick=True, backend="cpu", threads=2)
 FAST = (
@@ -198,7 +199,7 @@ def test_a_mistake_in_a_row_of_the_table_makes_the_command_fail(monkeypatch):
         t2, u2 = t_regulated * t_regulated, u_regulated * u_regulated
         return 1152 * g4 * (2 - s * u / t2 - s * t / u2 - t * u / (s * s))
 
-    monkeypatch.setattr(sys.modules["relboltz.qcd"], "gg_gg", wrong)
+    monkeypatch.setattr(sys.modules["relboltz.model.qcd"], "gg_gg", wrong)
     result = CliRunner().invoke(cli.app, ["validate", "--quick", "cross-sections"])
     assert result.exit_code == 1
     assert "FAILED: cross-sections" in result.output

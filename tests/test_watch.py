@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 import relboltz as rb
-from relboltz import config
 from relboltz.events.collisions import Flows
-from relboltz.resting import resting
+from relboltz.run import input_file as config
 from relboltz.stepping.report import StepReport
 from relboltz.stepping.watch import Seen, Stops, Watch, interruptible
+from relboltz.util.gc_pause import resting
 
 NONE = Flows(np.zeros(1), np.zeros(1), 0.0, 0.0)
 

@@ -9,10 +9,11 @@ import typer
 from rich.console import Console
 
 import relboltz as rb
-from relboltz import cli, terminal
-from relboltz.commands import watch
-from relboltz.records import output
-from relboltz.records.reserved import Reservation
+from relboltz.cli import app as cli
+from relboltz.cli import console as terminal
+from relboltz.cli import watch
+from relboltz.io import output
+from relboltz.io.reserved import Reservation
 
 
 @pytest.fixture(scope="module")

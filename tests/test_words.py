@@ -2,7 +2,7 @@
 
 import pytest
 
-from relboltz.words import harmless, shown, unmarked, with_error
+from relboltz.util.text import harmless, shown, unmarked, with_error
 
 
 @pytest.mark.parametrize(

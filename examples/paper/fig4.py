@@ -9,7 +9,7 @@ import paper_runs as paper
 import xarray as xr
 
 import relboltz as rb
-from relboltz.plots import style
+from relboltz.visualization.plots import style
 
 DT = 0.01
 

@@ -11,7 +11,7 @@ import paper_runs as paper
 import xarray as xr
 
 import relboltz as rb
-from relboltz.plots import style
+from relboltz.visualization.plots import style
 
 MASS = math.sqrt(0.5)
 DT = 1e-4

@@ -24,7 +24,7 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 import relboltz as rb
-from relboltz.plots import style
+from relboltz.visualization.plots import style
 
 ALPHA_S, BOX = 0.3, 2.0
 """Coupling, and half width of the momentum box [GeV]."""

@@ -14,9 +14,9 @@ from matplotlib.axes import Axes
 from scipy.optimize import brentq
 
 import relboltz as rb
-from relboltz.equilibrium import unlimited
-from relboltz.plots import style
-from relboltz.units import HBARC
+from relboltz.grid.units import HBARC
+from relboltz.thermodynamics import unlimited
+from relboltz.visualization.plots import style
 
 SCHEMES = {"conserving": "conserving", "nearest": "nearest cells"}
 LOOKS: dict[str, Any] = {"conserving": {"linestyle": "-"}, "nearest": {"linestyle": "-."}}

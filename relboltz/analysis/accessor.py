@@ -9,11 +9,11 @@ import pandas as pd
 import xarray as xr
 from rich.console import Console
 
-from .. import html, tables
-from ..errors import InputError
-from ..records.kinds import as_run, check_run
-from ..records.result import box
-from . import expansion, plane, spectra, times
+from ..io.kinds import as_run, check_run
+from ..io.result import box
+from ..util import html
+from ..util.errors import InputError
+from . import expansion, plane, spectra, tables, times
 from .comparison import compare
 from .exports import export
 
@@ -112,7 +112,7 @@ class Result:
 
     def report(self, path: str | Path) -> Path:
         """Write a page about it that opens in a browser, without a network; its name."""
-        from ..report import written
+        from ..visualization.report import written
 
         return written({Path(path).stem: self._ds}, path)
 
@@ -149,7 +149,7 @@ class Result:
 
     def overview(self) -> Any:
         """One page with the main pictures."""
-        from .. import plots
+        from ..visualization import plots
 
         return plots.overview(self._ds)
 
@@ -250,14 +250,14 @@ class Result:
         self, path: str | Path, quantity: str = "number", species: Any = None, fps: float = 8.0
     ) -> Path:
         """A film of a quantity in space, GIF or MP4, a frame a record."""
-        from .. import plots
+        from ..visualization import plots
 
         found: Path = plots.animation(self._ds, path, quantity, species, fps)
         return found
 
     def _drawn(self, name: str, **options: Any) -> Any:
         """The figure of a picture; with ``ax`` it is drawn there."""
-        from .. import plots
+        from ..visualization import plots
 
         given = {key: value for key, value in options.items() if value is not None}
         return getattr(plots, name)(self._ds, **given).figure

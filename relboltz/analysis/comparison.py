@@ -4,11 +4,11 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from ..arrays import Array
-from ..errors import InputError
-from ..records.comparable import comparable, names_of
-from ..records.kinds import check_run
-from ..words import shown
+from ..io.comparable import comparable, names_of
+from ..io.kinds import check_run
+from ..util.arrays import Array
+from ..util.errors import InputError
+from ..util.text import shown
 
 LABELS = ("species", "process", "charge")
 """What is compared by its name; results need not have all the same."""

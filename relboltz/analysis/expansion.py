@@ -12,13 +12,12 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from ..arrays import Array
-from ..errors import AccuracyWarning, InputError, depth_of_user
-from ..model import Model
-from ..process import is_number
-from ..records.result import is_in_space
-from ..units import HBARC
-from ..words import shown
+from ..grid.units import HBARC
+from ..io.result import is_in_space
+from ..model.model import Model
+from ..util.arrays import Array
+from ..util.errors import AccuracyWarning, InputError, depth_of_user
+from ..util.text import is_number, shown
 from .spectra import is_bjorken
 
 Viscosity = float | Model | Array | xr.DataArray | Callable[[float, dict[str, float]], float]
@@ -112,7 +111,7 @@ def _at_rest(ds: xr.Dataset) -> tuple[Array, Array]:
 
 def _of_model(ds: xr.Dataset, model: Model, options: dict[str, Any]) -> Array:
     """eta of a model at all records, from some of them: ln(eta/T^3) is interpolated in ln tau."""
-    from ..linear.coefficients import transport_coefficients  # not before it is asked for
+    from ..linear_response.coefficients import transport_coefficients  # not before it is asked for
 
     t, mu = ds.landau_temperature.values, ds.landau_chemical_potential
     known = np.flatnonzero(np.isfinite(t) & np.isfinite(mu).all("species").values)

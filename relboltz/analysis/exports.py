@@ -10,9 +10,9 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from ..arrays import Array
-from ..errors import InputError
-from ..records.result import box, is_in_space
+from ..io.result import box, is_in_space
+from ..util.arrays import Array
+from ..util.errors import InputError
 from . import spectra
 from .music import surface
 

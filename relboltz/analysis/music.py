@@ -14,10 +14,10 @@ from pathlib import Path
 import numpy as np
 import xarray as xr
 
-from ..arrays import Array
-from ..errors import AccuracyWarning, InputError, say
-from ..records.result import is_in_space
-from ..units import HBARC
+from ..grid.units import HBARC
+from ..io.result import is_in_space
+from ..util.arrays import Array
+from ..util.errors import AccuracyWarning, InputError, say
 from .spectra import is_bjorken
 
 PARTS = ("tt", "tx", "ty", "tz", "xx", "xy", "xz", "yy", "yz", "zz")

@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from ..errors import InputError
-from ..records.result import is_in_space
-from ..words import shown
+from ..io.result import is_in_space
+from ..util.errors import InputError
+from ..util.text import shown
 from .rings import is_harmonic
 
 WEIGHTS = {"energy": "energy_total", "landau": "landau_energy"}

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays import Array, Flags
+from ..util.arrays import Array, Flags
 
 RADII = 4
 """Circles in a ring."""

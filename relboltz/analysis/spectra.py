@@ -6,11 +6,10 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from ..arrays import Array, Flags
-from ..errors import InputError
-from ..process import is_number
-from ..units import HBARC
-from ..words import shown
+from ..grid.units import HBARC
+from ..util.arrays import Array, Flags
+from ..util.errors import InputError
+from ..util.text import is_number, shown
 from .rings import Rings, is_harmonic
 
 SPACE = ("x", "y", "z")

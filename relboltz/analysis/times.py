@@ -5,11 +5,10 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from ..arrays import Array
-from ..errors import InputError
-from ..process import is_number
-from ..records.result import box
-from ..words import shown, suggest
+from ..io.result import box
+from ..util.arrays import Array
+from ..util.errors import InputError
+from ..util.text import is_number, shown, suggest
 
 FINAL = {"equilibrium_distance": 0.0}
 """Where quantities end that have no predicted value of their own in the file."""

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from ..arrays import Array, Integers
-from ..errors import BackendNotice, InputError, say
-from ..grid import PhaseSpace
-from ..model import Model
-from ..settings import Sampling
-from ..words import shown
+from ..config.settings import Sampling
+from ..grid.phase_space import PhaseSpace
+from ..model.model import Model
+from ..util.arrays import Array, Integers
+from ..util.errors import BackendNotice, InputError, say
+from ..util.text import shown
 
 if TYPE_CHECKING:
     from .bracketing import Request

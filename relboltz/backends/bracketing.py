@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ..arrays import Array, Integers
-from ..grid import PhaseSpace
+from ..grid.phase_space import PhaseSpace
+from ..util.arrays import Array, Integers
 
 Four = tuple[float, float, float, float]
 Table = tuple[Array, Array]

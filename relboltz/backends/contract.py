@@ -8,16 +8,16 @@ memory: random numbers depend on it.
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol
 
-from ..arrays import Array, Integers
+from ..config.settings import Sampling
 from ..events.estimates import Estimates
-from ..grid import PhaseSpace
-from ..model import Model
-from ..moments import Moments
-from ..settings import Sampling
+from ..grid.phase_space import PhaseSpace
+from ..model.model import Model
 from ..stepping.report import StepReport
 from ..stepping.state import State
 from ..stepping.step import Course, Leg
 from ..transport.ledger import Passage
+from ..transport.moments import Moments
+from ..util.arrays import Array, Integers
 from .elements import Elements
 
 

@@ -18,14 +18,14 @@ import numba
 import numpy as np
 from numba.core.errors import NumbaError
 
-from .. import cache
-from ..arrays import Array
-from ..compiling import FASTMATH, Function, cache_folder
-from ..errors import InputError, raising_element
 from ..events.collisions import Channel, inner_weights
-from ..grid import PhaseSpace
-from ..model import Model
-from ..process import Process
+from ..grid.phase_space import PhaseSpace
+from ..model.model import Model
+from ..model.process import Process
+from ..util import cache
+from ..util.arrays import Array
+from ..util.errors import InputError, raising_element
+from ..util.jit import FASTMATH, Function, cache_folder
 from .cpu import events as k
 
 Masses = tuple[float, ...]
@@ -35,7 +35,7 @@ import numba
 
 from relboltz.backends.cpu.events import ELEMENT, M2, Q2, QU2, S, T
 from relboltz.backends.physics import compiled as physics
-from relboltz.compiling import FASTMATH, FunctionCache, compiled_for, keep
+from relboltz.util.jit import FASTMATH, FunctionCache, compiled_for, keep
 {imports}
 element = numba.njit(error_model="numpy", fastmath=FASTMATH, forceinline=True)(function)
 

@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays import Array
-from ..equilibrium import states as equilibrium
-from ..equilibrium.states import Equilibrium
-from ..errors import AccuracyWarning, say
-from ..grid import MAX_CELLS, PhaseSpace
-from ..model import Model
-from ..settings import Time
+from ..config.settings import Time
+from ..grid.phase_space import MAX_CELLS, PhaseSpace
+from ..model.model import Model
 from ..stepping.watch import Seen
+from ..thermodynamics import states as equilibrium
+from ..thermodynamics.states import Equilibrium
+from ..util.arrays import Array
+from ..util.errors import AccuracyWarning, say
 from . import spacing
 from .reach import Reach
 

@@ -8,15 +8,15 @@ from typing import Any
 import numpy as np
 
 from .. import initial
-from ..arrays import Array, remembered
 from ..backends.elements import Elements
-from ..equilibrium import states as equilibrium
-from ..equilibrium import unlimited
-from ..errors import InputError
-from ..grid import PhaseSpace
+from ..grid.phase_space import PhaseSpace
 from ..initial import FromFile, Shape
 from ..initial.start import named
-from ..model import Model, Species
+from ..model.model import Model, Species
+from ..thermodynamics import states as equilibrium
+from ..thermodynamics import unlimited
+from ..util.arrays import Array, remembered
+from ..util.errors import InputError
 from . import reach
 from .accuracy import ACCEPTED_LOSS, WANTED_RELAXATION, rounded_up
 from .matter import Totals, predict_from, totals

@@ -4,11 +4,11 @@ import math
 from collections.abc import Iterator
 
 from ..backends.contract import Backend
-from ..errors import InputError
-from ..settings import MOST_STEPS, Time
+from ..config.settings import MOST_STEPS, Time
 from ..stepping.control import CHANGE, largest_change
 from ..stepping.state import State
 from ..transport.plane import COURANT
+from ..util.errors import InputError
 
 MANY_STEPS = 1e6
 """More are worth a warning: three hours at 10 ms each."""

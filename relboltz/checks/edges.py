@@ -11,11 +11,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..arrays import Array
-from ..grid import PhaseSpace
+from ..grid.phase_space import PhaseSpace
 from ..initial.shapes import Shape, Step
 from ..initial.start import evaluate
-from ..model import Model
+from ..model.model import Model
+from ..util.arrays import Array
 
 DROP = 1e-3
 """An edge: two nodes further on f is less than this part of what it would be if it were smooth."""

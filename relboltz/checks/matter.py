@@ -2,18 +2,18 @@
 
 import numpy as np
 
-from ..arrays import Array, free_memory
 from ..backends.cpu.collider import EVENT_BYTES, STORE_LIMIT
 from ..backends.cpu.masses import masses, total_energy
-from ..equilibrium import states as equilibrium
-from ..equilibrium.states import Equilibrium
-from ..errors import InputError
 from ..events.collisions import SETS
-from ..grid import PhaseSpace
-from ..masses import field_energy
-from ..model import Model
-from ..moments import Moments, whole
-from ..records.observables import coupling_integrals
+from ..grid.phase_space import PhaseSpace
+from ..io.observables import coupling_integrals
+from ..model.gap_equation import field_energy
+from ..model.model import Model
+from ..thermodynamics import states as equilibrium
+from ..thermodynamics.states import Equilibrium
+from ..transport.moments import Moments, whole
+from ..util.arrays import Array, free_memory
+from ..util.errors import InputError
 
 Squares = tuple[Array, Array]
 """Squared masses of the species, and squared screening masses [GeV^2]."""

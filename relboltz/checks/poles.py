@@ -5,15 +5,15 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ..arrays import Array, Flags
 from ..backends.cpu.collider import Collider
 from ..backends.elements import Elements
-from ..errors import InputError, negative_element
+from ..config.settings import Sampling
 from ..events.collisions import LARGEST_ELEMENT, Draw, element_flaw, illegal
 from ..events.kinematics import breakup_momentum2
-from ..grid import PhaseSpace
-from ..model import Model, Process
-from ..settings import Sampling
+from ..grid.phase_space import PhaseSpace
+from ..model.model import Model, Process
+from ..util.arrays import Array, Flags
+from ..util.errors import InputError, negative_element
 from .accuracy import warn
 from .matter import Squares
 

@@ -14,15 +14,15 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays import Array
 from ..backends.cpu import events as k
 from ..backends.elements import Elements
-from ..equilibrium.gas import fluid_energy, occupation
-from ..equilibrium.unlimited import FreeState
 from ..events.collisions import Channel, channels
 from ..events.kinematics import NO_NODES
-from ..model import Model
-from ..units import HBARC
+from ..grid.units import HBARC
+from ..model.model import Model
+from ..thermodynamics.gas import fluid_energy, occupation
+from ..thermodynamics.unlimited import FreeState
+from ..util.arrays import Array
 
 EVENTS = 120_000
 """Drawn for all channels together."""

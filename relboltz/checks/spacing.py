@@ -13,11 +13,11 @@ from functools import partial
 
 import numpy as np
 
-from ..arrays import Array
 from ..backends.elements import Elements
-from ..equilibrium.states import Equilibrium
-from ..errors import InputError
-from ..grid import PhaseSpace
+from ..grid.phase_space import PhaseSpace
+from ..thermodynamics.states import Equilibrium
+from ..util.arrays import Array
+from ..util.errors import InputError
 from .edges import near_edges
 from .matter import Squares
 

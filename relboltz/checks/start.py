@@ -9,15 +9,15 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..arrays import Array, Flags
-from ..equilibrium import masses
-from ..errors import InputError
-from ..grid import PhaseSpace
+from ..grid.phase_space import PhaseSpace
 from ..initial.anisotropic import Glasma, RomatschkeStrickland
 from ..initial.baths import Thermal
 from ..initial.shapes import Gaussian, Shape, Step
 from ..initial.start import evaluate
-from ..model import Model
+from ..model.model import Model
+from ..thermodynamics import masses
+from ..util.arrays import Array, Flags
+from ..util.errors import InputError
 
 ACCEPTED = 0.01
 """Relative error of P_z/P_T of a start before a warning."""

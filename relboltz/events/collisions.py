@@ -12,11 +12,11 @@ from math import ceil, exp, expm1, log, log1p, log2
 
 import numpy as np
 
-from ..arrays import Array
-from ..errors import InputError
-from ..grid import PhaseSpace
-from ..model import Model
-from ..units import HBARC
+from ..grid.phase_space import PhaseSpace
+from ..grid.units import HBARC
+from ..model.model import Model
+from ..util.arrays import Array
+from ..util.errors import InputError
 from .elementary import floor
 
 MORE_WORDS = 1 << 20

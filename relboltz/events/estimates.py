@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..arrays import Array
+from ..util.arrays import Array
 from .collisions import Estimate, Flows
 
 

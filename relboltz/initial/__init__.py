@@ -23,7 +23,7 @@ In space, ``profile`` of a shape says how it depends on the place in the transve
 f of a fermion is at most 1; masses, momenta and temperatures are in GeV.
 """
 
-from ..loading import load_function as load_function
+from ..util.user_code import load_function as load_function
 from .files import FromFile as FromFile
 from .files import file_grid as file_grid
 from .functions import FromFunction as FromFunction
@@ -34,7 +34,7 @@ from .start import Start as Start
 from .start import evaluate as evaluate
 from .start import extent as extent
 from .start import starting_states as starting_states
-from .starts import (
+from .starts import (  # fmt: skip
     from_file,
     from_function,
     gaussian,
@@ -46,7 +46,7 @@ from .starts import (
     step,
     thermal,
     two_components,
-)  # fmt: skip
+)
 
 __all__ = [
     "from_file", "from_function", "gaussian", "gaussian_profile", "glasma", "gradient", "random",

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..arrays import Array
 from ..backends.cpu.averages import bath_averages
-from ..errors import InputError
-from ..grid import PhaseSpace
-from ..model import Species
+from ..grid.phase_space import PhaseSpace
+from ..model.model import Species
+from ..util.arrays import Array
+from ..util.errors import InputError
 from .baths import THERMAL_POINTS, Bath
 from .shapes import MOST, RANGE, Shape, cell_rule, is_momentum, mirror_classes
 

@@ -5,13 +5,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..arrays import Array
-from ..equilibrium.gas import fluid_energy, occupation
-from ..errors import InputError
-from ..grid import PhaseSpace
-from ..model import Species
-from ..units import SMALLEST
-from ..words import shown
+from ..grid.phase_space import PhaseSpace
+from ..grid.units import SMALLEST
+from ..model.model import Species
+from ..thermodynamics.gas import fluid_energy, occupation
+from ..util.arrays import Array
+from ..util.errors import InputError
+from ..util.text import shown
 from .shapes import MOST, RANGE, Shape, is_momentum, mirror_classes, place
 
 THERMAL_POINTS = 4

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays import Array, free_memory
-from ..errors import AccuracyWarning, InputError, say
-from ..grid import PhaseSpace
-from ..model import Species
-from ..words import shown
+from ..grid.phase_space import PhaseSpace
+from ..model.model import Species
+from ..util.arrays import Array, free_memory
+from ..util.errors import AccuracyWarning, InputError, say
+from ..util.text import shown
 from .shapes import Shape, describe
 
 

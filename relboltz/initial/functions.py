@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays import Array
-from ..errors import InputError
-from ..grid import PhaseSpace
-from ..loading import load_function, users_code
-from ..model import Species
+from ..grid.phase_space import PhaseSpace
+from ..model.model import Species
+from ..util.arrays import Array
+from ..util.errors import InputError
+from ..util.user_code import load_function, users_code
 from .shapes import Shape, describe, place
 
 FUNCTION_POINTS = 3

@@ -18,11 +18,11 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays import Array
-from ..errors import InputError
-from ..grid import PhaseSpace
-from ..units import LARGEST, SMALLEST
-from ..words import shown, suggest
+from ..grid.phase_space import PhaseSpace
+from ..grid.units import LARGEST, SMALLEST
+from ..util.arrays import Array
+from ..util.errors import InputError
+from ..util.text import shown, suggest
 
 SCALED = ("f", "temperature")
 STEEPEST = 0.95

@@ -15,12 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays import Array, Integers
-from ..errors import InputError
-from ..grid import PhaseSpace
-from ..model import Species
-from ..units import LARGEST, SMALLEST
-from ..words import shown
+from ..grid.phase_space import PhaseSpace
+from ..grid.units import LARGEST, SMALLEST
+from ..model.model import Species
+from ..util.arrays import Array, Integers
+from ..util.errors import InputError
+from ..util.text import shown
 from .profiles import GaussianProfile, profile_of, real
 
 AT_ONCE = 2**19

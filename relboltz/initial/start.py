@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays import Array
 from ..backends.cpu.masses import coupling_integrals
 from ..backends.cpu.threads import available_cores
-from ..errors import InputError
-from ..grid import PhaseSpace
-from ..model import Model
+from ..grid.phase_space import PhaseSpace
+from ..model.model import Model
+from ..util.arrays import Array
+from ..util.errors import InputError
 from .anisotropic import Glasma, RomatschkeStrickland
 from .baths import Bath, Thermal
 from .files import FromFile
@@ -238,7 +238,7 @@ def _state(name: str, value: Any) -> Shape:
     if isinstance(value, Shape):
         return value
     if isinstance(value, Mapping):
-        from ..config import build_shape
+        from ..run.input_file import build_shape
 
         return build_shape(name, value, Path())
     if callable(value):

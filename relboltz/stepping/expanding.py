@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
-from ..arrays import Array
-from ..expansion import Expansion, Scales
-from ..grid import PhaseSpace
-from ..masses import field_energy
-from ..model import Model
-from ..moments import Moments
+from ..grid.expansion import Expansion, Scales
+from ..grid.phase_space import PhaseSpace
+from ..model.gap_equation import field_energy
+from ..model.model import Model
+from ..transport.moments import Moments
+from ..util.arrays import Array
 from .control import USUAL
 from .quanta import TOTAL_BITS
 from .state import State

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..arrays import Array
-from ..compiling import build, kernel, scalar
-from ..grid import PhaseSpace
+from ..grid.phase_space import PhaseSpace
 from ..transport.forces import Force
+from ..util.arrays import Array
+from ..util.jit import build, kernel, scalar
 from . import control
 
 

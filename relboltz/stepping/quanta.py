@@ -8,9 +8,9 @@ import math
 
 import numpy as np
 
-from ..arrays import Array, Integers
-from ..errors import InputError
-from ..model import Model
+from ..model.model import Model
+from ..util.arrays import Array, Integers
+from ..util.errors import InputError
 
 MOST_BITS = 44
 """Quantum of N_a f is 2^-44 unless a large total asks for a coarser one."""

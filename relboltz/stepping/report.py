@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ..arrays import Array, Integers
-from ..errors import RunError
 from ..events.collisions import Flows
+from ..util.arrays import Array, Integers
+from ..util.errors import RunError
 from .control import STILL
 
 WORD = 2**32

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays import Array
 from ..transport.ledger import Ledger
+from ..util.arrays import Array
 from .watch import Watch
 
 History = list[tuple[Array, float]]

@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..arrays import Array
-from ..errors import RunError
 from ..events.collisions import Flows
-from ..grid import PhaseSpace
-from ..model import Model
+from ..grid.phase_space import PhaseSpace
+from ..model.model import Model
 from ..transport.forces import Force, courant_limit, total
 from ..transport.ledger import Ledger, Passage
+from ..util.arrays import Array
+from ..util.errors import RunError
 from .control import FIRST_STEP, adapted, largest_change, step_length
 from .expanding import DRIVEN, QUIET, SPREAD, Flow, begin_flow, carry_on, reserve, uninterrupted
 from .parts import Part, mean_squares, parts

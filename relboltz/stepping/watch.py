@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..arrays import Array
-from ..errors import BackendNotice, say
-from ..resting import collector
+from ..util.arrays import Array
+from ..util.errors import BackendNotice, say
+from ..util.gc_pause import collector
 from .report import StepReport
 
 NEAREST = 1e-6

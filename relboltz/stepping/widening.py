@@ -12,10 +12,10 @@ from math import exp, expm1, log, sqrt
 
 import numpy as np
 
-from ..arrays import Array, Integers
-from ..compiling import kernel
-from ..grid import PhaseSpace
-from ..model import Model
+from ..grid.phase_space import PhaseSpace
+from ..model.model import Model
+from ..util.arrays import Array, Integers
+from ..util.jit import kernel
 from .quanta import capacities
 
 TRIES = 40

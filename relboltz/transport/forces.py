@@ -11,9 +11,9 @@ from typing import Protocol
 
 import numpy as np
 
-from ..arrays import Array
-from ..grid import PhaseSpace
-from ..model import Model
+from ..grid.phase_space import PhaseSpace
+from ..model.model import Model
+from ..util.arrays import Array
 from .plane import COURANT
 
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays import Array, Integers
-from ..grid import PhaseSpace
-from ..model import Model
+from ..grid.phase_space import PhaseSpace
+from ..model.model import Model
+from ..util.arrays import Array, Integers
 
 LOW_WORD = 0xFFFFFFFF
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-from ..arrays import Array, Integers
-from ..grid import PhaseSpace
-from ..model import Model
+from ..grid.phase_space import PhaseSpace
+from ..model.model import Model
+from ..util.arrays import Array, Integers
 from .ledger import Passage
 from .plane import KINDS, LANES, OPEN, PERIODIC, ROWS
 

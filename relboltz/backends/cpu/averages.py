@@ -4,7 +4,7 @@ from math import exp, expm1, sqrt
 
 import numpy as np
 
-from ...compiling import kernel
+from ...util.jit import kernel
 
 
 @kernel

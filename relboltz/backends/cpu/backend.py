@@ -10,21 +10,21 @@ from typing import Any
 
 import numpy as np
 
-from ...arrays import Array, Integers
+from ...config.settings import Sampling
 from ...events.collisions import Draw
 from ...events.estimates import Estimates
-from ...grid import PhaseSpace
-from ...masses import MassModel, unsolved
-from ...model import Model
-from ...moments import FIT_SUMS, Moments, Shells
-from ...settings import Sampling
+from ...grid.phase_space import PhaseSpace
+from ...model.gap_equation import MassModel, unsolved
+from ...model.model import Model
 from ...stepping.expanding import stresses
 from ...stepping.quanta import capacities
 from ...stepping.report import StepReport
 from ...stepping.state import State
 from ...stepping.step import Course, Leg, advance
 from ...transport.ledger import Passage
+from ...transport.moments import FIT_SUMS, Moments, Shells
 from ...transport.pencils import Pencils
+from ...util.arrays import Array, Integers
 from ..elements import Elements
 from ..team.exchange import Exchange
 from .collider import ALONE, Collider

@@ -10,11 +10,11 @@ from functools import partial
 import numpy as np
 from numba import types
 
-from ...arrays import Array
-from ...compiling import kernel
-from ...errors import negative_element, raising_element
 from ...events.collisions import MORE_WORDS
 from ...events.kinematics import NO_NODES
+from ...util.arrays import Array
+from ...util.errors import negative_element, raising_element
+from ...util.jit import kernel
 from ..bracketing import Request
 from ..elements import Elements
 from ..physics import compiled as physics

@@ -12,9 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from ...arrays import Array, Integers
-from ...errors import negative_element, raising_element
-from ...events.collisions import (
+from ...config.settings import Sampling
+from ...events.collisions import (  # fmt: skip
     SETS,
     Channel,
     Draw,
@@ -22,9 +21,10 @@ from ...events.collisions import (
     Flows,
     channels,
     finest_scale,
-)  # fmt: skip
-from ...grid import PhaseSpace
-from ...settings import Sampling
+)
+from ...grid.phase_space import PhaseSpace
+from ...util.arrays import Array, Integers
+from ...util.errors import negative_element, raising_element
 from ..elements import Elements
 from ..team.exchange import Exchange, gathered, total
 from . import deposits as d

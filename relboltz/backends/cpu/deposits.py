@@ -5,7 +5,7 @@ An event has six cells (two nodes, a low and a high pair), a weight, and the spl
 
 import numpy as np
 
-from ...compiling import kernel, scalar
+from ...util.jit import kernel, scalar
 from ..physics import compiled as physics
 from .events import FORWARD, NET, X, Y, event_exponents
 

@@ -10,10 +10,10 @@ from functools import partial
 import numpy as np
 from numba import types
 
-from ...compiling import kernel
 from ...events.collisions import MORE_WORDS
 from ...events.drawing import WORDS
 from ...events.projection import FAR
+from ...util.jit import kernel
 from ..physics import compiled as physics
 
 CHUNK = 2048

@@ -7,8 +7,8 @@ only: the step follows without a matrix.
 import numpy as np
 from numba import types
 
-from ...compiling import kernel
-from ...moments import FIT_SUMS
+from ...transport.moments import FIT_SUMS
+from ...util.jit import kernel
 from .moments import compiled
 
 TRIES = 60

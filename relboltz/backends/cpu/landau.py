@@ -12,7 +12,7 @@ integrals over unlimited momentum space, what is sought solves
 import numpy as np
 from numba import types
 
-from ...compiling import kernel
+from ...util.jit import kernel
 from .masses import gap
 from .moments import compiled
 

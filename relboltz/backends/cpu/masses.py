@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from ...arrays import Array
-from ...compiling import build, kernel, scalar
-from ...grid import PhaseSpace
-from ...masses import FUNCTIONS, MassModel, field_energy, kinetic_energy, unsolved
-from ...model import Model
+from ...grid.phase_space import PhaseSpace
+from ...model.gap_equation import FUNCTIONS, MassModel, field_energy, kinetic_energy, unsolved
+from ...model.model import Model
+from ...util.arrays import Array
+from ...util.jit import build, kernel, scalar
 
 gap = build(FUNCTIONS, scalar)
 

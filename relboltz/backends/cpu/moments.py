@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from ...arrays import Integers
-from ...compiling import build, kernel, scalar
-from ...grid import PhaseSpace
-from ...moments import FIT_SUMS, FUNCTIONS, SUMS, Marginal, Shells, halves_of
+from ...grid.phase_space import PhaseSpace
+from ...transport.moments import FIT_SUMS, FUNCTIONS, SUMS, Marginal, Shells, halves_of
+from ...util.arrays import Integers
+from ...util.jit import build, kernel, scalar
 
 compiled = build(FUNCTIONS, scalar)
 PART = 512

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ...arrays import Array, Integers
 from ...events.collisions import SETS
+from ...util.arrays import Array, Integers
 from . import events as k
 
 Events = tuple[NDArray[np.int32], Array, Array]

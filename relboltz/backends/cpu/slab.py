@@ -11,17 +11,17 @@ from dataclasses import replace
 
 import numpy as np
 
-from ...arrays import Array, Integers
+from ...config.settings import Sampling
 from ...events.estimates import Estimates
-from ...grid import PhaseSpace
-from ...model import Model
-from ...moments import Moments
-from ...settings import Sampling
+from ...grid.phase_space import PhaseSpace
+from ...model.model import Model
 from ...stepping.report import StepReport, from_rows, to_rows
 from ...stepping.state import State
 from ...stepping.step import Course, Leg, advance
 from ...transport.ledger import Passage
+from ...transport.moments import Moments
 from ...transport.pencils import Pencils
+from ...util.arrays import Array, Integers
 from ..team.division import Division
 from ..team.exchange import Exchange, concatenated, gathered, total
 from .backend import CpuBackend

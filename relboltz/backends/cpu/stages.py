@@ -13,10 +13,10 @@ import math
 
 import numpy as np
 
-from ...arrays import Array, Integers
 from ...events.collisions import AHEAD, SETS, Draw, Flows
 from ...stepping.quanta import SUM_BITS, capacities, exact_sum
 from ...stepping.report import StepReport, no_limits, too_long
+from ...util.arrays import Array, Integers
 from .collider import Collider, Demands, Tables
 from .deposits import limits
 

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor, wait
 
 import numpy as np
 
-from ...errors import Halted
+from ...util.errors import Halted
 
 PARTS_PER_THREAD = 8
 

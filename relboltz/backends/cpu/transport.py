@@ -5,9 +5,9 @@ The loops over lanes are what a compiler vectorises: what lanes share is found b
 
 import numpy as np
 
-from ...compiling import build, functions_of, kernel, scalar
 from ...transport import phases, plane
 from ...transport.plane import ALONG, LANES, NUMBER, OPEN, STAGE, SUM_ALONG, SUM_UP, UP
+from ...util.jit import build, functions_of, kernel, scalar
 from ..physics import compiled as physics
 
 compiled = build(

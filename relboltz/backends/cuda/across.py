@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...arrays import Integers
-from ...grid import PhaseSpace
+from ...grid.phase_space import PhaseSpace
 from ...transport.pencils import Pencils
+from ...util.arrays import Integers
 from ..team.division import Division
 from ..team.exchange import Exchange, gathered
 from . import driver

@@ -16,17 +16,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...arrays import Array
-from ...errors import Halted, RunError
 from ...events.collisions import Draw
-from ...grid import PhaseSpace
-from ...masses import unsolved
+from ...grid.phase_space import PhaseSpace
+from ...model.gap_equation import unsolved
 from ...stepping.parts import parts
 from ...stepping.report import no_limits, too_long
 from ...stepping.state import State
 from ...stepping.step import Course, Leg
 from ...transport.pencils import Pencils
 from ...transport.plane import PERIODIC
+from ...util.arrays import Array
+from ...util.errors import Halted, RunError
 from . import driver, kernels
 from . import layout as k
 from .flows import flows_of, report_fault

@@ -10,22 +10,22 @@ from typing import Any
 
 import numpy as np
 
-from ...arrays import Array, Integers
-from ...errors import Halted
+from ...config.settings import Sampling
 from ...events.collisions import Draw
 from ...events.estimates import Estimates
-from ...grid import PhaseSpace
-from ...masses import unsolved
-from ...model import Model
-from ...moments import FIT_SUMS, Moments
-from ...settings import Sampling
+from ...grid.phase_space import PhaseSpace
+from ...model.gap_equation import unsolved
+from ...model.model import Model
 from ...stepping.expanding import stresses
 from ...stepping.quanta import capacities, occupation
 from ...stepping.report import StepReport, no_limits, too_long
 from ...stepping.state import State
 from ...stepping.step import Course, Leg, advance
 from ...transport.ledger import Passage
+from ...transport.moments import FIT_SUMS, Moments
 from ...transport.pencils import Pencils
+from ...util.arrays import Array, Integers
+from ...util.errors import Halted
 from ..cpu import fitting, landau
 from ..elements import Elements
 from ..team.division import Division

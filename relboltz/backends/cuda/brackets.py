@@ -7,8 +7,8 @@ order. A block has a fixed part of a batch, so that two runs give the same bits.
 
 from typing import Any
 
-from ...errors import InputError
-from ...model import Model
+from ...model.model import Model
+from ...util.errors import InputError
 from ..bracketing import Request
 from ..elements import load
 from .draw import element_parts, kinds_of

@@ -18,9 +18,9 @@ from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
-from ... import cache
-from ...compiling import cache_folder
-from ...resting import resting
+from ...util import cache
+from ...util.gc_pause import resting
+from ...util.jit import cache_folder
 
 FEWEST_CORES = 4
 """With fewer, processes would wait for one another."""

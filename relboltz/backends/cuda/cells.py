@@ -12,7 +12,7 @@ from ...events.collisions import AHEAD, SETS
 from . import layout as k
 from .driver import kernel
 from .layout import FEW, THREADS
-from .physics import (
+from .physics import (  # fmt: skip
     block_max,
     block_sum,
     cuda,
@@ -24,7 +24,7 @@ from .physics import (
     warp_max,
     warp_scan,
     warp_sum,
-)  # fmt: skip
+)
 
 CHUNKS = k.TILE // k.WARP
 """Parts of a tile that a warp takes at once."""

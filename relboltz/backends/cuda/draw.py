@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy
 
-from ...compiling import Function
-from ...errors import InputError
-from ...model import Model
-from ...process import Process
+from ...model.model import Model
+from ...model.process import Process
+from ...util.errors import InputError
+from ...util.jit import Function
 from ..elements import arguments_of, load, preamble
 
 Kinds = dict[tuple[Function, str], int]

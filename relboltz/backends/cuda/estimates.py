@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 from numba import float64
 
-from ...arrays import Array, Integers
+from ...config.settings import Sampling
 from ...events.collisions import GROSS_BITS, Draw, Flows, finest_scale
 from ...events.estimates import Estimates
-from ...grid import PhaseSpace
-from ...masses import MassModel, unsolved
-from ...model import Model
-from ...settings import Sampling
+from ...grid.phase_space import PhaseSpace
+from ...model.gap_equation import MassModel, unsolved
+from ...model.model import Model
+from ...util.arrays import Array, Integers
 from ..cpu.masses import site_masses
 from ..elements import Elements
 from . import driver, kernels

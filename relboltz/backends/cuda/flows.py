@@ -4,9 +4,9 @@ from typing import NoReturn
 
 import numpy as np
 
-from ...arrays import Array
-from ...errors import InputError
 from ...events.collisions import Draw, Flows
+from ...util.arrays import Array
+from ...util.errors import InputError
 from ..cpu.collider import Collider
 from . import layout as k
 from .problem import Problem

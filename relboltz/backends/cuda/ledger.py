@@ -8,11 +8,11 @@ import numpy as np
 from numba import float64, int64
 from numpy.typing import NDArray
 
-from ...arrays import Array
 from ...transport.ledger import LOW_WORD
 from ...transport.ledger import Ledger as HostLedger
 from ...transport.pencils import Pencils
 from ...transport.plane import CLOSED
+from ...util.arrays import Array
 from . import layout as k
 from .driver import kernel
 from .layout import THREADS

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...arrays import Integers
 from ...events.collisions import SETS
-from ...grid import PhaseSpace
-from ...masses import MassModel
+from ...grid.phase_space import PhaseSpace
+from ...model.gap_equation import MassModel
+from ...util.arrays import Integers
 from ..elements import Elements
 from ..team.exchange import Exchange, bounds, concatenated, total
 from . import driver as engine

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numba import float64
 
-from ...compiling import build
-from ...masses import FUNCTIONS
+from ...model.gap_equation import FUNCTIONS
+from ...util.jit import build
 from . import driver
 from . import layout as k
 from .driver import SIMULATED, device_function, kernel

@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from ...arrays import Array, Integers
-from ...errors import InputError
 from ...events.collisions import illegal
-from ...model import Model
+from ...model.model import Model
+from ...util.arrays import Array, Integers
+from ...util.errors import InputError
 from ..bracketing import Request, Task
 from ..cpu.brackets import measure as on_cpu
 from ..elements import Elements

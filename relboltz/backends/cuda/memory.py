@@ -1,10 +1,10 @@
 """How much memory of a GPU a state takes, and how many of its sites collide at once."""
 
-from ...errors import InputError
+from ...config.settings import Sampling
 from ...events.collisions import SETS, channels
-from ...grid import PhaseSpace
-from ...model import Model
-from ...settings import Sampling
+from ...grid.phase_space import PhaseSpace
+from ...model.model import Model
+from ...util.errors import InputError
 from . import layout as k
 
 BATCH_BYTES = 3 * 8 + 6 * 8 + 2 + 4 + 8 + 2 * 4 + 4 * 8 + 1

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numba import float64, int64
 
-from ...arrays import Array, Integers
-from ...compiling import build
-from ...grid import PhaseSpace
-from ...moments import FIT_SUMS, FUNCTIONS, SUMS, Marginal, Moments, Shells
+from ...grid.phase_space import PhaseSpace
+from ...transport.moments import FIT_SUMS, FUNCTIONS, SUMS, Marginal, Moments, Shells
+from ...util.arrays import Array, Integers
+from ...util.jit import build
 from . import driver
 from . import layout as k
 from .driver import device_function, kernel

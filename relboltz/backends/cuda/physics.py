@@ -9,10 +9,10 @@ import math
 import numpy as np
 from numba import float64, int32, int64
 
-from ...compiling import build, functions_of
 from ...events import collisions, elementary
 from ...events.philox import HALF, M0, M1
 from ...stepping import control
+from ...util.jit import build, functions_of
 from ..physics import FUNCTIONS
 from . import layout as k
 from .driver import SIMULATED, adder, device_function, instruction, toolkit

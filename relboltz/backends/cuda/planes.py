@@ -7,9 +7,9 @@ one another after every phase. Fluxes are added up as they are found.
 
 import numpy as np
 
-from ...compiling import build, functions_of
 from ...transport import phases, plane
 from ...transport.plane import CLOSED, OPEN, PERIODIC
+from ...util.jit import build, functions_of
 from .driver import SIMULATED, device_function
 from .physics import cuda, physics
 

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from ...arrays import Array, Integers
-from ...errors import InputError
+from ...config.settings import Sampling
 from ...events.collisions import SETS, channels
 from ...events.projection import RESOLVED
-from ...grid import PhaseSpace
-from ...model import Model
-from ...settings import Sampling
+from ...grid.phase_space import PhaseSpace
+from ...model.model import Model
+from ...util.arrays import Array, Integers
+from ...util.errors import InputError
 from ..elements import Elements
 from . import driver as engine
 from . import layout as k

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...arrays import Array, Integers
 from ...transport.ledger import Passage
 from ...transport.pencils import Pencils
+from ...util.arrays import Array, Integers
 from . import driver
 from . import layout as k
 from .planes import ROWS, divisor

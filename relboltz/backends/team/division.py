@@ -15,11 +15,11 @@ from functools import cached_property
 
 import numpy as np
 
-from ...arrays import Integers
-from ...errors import InputError
-from ...grid import PhaseSpace
-from ...moments import AXES
+from ...grid.phase_space import PhaseSpace
+from ...transport.moments import AXES
 from ...transport.plane import LANES
+from ...util.arrays import Integers
+from ...util.errors import InputError
 from .exchange import bounds
 
 

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ...errors import RelboltzError
+from ...util.errors import RelboltzError
 
 GO, GIVEN_UP = 1, 2
 Anything = NDArray[Any]

@@ -5,9 +5,9 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from ...grid import PhaseSpace
-from ...model import Model
-from ...settings import Run, Sampling
+from ...config.settings import Run, Sampling
+from ...grid.phase_space import PhaseSpace
+from ...model.model import Model
 from .exchange import Inside
 from .leader import Each, worst
 from .worker import Worker

@@ -12,18 +12,18 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ...arrays import Array, Integers
-from ...errors import BackendNotice, Halted, RunError, say
+from ...config.settings import Sampling
 from ...events.estimates import Estimates
-from ...grid import PhaseSpace
-from ...model import Model
-from ...moments import FIT_SUMS, Moments
-from ...settings import Sampling
+from ...grid.phase_space import PhaseSpace
+from ...model.model import Model
 from ...stepping.report import StepReport
 from ...stepping.state import State
 from ...stepping.step import Course, Leg
 from ...stepping.watch import Interrupt
 from ...transport.ledger import Ledger, Passage
+from ...transport.moments import FIT_SUMS, Moments
+from ...util.arrays import Array, Integers
+from ...util.errors import BackendNotice, Halted, RunError, say
 from ..elements import Elements
 from .division import Division
 from .exchange import Broken, Lost

@@ -7,17 +7,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, cast
 
-from ...arrays import Array, Integers
-from ...errors import Halted, InputError, RunError
+from ...config.settings import Run, Sampling
 from ...events.collisions import Flows
-from ...grid import PhaseSpace
-from ...model import Model
-from ...settings import Run, Sampling
+from ...grid.phase_space import PhaseSpace
+from ...model.model import Model
 from ...stepping.expanding import Flow
 from ...stepping.state import State
 from ...stepping.step import Course, Leg
 from ...transport.forces import Force
 from ...transport.ledger import Ledger
+from ...util.arrays import Array, Integers
+from ...util.errors import Halted, InputError, RunError
 from ..contract import Backend
 from .division import Division
 from .exchange import Broken, Exchange, Lost

@@ -1,0 +1,173 @@
+"""relboltz validate: problems whose answers are known, with errors, tolerances and verdicts."""
+
+import json
+import signal
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.box import SIMPLE_HEAD
+from rich.table import Table
+
+from ..util.errors import InputError
+from ..util.text import suggest, unmarked
+from .console import console, delivered, errors, tell
+from .options import Backend, Json, Threads, check_place
+
+if TYPE_CHECKING:
+    from ..studies.validation import Effort, Problem, Row
+
+
+def validate(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="PROBLEM",
+            help="Which of them, see --list; all by default.",
+        ),
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Sizes for two CPU cores.")] = False,
+    json_: Json = None,
+    backend: Backend = "auto",
+    threads: Threads = 0,
+    list_: Annotated[bool, typer.Option("--list", help="Name the problems, solve none.")] = False,
+    document: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="For validation.md and its picture.")
+    ] = None,
+) -> None:
+    """Solve problems with known answers; the exit code is 1 if one of them fails.
+
+    Ctrl-C ends it; rows found so far are told and written.
+    """
+    from ..io import output
+    from ..studies.validation import PROBLEMS, Effort
+
+    if list_:
+        for problem in PROBLEMS.values():
+            tell(f"{problem.name:14s} {problem.title}")
+        delivered()
+        return
+    where, many = check_place(backend, threads)
+    for name in names or ():
+        if name not in PROBLEMS:
+            raise InputError(f"problem {name}: {suggest(name, PROBLEMS)}")
+    if json_ is not None:
+        output.check_writable(json_, "--json")
+    if document is not None and not document.is_dir():
+        raise InputError(f"--document {document}: is no folder; create it first")
+    effort = Effort(quick, resolved(where), many)
+    found = solved([PROBLEMS[name] for name in dict.fromkeys(names or PROBLEMS)], effort)
+    if json_ is not None:
+        json_.write_text(json.dumps(found, indent=1) + "\n")
+        tell(f"written: {json_}")
+    if "interrupted" in found:
+        raise typer.Exit(128 + found["interrupted"])
+    if document is not None:
+        tell(f"written: {documented(document, found, effort)}")
+    delivered()
+    if not found["passed"]:
+        raise typer.Exit(1)
+
+
+def resolved(backend: str) -> str:
+    """The backend that "auto" comes to; "cuda" is an error where there is none."""
+    from ..backends import resolve
+
+    return resolve(backend)[0]
+
+
+def documented(folder: Path, found: dict[str, Any], effort: "Effort") -> Path:
+    """The page about all of it, with errors of the exact solution against resolution."""
+    import warnings
+
+    from ..studies.validation.studies import studied
+    from .document import write_document
+
+    studies = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for study in studied(effort):
+            errors.print(unmarked(f"errors against resolution: {study['words']}"))
+            studies.append(study)
+    return write_document(folder, found, studies)
+
+
+def device(backend: str) -> str:
+    """Where the work is done, in words."""
+    if backend == "cuda":
+        from ..backends.cuda.driver import device as gpu
+
+        return str(gpu()["name"])
+    from ..backends.cpu.threads import available_cores
+
+    return f"{available_cores()} CPU cores"
+
+
+def solved(problems: list["Problem"], effort: "Effort") -> dict[str, Any]:
+    """All rows of the problems, told on the way; what a JSON file holds.
+
+    After a signal, what was found until then, and "interrupted", its number.
+    """
+    from .. import __version__
+
+    parts: list[dict[str, Any]] = []
+    stop: dict[str, int] = {}
+    began = time.perf_counter()
+    for number, problem in enumerate(problems, 1):
+        errors.print(unmarked(f"{number}/{len(problems)} {problem.name}: {problem.title} ..."))
+        start, rows = time.perf_counter(), list["Row"]()
+        try:
+            _gather(problem, effort, rows)
+        except KeyboardInterrupt as error:  # of a run, or of the time between two
+            stop = {"interrupted": int(getattr(error, "signal", signal.SIGINT))}
+        seconds = time.perf_counter() - start
+        if rows:
+            console.print(_table(problem, rows, seconds))
+            parts.append({
+                "name": problem.name, "title": problem.title, "seconds": round(seconds, 2),
+                "passed": all(row.passed for row in rows),
+                "rows": [row.described() for row in rows],
+            })  # fmt: skip
+        if stop:
+            break
+    seconds = time.perf_counter() - began
+    failed = [part["name"] for part in parts if not part["passed"]]
+    rows_in_all = sum(len(part["rows"]) for part in parts)
+    words = f"{rows_in_all} rows of {len(parts)} problems in {seconds:.0f} s"
+    words += f", interrupted in {problem.name}" if stop else ""
+    tell(f"{words}: {'all hold' if not failed else 'FAILED: ' + ', '.join(failed)}")
+    return {
+        "version": __version__, "quick": effort.quick, "backend": effort.backend,
+        "device": device(effort.backend),
+        "seconds": round(seconds, 2), "passed": not failed and not stop, "problems": parts, **stop,
+    }  # fmt: skip
+
+
+def _gather(problem: "Problem", effort: "Effort", rows: list["Row"]) -> None:
+    """Rows as they come: those before an interrupt stay."""
+    import warnings
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of set-ups that are rough on purpose
+        for row in problem.solved(effort):
+            rows.append(row)
+
+
+def _table(problem: "Problem", rows: list["Row"], seconds: float) -> Table:
+    """What a problem answered."""
+    table = Table(title=unmarked(f"{problem.name}: {problem.title} ({seconds:.1f} s)"),
+                  title_justify="left", box=SIMPLE_HEAD, pad_edge=False)  # fmt: skip
+    table.add_column("quantity", overflow="fold")
+    for name in ("measured", "exact", "error", "tolerance"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("", no_wrap=True)
+    for row in rows:
+        unit = " %" if row.relative else ""
+        scale = 100 if row.relative else 1
+        table.add_row(
+            unmarked(row.quantity), f"{row.measured:.6g}", f"{row.expected:.6g}",
+            f"{scale * row.error:.2g}{unit}", f"{scale * row.tolerance:.2g}{unit}",
+            "[green]ok[/]" if row.passed else "[bold red]FAILED[/]",
+        )  # fmt: skip
+    return table

@@ -1,0 +1,1 @@
+"""Settings of a run: every key, its limits and its advice."""

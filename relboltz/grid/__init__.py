@@ -1,0 +1,1 @@
+"""The nodes of phase space, scale factors of expanding matter, units."""

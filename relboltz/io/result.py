@@ -1,0 +1,72 @@
+"""A result as a Dataset: what its pictures and tables ask of it."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from xarray import Dataset
+
+from ..util.errors import InputError
+
+
+@contextmanager
+def undamaged(path: str | Path) -> Iterator[None]:
+    """Within it a file that lacks what a result has, or has it otherwise, is an InputError."""
+    try:
+        yield
+    except InputError:
+        raise
+    except (AttributeError, LookupError, TypeError, ValueError) as error:
+        words = str(error).splitlines() or [""]
+        raise InputError(
+            f"{path}: is damaged, or not a result of this version of relboltz "
+            f"({type(error).__name__}: {words[0]})"
+        ) from error
+
+
+def is_in_space(ds: Dataset) -> bool:
+    """Whether quantities have values in space cells."""
+    return "x" in ds.number.dims
+
+
+def box(ds: Dataset, left: bool = False) -> Dataset:
+    """Averages over the box under their plain names.
+
+    left : E and P include what left; where matter expands, with the work done (``comoving``)
+    """
+    mean = average(ds, left)
+    return comoving(mean) if left else mean
+
+
+def average(ds: Dataset, left: bool = False) -> Dataset:
+    """The same, without the work."""
+    if not is_in_space(ds):
+        return ds
+    mean = ds.drop_dims(("x", "y", "z"))
+    totals = [str(name) for name in mean if str(name).startswith("total_")]
+    mean = mean.rename({name: name.removeprefix("total_") for name in totals})
+    for name in totals:
+        of = mean[name.removeprefix("total_")].attrs
+        of["long_name"] = of["long_name"].removesuffix(", average over the box")
+    words = f"{ds.attrs.get('title', '')}, average over the box"
+    if left and mean.left_energy.any():
+        words += "; the total energy includes what left"
+        for name, gone in ("energy_total", mean.left_energy), ("momentum", mean.left_momentum):
+            mean[name] = (mean[name] + gone.sum("wall")).assign_attrs(mean[name].attrs)
+    return mean.assign_attrs(title=words)
+
+
+def comoving(ds: Dataset) -> Dataset:
+    """What expansion conserves: densities per volume of the start, energy with the work done."""
+    if "scale" not in ds or ds.energy_total.attrs.get("volume") == "comoving":
+        return ds
+    volume = ds.scale.prod("axis")
+    found = {
+        "number": ds.number * volume,
+        "charge_density": ds.charge_density * volume,
+        "momentum": ds.momentum * volume * ds.scale,
+        "energy_kinetic": ds.energy_kinetic * volume,
+        "energy_total": ds.energy_total * volume + ds.energy_work,
+    }
+    attrs = {name: ds[name].attrs | {"volume": "comoving"} for name in found}
+    return ds.assign({name: value.assign_attrs(attrs[name]) for name, value in found.items()})

@@ -1,0 +1,240 @@
+"""(phi, C psi) of trial functions around a state, from events of all processes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from ..backends.bracketing import Request, Table, Task, Trial
+from ..backends.elements import Elements
+from ..config.settings import Sampling
+from ..events.collisions import Channel, channels
+from ..model.model import Model
+from ..thermodynamics.gas import occupation
+from ..util.arrays import Array
+from .state import State
+
+BINS = 1024
+"""Of |p| in the tables of the draw."""
+TAIL = 0.5
+"""Momenta are drawn with the density f^TAIL: brackets of high powers come from hard ones. Fermions
+with (f F)^TAIL: those deep below a Fermi surface find no place to go."""
+SOFT = 1.5
+"""In unlimited momentum space the density is multiplied by F^SOFT of the bosons of the process.
+Soft massless bosons weigh p^2 f F dp ~ dp in a bracket, and this draws them so. Drawn by f^TAIL
+alone they have weights ~ p^(-3/2), whose variance grows without limit as screening vanishes.
+Fermions that turn into bosons need it as well."""
+DOUBLE_POLE = 0.75
+"""Part of the events for a double pole in t where u has a single one: with 1/2, errors of the shear
+viscosity are a quarter larger, and those of the diffusion are the same."""
+RARE = 1e-9
+"""Part of the largest f that is added to every f where nodes are drawn."""
+DEPTH = 60.0
+"""Energies up to this many T above m, or above mu."""
+SIGNS = (1.0, 1.0, -1.0, -1.0)
+"""Of the legs k1, k2, k3, p in Delta phi."""
+ALL_SHARES = np.outer(SIGNS, SIGNS)
+"""How legs add up in Delta phi Delta psi."""
+Tables = dict[tuple[int, tuple[int, ...]], Table]
+"""Edges and cumulative densities by the species that is drawn and the bosons of its process."""
+Measure = Callable[[Elements, Request], Array]
+
+
+@dataclass(frozen=True)
+class Member:
+    """A channel that is drawn as another, equal one: its legs (k1, k2, k3, p) and multiplicity."""
+
+    legs: tuple[int, int, int, int]
+    factor: float
+    process: int
+
+
+@dataclass(frozen=True)
+class Events:
+    """Sums over events around a state.
+
+    sums (task, batch, rank, pair of legs, function, function), see ``Request``
+    """
+
+    model: Model
+    trial: Trial
+    members: tuple[tuple[Member, ...], ...]
+    """Of every task."""
+    sums: Array
+
+    @cached_property
+    def _legs(self) -> Array:
+        """The same with all pairs of the four legs (task, batch, rank, leg, leg, f, f).
+
+        On nodes the first two legs are means of a low and of a high one.
+        """
+        pairs = self.sums.shape[3]
+        cells = 4 if pairs == 10 else 6
+        owner = (0, 1, 2, 3) if cells == 4 else (0, 1, 0, 1, 2, 3)
+        full = np.zeros((*self.sums.shape[:3], 4, 4, *self.sums.shape[4:]))
+        pair = 0
+        for a in range(cells):
+            for b in range(a, cells):
+                part = self.sums[:, :, :, pair]
+                full[:, :, :, owner[a], owner[b]] += part
+                if a != b:
+                    full[:, :, :, owner[b], owner[a]] += part.swapaxes(-1, -2)
+                pair += 1
+        return full
+
+    def matrices(self, rank: str) -> Array:
+        """(phi_i, C phi_j) of every batch (batch, i, j), functions of species 0, then of 1, ..."""
+        return self._assembled(rank, None, range(len(self.members)))
+
+    def tagged(self, rank: str, species: int) -> Array:
+        """The same for particles of a species that carry a tag and are few, of that species alone.
+
+        A tag goes on with the particle of that species that comes out, and is lost where there is
+        none. Of two equal ones it is k3 for k1: either where all angles are drawn, and the one that
+        is deflected less where |M|^2 is peaked and only the forward half is (``Task.span``).
+        """
+        return self._assembled(rank, species, range(len(self.members)))
+
+    def by_task(self, rank: str, y: Array, tag: int | None = None) -> Array:
+        """(phi, C phi) of one function, of every task and batch; of a tagged species alone."""
+        each = [self._assembled(rank, tag, (k,)) for k in range(len(self.members))]
+        return np.array([np.einsum("i,bij,j->b", y, matrices, y) for matrices in each])
+
+    def _assembled(self, rank: str, tag: int | None, tasks: Iterable[int]) -> Array:
+        """Sums of some tasks."""
+        r = self.trial.ranks.index(rank)
+        many = int(self.trial.counts[r])
+        legs = self._legs[:, :, r, :, :, :many, :many]
+        kinds = len(self.model.species) if tag is None else 1
+        result = np.zeros((legs.shape[1], kinds, many, kinds, many))
+        for k in tasks:
+            for member in self.members[k]:
+                place = member.legs if tag is None else (0, 0, 0, 0)
+                share = ALL_SHARES if tag is None else tag_shares(member.legs, tag)
+                for a, b in zip(*np.nonzero(share), strict=True):
+                    weight = member.factor * share[a, b]
+                    result[:, place[a], :, place[b]] += weight * legs[k][:, a, b]
+        return result.reshape(len(result), kinds * many, kinds * many)
+
+
+def tag_shares(legs: tuple[int, ...], species: int) -> Array:
+    """How legs add up in the brackets of a tagged particle: phi_i psi_j with these factors."""
+    share = np.zeros((4, 4))
+    into = [i for i in (0, 1) if legs[i] == species]
+    out = [i for i in (2, 3) if legs[i] == species]
+    for i in (*into, *out):
+        share[i, i] = 1.0  # it leaves where it was
+    straight = len(into) == len(out) == 2
+    for i in into:
+        for j in out:  # and is found there
+            if not straight:
+                share[i, j] = share[j, i] = -1.0 / max(len(into), len(out))
+            elif j == i + 2:  # k1 and k3, k2 and p: the angle between these is drawn
+                share[i, j] = share[j, i] = -1.0
+    return share
+
+
+def plan(elements: Elements, state: State) -> tuple[list[Task], list[tuple[Member, ...]]]:
+    """Events to draw for a state; channels that differ in names alone are drawn once."""
+    model = elements.model
+    found: dict[object, tuple[Task, list[Member]]] = {}
+    tables: Tables = {}
+    for channel in channels(model):
+        task = _task(elements, state, channel, tables)
+        process = model.processes[channel.process]
+        key = (
+            process.matrix_element, tuple(process.parameters.items()), task.m2, task.named,
+            task.screening, task.alpha, task.eta, task.poles, task.span, task.coarse,
+        )  # fmt: skip
+        legs = (*channel.pair, *channel.nodes)
+        found.setdefault(key, (task, []))[1].append(Member(legs, channel.factor, channel.process))
+    tasks, members = zip(*found.values(), strict=True) if found else ((), ())
+    return list(tasks), [tuple(row) for row in members]
+
+
+def _task(elements: Elements, state: State, channel: Channel, tables: Tables) -> Task:
+    model, process = elements.model, elements.model.processes[channel.process]
+    legs = (*channel.pair, *channel.nodes)
+
+    def four(values: Array, some: tuple[int, ...]) -> tuple[float, float, float, float]:
+        a, b, c, d = (float(f"{values[i]:.14e}") for i in some)
+        return a, b, c, d
+
+    def table(a: int) -> Table:
+        bosons = tuple(sorted({b for b in legs if model.statistics[b] == 1}))
+        key = a, bosons if state.points.grid is None else ()
+        if key not in tables:
+            tables[key] = _table(state, *key)
+        return tables[key]
+
+    named = tuple(model.index(leg) for leg in process.legs)
+    grid = state.points.grid
+    measure, fields, coarse = 1.0, np.zeros((4, 0)), Task.coarse
+    if grid is not None:
+        measure, eta = grid.cell_volume**2, model.statistics[:, None]
+        with np.errstate(divide="ignore"):
+            full = np.log1p(eta * state.f)
+        fields = np.concatenate([full[list(channel.pair)], state.f[list(channel.nodes)]])
+        spacing2 = Sampling().compensated_spacing2(grid, process)
+        coarse = (*elements.inner_weights(grid, [channel])[0], spacing2)
+    return Task(
+        channel.process, four(state.mass_squared, legs), four(state.mass_squared, named),
+        elements.screening(channel.process, state.screening2),
+        four(state.chemical_potential / state.temperature, legs),
+        four(model.statistics.astype(float), legs),
+        _poles(elements, channel.process, state.screening2),
+        1.0 if elements.folds[channel.process] else 2.0,
+        1.0 if process.elastic or not process.constant else 0.0,  # as ``channels`` has them
+        1.0 if process.built_in else 0.0, measure / (4 * (2 * np.pi) ** 6),
+        (table(legs[3]), table(legs[2]), table(legs[1]), table(legs[0])), state.temperature,
+        fields, coarse,
+    )  # fmt: skip
+
+
+def _poles(elements: Elements, index: int, screening2: Array) -> tuple[float, float, float]:
+    """Squared masses [GeV^2] of a process' poles in t and u, as its matrix element asks for them.
+
+    0 where there is none, or where drawing one half of the angles leaves a pole out. Third, the
+    part of the events for t: a double pole, peak = "t", counts more than a single one.
+    """
+    process = elements.model.processes[index]
+    gluon, quark, _ = elements.screening(index, screening2)
+    found = {"t": gluon if process.peak == "t" else 0.0, "u": 0.0}
+    for letter in found:
+        for kind, mass2 in (("regulated", gluon), ("screened", gluon), ("exchanged", quark)):
+            if f"{letter}_{kind}" in process.arguments:
+                found[letter] = mass2
+    share = DOUBLE_POLE if process.peak == "t" else 0.5
+    return found["t"], 0.0 if elements.folds[index] else found["u"], share
+
+
+def _table(state: State, a: int, bosons: tuple[int, ...]) -> Table:
+    """Edges of |p| and cumulative density to draw it of a species; or of nodes.
+
+    bosons : species of the process that are; not looked at on nodes
+    """
+    if state.points.grid is not None:
+        f = _moving(state.f[a], int(state.model.statistics[a]))
+        chance = np.cumsum((f / f.max() + RARE) ** TAIL)
+        return np.zeros(0), np.concatenate([[0.0], chance / chance[-1]])
+    t, m = state.temperature, float(np.sqrt(state.mass_squared[a]))
+    mu, eta = float(state.chemical_potential[a]), int(state.model.statistics[a])
+    kinetic = DEPTH * t + max(mu - m, 0.0)
+    edges = np.sqrt(kinetic * (kinetic + 2 * m)) * np.linspace(0, 1, BINS + 1) ** 2
+    p = 0.5 * (edges[1:] + edges[:-1])
+    f = occupation((np.hypot(p, m) - mu) / t, eta)
+    density = p * p * _moving(f, eta) ** TAIL
+    for b in bosons:
+        energy = np.sqrt(p * p + state.mass_squared[b])
+        full = 1 + occupation((energy - state.chemical_potential[b]) / t, 1)
+        density = density * full**SOFT
+    cumulative = np.concatenate([[0.0], np.cumsum(density * np.diff(edges))])
+    return edges, cumulative / cumulative[-1]
+
+
+def _moving(f: Array, eta: int) -> Array:
+    """f, or f F of fermions."""
+    return f * (1 - f) if eta < 0 else f

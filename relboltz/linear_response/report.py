@@ -1,0 +1,236 @@
+"""Coefficients as a Dataset: names, units, words.
+
+Powers of GeV become those of fm here: viscosities are GeV^3, kappa is GeV^2, the conductivity GeV,
+lengths and times are GeV^-1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from .. import __version__
+from ..grid.phase_space import PhaseSpace
+from ..grid.units import HBARC
+from ..io.kinds import COEFFICIENTS
+from ..model.model import Model
+from ..util.arrays import Array
+from .basis import Basis
+from .inverse import Found
+from .state import COMPONENTS, State
+
+E2 = 4 * np.pi / 137.036
+"""e^2 of the electric charge."""
+
+
+@dataclass(frozen=True)
+class Rows:
+    """(s, C^-1 s') with one, two, ... powers, and (s, s) of every source, of one component."""
+
+    rows: list[Found]
+    norms: Array
+    matrices: Array | None = None
+    basis: Basis | None = None
+
+    @property
+    def best(self) -> Found:
+        """With all powers."""
+        return self.rows[-1]
+
+
+Pairs = Sequence[tuple[Any, Any]]
+"""Values and errors."""
+
+
+class Table:
+    """Variables of a Dataset, gathered one by one."""
+
+    def __init__(self) -> None:
+        self.variables: dict[str, Any] = {}
+
+    def add(self, name: str, value: Any, unit: str, words: str, dims: Sequence[str] = ()) -> None:
+        """One variable."""
+        self.variables[name] = (
+            tuple(dims), np.asarray(value, dtype=float), {"units": unit, "long_name": words}
+        )  # fmt: skip
+
+    def measured(self, name: str, rows: Pairs, unit: str, words: str, basis: str = "") -> None:
+        """Values and errors with one, two, ... powers: the last counts.
+
+        basis : the dimension of the powers, to tell how the value changes with them
+        """
+        dims = ("charge", "charge2") if np.ndim(rows[-1][0]) else ()
+        self.add(name, rows[-1][0], unit, words, dims)
+        self.add(f"{name}_error", rows[-1][1], unit, f"standard error of the {words}", dims)
+        if basis:
+            values = np.array([row[0] for row in rows])
+            words = f"{words} with the first powers of E alone"
+            self.add(f"{name}_by_basis", values, unit, words, (basis, *dims))
+
+
+def pairs(rows: Rows, factor: float, pick: Any = (0, 0)) -> list[tuple[Any, Any]]:
+    """Values and errors of one source, or of several, times a factor."""
+    return [(factor * row.value[pick], abs(factor) * row.error[pick]) for row in rows.rows]
+
+
+def dataset(found: dict[str, Rows], state: State, tagged: str | None) -> xr.Dataset:
+    """What was found around one state."""
+    table, model = Table(), state.model
+    _thermodynamics(table, state)
+    entropy = state.entropy / HBARC**3
+    _shear(table, found, state, entropy)
+    _bulk(table, found["scalar"], state, entropy)
+    _diffusion(table, found["vector"], state)
+    if tagged is not None:
+        _tagged(table, found["tagged"], state, model.index(tagged))
+    charges = list(model.conserved)
+    shear = found["shear" if "shear" in found else "axes"]
+    coordinates = {
+        "species": list(model.names), "charge": charges, "charge2": charges,
+        "basis": _numbers(shear), "basis_vector": _numbers(found["vector"]),
+        "basis_scalar": _numbers(found["scalar"]),
+    }  # fmt: skip
+    return xr.Dataset(table.variables, coordinates)
+
+
+def _numbers(rows: Rows) -> list[int]:
+    """Of powers in every row."""
+    return list(range(1, len(rows.rows) + 1))
+
+
+def _thermodynamics(table: Table, state: State) -> None:
+    """The state itself."""
+    fm3 = HBARC**-3
+    table.add("temperature", state.temperature, "GeV", "temperature")
+    mu, mass = state.chemical_potential, np.sqrt(state.mass_squared)
+    table.add("chemical_potential", mu, "GeV", "chemical potential", ("species",))
+    table.add("mass", mass, "GeV", "mass", ("species",))
+    screening = np.sqrt(state.screening2[0])
+    table.add("screening_mass", screening, "GeV", "screening mass of t and u")
+    table.add("number", state.numbers * fm3, "fm^-3", "particle density", ("species",))
+    table.add("energy_total", state.energy_density * fm3, "GeV fm^-3", "energy density")
+    table.add("pressure", state.pressure * fm3, "GeV fm^-3", "pressure")
+    table.add("entropy", state.entropy * fm3, "fm^-3", "entropy density")
+
+
+def _shear(table: Table, found: dict[str, Rows], state: State, entropy: float) -> None:
+    """eta = (s, C^-1 s)/T; on nodes from the five components, two along and three between axes."""
+    over_t = HBARC**-2 / state.temperature
+    if "shear" in found:
+        rows, norm = pairs(found["shear"], over_t), found["shear"].norms[0]
+    else:
+        axes, planes = found["axes"], found["planes"]
+        table.measured(
+            "shear_viscosity_axes", pairs(axes, over_t), "GeV fm^-2",
+            "shear viscosity of flow along the axes (E_g)",
+        )  # fmt: skip
+        table.measured(
+            "shear_viscosity_planes", pairs(planes, over_t), "GeV fm^-2",
+            "shear viscosity of flow between the axes (T_2g)",
+        )  # fmt: skip
+        rows = [
+            (0.4 * a + 0.6 * b, 0.4 * da + 0.6 * db)  # from the same events
+            for (a, da), (b, db) in zip(pairs(axes, over_t), pairs(planes, over_t), strict=True)
+        ]
+        norm = 0.4 * axes.norms[0] + 0.6 * planes.norms[0]
+    table.measured("shear_viscosity", rows, "GeV fm^-2", "shear viscosity", "basis")
+    ratio = [(v / (entropy * HBARC), e / (entropy * HBARC)) for v, e in rows]
+    table.measured("shear_viscosity_over_entropy", ratio, "1", "shear viscosity over entropy")
+    _time(table, "shear", rows[-1], norm * over_t, "shear stress")
+
+
+def _time(table: Table, name: str, value: tuple[Any, Any], norm: float, words: str) -> None:
+    """(s, C^-1 s)/(s, s): the area under a decay from 1 [fm]."""
+    unit = HBARC / norm if norm > 0 else np.nan
+    row = [(value[0] * unit, value[1] * unit)]
+    table.measured(f"{name}_relaxation_time", row, "fm", f"mean relaxation time of the {words}")
+
+
+def _bulk(table: Table, found: Rows, state: State, entropy: float) -> None:
+    """zeta = (s, C^-1 s)/T."""
+    over_t = HBARC**-2 / state.temperature
+    rows = pairs(found, over_t)
+    table.measured("bulk_viscosity", rows, "GeV fm^-2", "bulk viscosity", "basis_scalar")
+    ratio = [(v / (entropy * HBARC), e / (entropy * HBARC)) for v, e in rows]
+    table.measured("bulk_viscosity_over_entropy", ratio, "1", "bulk viscosity over entropy")
+    _time(table, "bulk", rows[-1], found.norms[0] * over_t, "bulk pressure")
+
+
+def _diffusion(table: Table, found: Rows, state: State) -> None:
+    """kappa of the conserved charges, and e^2/T times that of the electric charge."""
+    count = len(state.model.conserved)
+    kappa = pairs(found, HBARC**-2, (slice(count), slice(count)))
+    words = "diffusion of conserved charges, kappa of nu = kappa grad(mu/T)"
+    table.measured("diffusion", kappa, "fm^-2", words, "basis_vector")
+    unit = E2 / state.temperature / HBARC
+    rows = pairs(found, unit, (count, count))
+    electric = np.array([s.charges.get("electric", 0.0) for s in state.model.species])
+    if not electric.any() or np.abs(state.model.stoichiometry @ electric).max() > 1e-9:
+        rows = [(np.nan, np.nan) for _ in rows]  # nobody carries one, or it is not conserved
+    table.measured("conductivity", rows, "fm^-1", "electric conductivity", "basis_vector")
+    t = unit * HBARC / state.temperature
+    ratio = [(v * t / unit, e * t / unit) for v, e in rows]
+    table.measured("conductivity_over_temperature", ratio, "1", "electric conductivity over T")
+
+
+def _tagged(table: Table, found: Rows, state: State, species: int) -> None:
+    """D = (v, C^-1 v)/n of a tagged particle, how its velocity and momentum relax, and its drag."""
+    name = state.model.names[species]
+    n = state.numbers[species]
+    table.measured(
+        "tagged_diffusion", pairs(found, HBARC / n), "fm",
+        f"diffusion coefficient of a tagged {name}", "basis_vector",
+    )  # fmt: skip
+    for i, what in enumerate(("velocity", "momentum")):
+        value = (found.best.value[i, i], found.best.error[i, i])
+        _time(table, f"tagged_{what}", value, found.norms[i], f"{what} of a tagged {name}")
+    drag = _drag(found)
+    words = f"drag of a tagged {name}: rate at which momentum is lost at first"
+    table.measured("tagged_drag", [drag], "fm^-1", words)
+
+
+def _drag(found: Rows) -> tuple[float, float]:
+    """(p, C p)/(p, p) [fm^-1] and its error."""
+    assert found.matrices is not None and found.basis is not None
+    if 0.0 not in found.basis.powers:
+        return np.nan, np.nan
+    i = found.basis.powers.index(0.0)
+    each = found.matrices[:, i, i] / COMPONENTS["vector"] / found.norms[1] / HBARC
+    return float(each.mean()), float(each.std(ddof=1) / np.sqrt(len(each)))
+
+
+def joined(found: Sequence[xr.Dataset], temperatures: Array) -> xr.Dataset:
+    """One Dataset of several temperatures."""
+    rows = [one.drop_vars("temperature") for one in found]
+    result = xr.concat(rows, dim="temperature", combine_attrs="override")
+    words = {"units": "GeV", "long_name": "temperature"}
+    return result.assign_coords(temperature=("temperature", temperatures, words))
+
+
+def described(
+    result: xr.Dataset, model: Model, grid: PhaseSpace | None, events: int, seed: int,
+    sizes: dict[str, tuple[float, ...]],
+) -> xr.Dataset:  # fmt: skip
+    """The same with words about how it was made."""
+    labels = {
+        "species": "species", "charge": "conserved charge", "charge2": "conserved charge",
+        "basis": "number of powers: shear", "basis_vector": "number of powers: vector",
+        "basis_scalar": "number of powers: scalar",
+    }  # fmt: skip
+    for name, words in labels.items():
+        result[name].attrs.update(long_name=words)
+    result.attrs.update(
+        kind=COEFFICIENTS, title=f"transport coefficients of {model.name}",
+        relboltz_version=__version__,
+        events=events, seed=seed, momenta="unlimited" if grid is None else "nodes",
+        **{f"powers_{rank}": list(map(float, row)) for rank, row in sizes.items()},
+    )  # fmt: skip
+    if grid is not None:
+        result.attrs.update(
+            momentum_cells=list(grid.momentum_cells), momentum_max=list(grid.momentum_max)
+        )
+    return result

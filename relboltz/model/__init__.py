@@ -1,0 +1,1 @@
+"""What exists and what scatters: species, processes, QCD, thermal masses, conserved charges."""

@@ -1,0 +1,1 @@
+"""Many workers: processes of Ray and of MPI."""

@@ -1,0 +1,52 @@
+"""Messages that Ray prints by itself, as plain notices where no terminal shows them.
+
+Its raylets print to standard output, in colours and in paragraphs, whatever ``log_to_driver`` says.
+What happens to workers is told by ``distributed`` anyway; the rest must not be lost either.
+"""
+
+import os
+import re
+import sys
+from typing import Any
+
+from ..util.errors import BackendNotice, say
+
+PRINTER = "print_to_stdstream"
+"""Function of Ray's driver that prints what raylets say."""
+COLOURS = re.compile(r"\x1b\[[0-9;]*m")
+
+
+def speak_plainly(ray: Any) -> None:
+    """Let messages of raylets be notices of one line, where standard output is no terminal."""
+    if sys.stdout.isatty():
+        return
+    os.environ.setdefault("RAY_COLOR_PREFIX", "0")
+    driver = ray._private.worker
+    usual = getattr(driver, PRINTER, None)
+    if usual is None or hasattr(usual, "usual"):  # another version of Ray, or done already
+        return
+
+    def printer(data: Any, *given: Any, **named: Any) -> None:
+        if data.get("pid") != "raylet":
+            usual(data, *given, **named)
+            return
+        for text in data.get("lines", ()):
+            say(f"Ray: {shortened(str(text))}", BackendNotice)
+
+    printer.usual = usual  # type: ignore[attr-defined]
+    setattr(driver, PRINTER, printer)
+
+
+def speak_as_usual(ray: Any) -> None:
+    """Undo ``speak_plainly``: the user may go on with Ray."""
+    driver = ray._private.worker
+    usual = getattr(getattr(driver, PRINTER, None), "usual", None)
+    if usual is not None:
+        setattr(driver, PRINTER, usual)
+
+
+def shortened(text: str) -> str:
+    """Return the first sentence of a message, without colours and line ends."""
+    words = " ".join(COLOURS.sub("", text).split())
+    end = re.search(r"\.\s", words)
+    return words if end is None else f"{words[: end.start()]}; more in the logs of Ray"

@@ -1,0 +1,165 @@
+"""What every worker needs, whoever started it: room, compiled code, errors that travel."""
+
+import pickle
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from .. import backends
+from ..backends.team.division import Division
+from ..backends.team.exchange import Broken, Exchange, gathered
+from ..backends.team.leader import Team
+from ..backends.team.sockets import Sockets, listen
+from ..backends.team.worker import Worker, portable
+from ..checks import matter
+from ..config.settings import Run, Sampling
+from ..grid.phase_space import PhaseSpace
+from ..model.model import Model
+from ..stepping.step import Course, begin
+
+
+def team(crew: Any, name: str, grid: PhaseSpace, model: Model, sampling: Sampling) -> Team:
+    """A team, or none of its workers is left behind."""
+    try:
+        return Team(crew, name, grid, model, sampling)
+    except BaseException:
+        crew.close()
+        raise
+
+
+def worker_of(
+    exchange: Exchange,
+    model: Model,
+    grid: PhaseSpace,
+    sampling: Sampling,
+    run: Run,
+    neighbours: int,
+) -> Worker:
+    """A worker, if the machine that it shares with so many neighbours has room for it."""
+    if run.backend == "cpu":
+        own = grid if grid.sites == 1 else Division.of(grid, exchange.size).slab(exchange.rank)
+        matter.check_host_memory(own, model, sampling.samples, run.threads, 1 + neighbours)
+        return Worker(exchange, model, grid, sampling, run)
+    try:
+        position, turns, sharers = _turn_at_gpu(exchange)
+        for turn in range(turns):  # each plans with the memory that the one before left
+            if turn == position:
+                part = 1.0 / (sharers - position)
+                worker = Worker(exchange, model, grid, sampling, run, part)
+            exchange.agree()
+        exchange.waited = 0.0  # from here on it counts
+        return worker
+    except Broken:
+        raise
+    except Exception:
+        exchange.give_up()
+        raise
+
+
+def _turn_at_gpu(exchange: Exchange) -> tuple[int, int, int]:
+    """Of the workers that share this one's GPU: which it is, how many; the most at any GPU."""
+    from ..backends.cuda import driver
+
+    name = np.frombuffer(driver.name().encode().ljust(64)[:64], np.uint8)
+    rooms = [np.empty(64, np.uint8) for _ in range(exchange.size)]
+    gathered(exchange, name, rooms)
+    names = [bytes(room) for room in rooms]
+    mine = names[exchange.rank]
+    most = max(names.count(one) for one in names)
+    return names[: exchange.rank].count(mine), most, names.count(mine)
+
+
+def warm(model: Model, sampling: Sampling, run: Run, in_space: bool) -> None:
+    """Compile all that a run needs, on a grid of a few cells."""
+    cells = (2, 1, 1) if in_space else (1, 1, 1)
+    grid = PhaseSpace(3, 1.0, cells)
+    few = sampling.model_copy(update={"samples": 1})
+    backend = backends.choose(grid, model, few, run)
+    f = np.full((grid.sites, len(model.species), grid.size), 0.1)
+    state = begin(backend, f)
+    for _ in backend.advance(state, Course(1e-4, 1e-3, 1e-9, grid), 2e-4):
+        pass
+    backend.moments(state.squares, np.zeros(f.shape[1:]))
+
+
+def writable(value: Any) -> Any:
+    """The same with arrays that may be changed: those that Ray hands out may not."""
+    if isinstance(value, np.ndarray):
+        return value if value.flags.writeable else value.copy()
+    if isinstance(value, dict):
+        return {key: writable(item) for key, item in value.items()}
+    if isinstance(value, tuple) and not hasattr(value, "_fields"):
+        return tuple(writable(item) for item in value)
+    return value
+
+
+class Seat:
+    """A process that holds a worker, for one who calls its methods from elsewhere.
+
+    Calls may overtake each other, so each names the round of workers, or the order, that it means.
+    """
+
+    def __init__(self, model: bytes):
+        self._model: Model = pickle.loads(model)
+        self._worker: Worker | None = None
+        self._exchange: Sockets | None = None
+        self._round, self._stop = 0, Stop()
+
+    def warm(self, sampling: Sampling, run: Run, in_space: bool) -> Exception | None:
+        """Compile all that a run needs, so that others find it on the disk."""
+        try:
+            warm(self._model, sampling, run, in_space)
+        except Exception as error:
+            return portable(error)
+        return None
+
+    def listen(self, host: str, round_: int) -> int:
+        """Leave the workers of the last round; the port at which those of the next may knock."""
+        self.drop(self._round)
+        self._worker, self._round = None, round_
+        self._listener = listen(host)
+        port: int = self._listener.getsockname()[1]
+        return port
+
+    def form(
+        self, rank: int, addresses: Sequence[tuple[str, int]], token: bytes, grid: PhaseSpace,
+        sampling: Sampling, run: Run, neighbours: int,
+    ) -> Exception | None:  # fmt: skip
+        """Join the others with a worker that has no state yet."""
+        try:
+            self._exchange = Sockets(rank, addresses, self._listener, token)
+            self._worker = worker_of(self._exchange, self._model, grid, sampling, run, neighbours)
+            self._worker.member.interrupt = self._stop
+        except Exception as error:
+            return portable(error)
+        return None
+
+    def drop(self, round_: int) -> None:
+        """Leave the workers of a round; a swap that waits for them ends."""
+        if self._exchange is not None and round_ == self._round:
+            self._exchange.leave()
+
+    def halt(self, order: int) -> None:
+        """Drop the work of an order."""
+        self._stop.halted = max(self._stop.halted, order)
+
+    def do(
+        self, name: str, own: tuple[Any, ...], common: tuple[Any, ...], together: bool, order: int
+    ) -> Any:
+        """Do what is asked; what goes wrong is told as well."""
+        assert self._worker is not None
+        self._stop.order = order
+        try:
+            return self._worker.do(name, writable((*own, *common)), together)
+        except Exception as error:
+            return portable(error)
+
+
+class Stop:
+    """True while the order at hand is to be dropped."""
+
+    order, halted = 0, -1
+
+    def __bool__(self) -> bool:
+        return self.order <= self.halted

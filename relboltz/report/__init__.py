@@ -1,9 +1,0 @@
-"""A result as one page of HTML that needs nothing else: words, tables, pictures that move.
-
->>> from relboltz.report import report
->>> Path("run.html").write_text(report({"run": relboltz.load("run.nc")}), encoding="utf-8")
-"""
-
-from .page import report, written
-
-__all__ = ["report", "written"]

@@ -1,0 +1,430 @@
+"""One run: everything that is fixed before its first step, the loop, and what it leaves."""
+
+import contextlib
+import time
+import uuid
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from ..checks import accuracy, poles
+from ..config.settings import Grid, Settings, of_expansion, refuse, short_axes
+from ..events.collisions import Flows
+from ..grid.phase_space import PhaseSpace
+from ..io.checkpoint import WAITED_FOR, Keeper, Saved
+from ..io.contents import check_state, readable
+from ..io.journal import Journal
+from ..io.observables import Observer, Seen
+from ..io.output import Frame, versions
+from ..io.quantities import quantities
+from ..model.model import Model
+from ..parallel.ray import choose
+from ..stepping.expanding import Flow
+from ..stepping.quanta import occupation
+from ..stepping.state import State
+from ..stepping.step import Course, Leg, begin
+from ..stepping.watch import Interrupt, Stops, interruptible
+from ..transport.ledger import Ledger
+from ..util.arrays import Array, Integers
+from ..util.errors import CheckpointWarning, Halted, Interrupted, RunError, say
+from .preflight import Known, described, found_out
+from .progress import Moment, Report, stage
+
+
+@dataclass(frozen=True)
+class About:
+    """What a run carries along: words for its file, and how its model can be made again.
+
+    recipe : see ``resuming``; claim : complains if the output is not free to be written
+    """
+
+    title: str = ""
+    configuration: str = ""
+    recipe: dict[str, Any] = field(default_factory=dict)
+    claim: Callable[[], None] = field(default=lambda: None)
+
+    def packed(self) -> dict[str, Any]:
+        """What a checkpoint keeps of it."""
+        return {
+            "title": self.title, "configuration": self.configuration, "recipe": self.recipe,
+        }  # fmt: skip
+
+
+class Run:
+    """One run: everything that is fixed before its first step, and the loop."""
+
+    def __init__(
+        self,
+        model: Model,
+        grid: PhaseSpace,
+        start: Array | Saved,
+        settings: Settings,
+        file: Path | None = None,
+        about: About | None = None,
+    ):
+        """start : f (sites, species, nodes), or the checkpoint to go on from"""
+        refuse(short_axes(grid.momentum_cells, settings.collisions.projection))
+        refuse(of_expansion(grid, settings.time))
+        self.model, self.grid, self.settings = model, grid, settings
+        self.about = about or About()
+        self.backend = choose(grid, model, settings.collisions, settings.run, self.about.recipe)
+        try:
+            self._set_up(start, file)
+        except BaseException:
+            self.backend.close()
+            raise
+
+    def _set_up(self, start: Array | Saved, file: Path | None) -> None:
+        """All that is fixed before the first step."""
+        model, grid, settings = self.model, self.grid, self.settings
+        wants, kept = settings.time, settings.output
+        named = () if isinstance(wants.doublings, str) else wants.doublings
+        self.stops = Stops(wants.end, kept.every, kept.snapshots, wants.start, named)
+        law = grid.expansion
+        flow = None if law is None else Flow(law, wants.start, wants.doublings)
+        self.course = Course(wants.step, wants.tolerance, self.stops.near, grid, flow=flow)
+        self._wall = 0.0
+        self._last: tuple[dict[str, Any], dict[str, Any]] | None = None
+        if isinstance(start, Saved):
+            self._take_up(start)
+        else:
+            f = start.reshape(-1, len(model.species), grid.size)
+            stage("masses of the start (compiling, if need be)")
+            self.state = begin(self.backend, f, flow)
+            self.state.time = wants.start
+            stage("predicted final state, matrix elements, accuracy")
+            self.known = found_out(self.backend, self.state, settings.time, f)
+            self.known.attributes |= {"run": uuid.uuid4().hex, **self._attributes()}
+        shown = quantities(grid, kept.marginals)
+        known = self.known
+        self.observer = Observer(
+            self.backend, known.predicted.f, shown, kept.marginals, self.course
+        )
+        p = self.observer.shells.p
+        self.journal = Journal(file, Frame(grid, model, p, known.predicted, known.lost, shown))
+        if isinstance(start, Saved):
+            self._recall(start)
+        self._keeper = None
+        if file is not None:
+            origin = start.path if isinstance(start, Saved) else None
+            self._keeper = Keeper(file, self._settle, origin)
+
+    def _take_up(self, saved: Saved) -> None:
+        """Go on from a checkpoint."""
+        facts, arrays = saved.facts, saved.arrays
+        with readable(saved):
+            self.state = State.unpacked(arrays, Ledger(self.grid, self.model))
+            check_state(saved, self.state, self.model)
+            self.known = Known.unpacked(facts["known"], arrays)
+        self.backend.put(arrays["number"], self.state.bits)
+        if self.course.flow is not None:
+            now = self.course.grid_at(self.state.time, self.state.doublings)
+            self.backend.stretch(now)
+        self.known.attributes |= self._attributes()
+        self._wall = facts["wall_seconds"]
+
+    def _recall(self, saved: Saved) -> None:
+        """Records and snapshots up to a checkpoint."""
+        stops, now = self.stops, self.state.time
+
+        def kept(time: float) -> bool:
+            return time <= now + stops.near and stops.wants_snapshot(time)
+
+        run, needed = self.known.attributes["run"], stops.snapshots_until(now)
+        place = saved.facts["place"]
+        lost = self.journal.go_on(place, run, kept, needed)
+        if lost:
+            text = (
+                f"{lost}; its {place['records']} records and {place['snapshots']} snapshots up to "
+                f"t = {now:.6g} fm are lost, and the run goes on from {saved.path.name} without "
+                "them"
+            )
+            self.state.said.append(text)
+            say(text, CheckpointWarning)
+
+    def _attributes(self) -> dict[str, Any]:
+        return {
+            "title": self.about.title or f"{self.model.name}: relativistic Boltzmann equation",
+            "model": self.model.name,
+            "configuration": self.about.configuration,
+            "seed": self.settings.collisions.seed,
+            "backend": self.backend.name,
+            "device": self.backend.words,
+            "quantum": self.state.unit,
+            "momentum_max": list(self.grid.momentum_max),
+            **({} if self.grid.expansion is None else {"expansion": str(self.grid.expansion)}),
+            **(self._walls() if self.grid.moving_axes else {}),
+        }
+
+    def _walls(self) -> dict[str, Any]:
+        return {"boundary": list(self.grid.boundary), "space_max": list(self.grid.space_max)}
+
+    def _say(self, texts: Iterable[str]) -> None:
+        """Warn of what is said for the first time."""
+        accuracy.warn(texts, self.state.said)
+
+    # -- the loop --------------------------------------------------------------------------------
+
+    def go(self, progress: Report | None = None) -> xr.Dataset:
+        """Step from start to end; whatever happens, what was computed is kept."""
+        self._began = time.perf_counter() - self._wall
+        try:
+            self.journal.reserve()
+        except BaseException:
+            self.backend.close()
+            raise
+        try:
+            self.about.claim()
+            self.journal.open()
+            with interruptible() as interrupt:
+                ds = self._gone(interrupt, progress)
+        finally:
+            if self._keeper is not None:
+                self._keeper.wait()
+            self.journal.close()
+            self.backend.close()
+        if self.journal.trouble:
+            raise RunError(self.journal.trouble, ds)
+        if ds.attrs["status"] != "done":
+            raise Interrupted(ds.attrs["status"], ds, interrupt.signal)
+        warning = accuracy.made_error(self.state.said)
+        if warning is not None:  # now nothing can be lost by it
+            warning.dataset = ds
+            raise warning
+        return ds
+
+    def _gone(self, interrupt: Interrupt, progress: Report | None) -> xr.Dataset:
+        """The loop, and what it came to."""
+        self.backend.interrupt = interrupt
+        try:
+            self._loop(interrupt, progress)
+        except Halted:
+            pass
+        except BaseException as error:
+            self.backend.interrupt = False
+            ds = self._finish(f"failed: {error}")
+            if not isinstance(error, Exception):  # such as sys.exit() in a user's function
+                raise
+            words = [str(error), self.journal.trouble]
+            raise RunError("; ".join(word for word in words if word), ds) from error
+        self.backend.interrupt = False  # what is left to do is to save
+        return self._conclude(interrupt)
+
+    def _loop(self, interrupt: Interrupt, progress: Report | None) -> None:
+        """From stop to stop: advance, look at what the steps showed, record."""
+        backend, state, end = self.backend, self.state, self.stops.end
+        stage("first record and checkpoint")
+        self._record(self._look())
+        self._checkpoint(first=True)
+        stage("first step (compiling, if need be)")
+        sent = False
+        while state.time < end and (sent or not interrupt):  # steps that were sent are told of
+            for leg in backend.advance(state, self.course, self.stops.next(state.time)):
+                due = self._due()
+                try:
+                    looked = self._look()
+                except Halted:
+                    self._complete(leg.flows, leg.null_weight)  # the step itself stands
+                    raise
+                sent = looked is not None and not due and not interrupt and state.time < end
+                if sent:
+                    backend.set_out(state, self.course, self.stops.next(state.time))
+                self._complete(leg.flows, leg.null_weight)
+                self._record(looked)
+                self._say(text for text in state.stuck if text)
+                if self.journal.due():
+                    self.journal.update(self._told("running"), state.pending)
+                if due:
+                    self._checkpoint()
+                if progress is not None:
+                    progress(self._progress(leg))
+                if interrupt and not sent:
+                    return
+        if state.time >= end:  # what the next step would tell of the last record
+            self._last = self._packed()
+            report = backend.collide(state.step, 0.0, state.squares)
+            self._complete(report.flows, report.null_weight)
+
+    def _look(self) -> tuple[Seen | None, Integers | None] | None:
+        """What is asked of the state for a record and a snapshot; None if none is due.
+
+        The next steps may begin then, while the host turns the answers into a record.
+        """
+        state, stops, now = self.state, self.stops, self.state.time
+        record = stops.wants_record(now) and state.recorded < now
+        snapshot = stops.wants_snapshot(now) and state.kept < now
+        if not record and not snapshot:
+            return None
+        seen = self.observer.look(state) if record else None
+        return seen, self.backend.get() if snapshot else None
+
+    def _record(self, looked: tuple[Seen | None, Integers | None] | None) -> None:
+        """Keep what was seen of the state, if anything was due."""
+        if looked is None:
+            return
+        seen, number = looked
+        if seen is not None:
+            self._measure(seen)
+        if number is not None:
+            self._snapshot(number)
+
+    def _measure(self, seen: Seen | None = None) -> None:
+        """A record of the state; what the next steps tell of it is added later."""
+        state = self.state
+        state.pending.append(self.observer.record(state, seen) | state.watch.since_last_record())
+        state.recorded = state.time
+        state.first = state.first or dict(state.pending[0])
+
+    def _snapshot(self, number: Integers | None = None) -> None:
+        """f of the state."""
+        number = self.backend.get() if number is None else number
+        scale = np.divide(self.backend.grid.momentum_max, self.grid.momentum_max)
+        f = occupation(number, self.state.bits, self.model)
+        self.journal.snapshot(self.state.time, f, scale)
+        self.state.kept = self.state.time
+
+    def _complete(self, flows: Flows | None, null_weight: float) -> None:
+        """Rates of a record are known after one step, rates of change of its masses after two."""
+        state, waiting = self.state, self.state.pending
+        if flows is not None and waiting and np.isnan(waiting[-1]["null_weight"]):
+            waiting[-1] |= self.observer.rates(flows, null_weight)
+        for record in waiting:
+            if record["step_number"] < 2 and state.step <= 2:
+                record |= self.observer.sources(state, record)
+        if state.step >= 2:
+            self._keep([r for r in waiting if not np.isnan(r["null_weight"])])
+
+    def _keep(self, complete: list[dict[str, Any]]) -> None:
+        """Records that nothing will be added to."""
+        for record in complete:
+            self.state.watch.note(record)
+            self.journal.record(record)
+            self.state.last = record
+        done = {id(record) for record in complete}
+        self.state.pending = [r for r in self.state.pending if id(r) not in done]
+
+    def _ends(self) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+        """The first record and the latest."""
+        waiting = self.state.pending
+        return self.state.first, waiting[-1] if waiting else self.state.last
+
+    def _progress(self, leg: Leg) -> Moment:
+        first, last = self._ends()
+        drift = max((abs(int(d)) for d in last["charge_drift"]), default=0)
+        energy = energy_of(last) / energy_of(first) - 1
+        return Moment(self.state.time, self.stops.end, leg.length, drift, energy, last["time"])
+
+    # -- checkpoints -----------------------------------------------------------------------------
+
+    def _due(self) -> bool:
+        """Whether it is time for a checkpoint."""
+        if self._keeper is None or self._keeper.busy:
+            return False
+        return time.monotonic() - self._checkpointed >= self.settings.output.checkpoint_every
+
+    def _checkpoint(self, first: bool = False) -> None:
+        """Write one in the background; the first at once if it is small."""
+        self._checkpointed = time.monotonic()
+        packed = self._packed()
+        if self._keeper is not None and packed is not None:
+            small = packed[1]["number"].nbytes < WAITED_FOR
+            self._keeper.keep(*packed, wait=first and small)
+
+    def _settle(self, facts: Mapping[str, Any]) -> None:
+        """What a checkpoint counts on is on the disk before it is."""
+        self.journal.settle(facts["place"])
+
+    def _packed(self) -> tuple[dict[str, Any], dict[str, Any]] | None:
+        """What a checkpoint holds; None without a file, or if it cannot be had."""
+        if self._keeper is None:
+            return None
+        try:
+            self.backend.settle()
+            return self._facts_and_arrays()
+        except Exception as error:  # such as memory that is full: the run goes on
+            say(f"no checkpoint at t = {self.state.time:.6g} fm: {error}", CheckpointWarning)
+            return None
+
+    def _facts_and_arrays(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """All that is needed to go on from here, as JSON and as arrays."""
+        known, arrays = self.known.packed()
+        settings = self.settings.to_dict()
+        settings["run"]["backend"] = self.backend.name
+        if self.settings.default_snapshots and self.grid.sites == 1:
+            del settings["output"]["snapshots"]
+        law, start = self.grid.expansion, self.settings.time.start
+        now = self.state.time
+        facts = {
+            "scales": None if law is None else law.fingerprint(start, now),
+            "law": None if law is None else law.source,
+            "known": known, "about": self.about.packed(), "place": self.journal.place(),
+            "settings": {name: settings[name] for name in Settings.model_fields},
+            "grid": Grid.told(self.grid),
+            "described": described(self.model), "time": self.state.time, "end": self.stops.end,
+            "wall_seconds": time.perf_counter() - self._began, "versions": versions(),
+        }  # fmt: skip
+        return facts, {"number": self.backend.get(), **self.state.packed(), **arrays}
+
+    # -- the end ---------------------------------------------------------------------------------
+
+    def _conclude(self, interrupt: Interrupt) -> xr.Dataset:
+        """The result, and a last checkpoint: from it the run can go on, further than its end."""
+        done = self.state.time >= self.stops.end
+        last = self._last if done else self._packed()
+        ds = self._finish("done" if done else f"interrupted by {interrupt.name}")
+        if self._keeper is not None and last is not None:
+            self._keeper.keep(*last, wait=True)
+        return ds
+
+    def _finish(self, status: str) -> xr.Dataset:
+        """The whole result; a run that ended early also keeps the last good state."""
+        if status != "done":
+            for kept, keep in (("kept", self._snapshot), ("recorded", self._measure)):
+                try:
+                    self.backend.settle()
+                    if getattr(self.state, kept) < self.state.time:
+                        keep()
+                except Exception as error:  # a GPU that failed cannot be asked
+                    status += f"; the last state is lost: {error}"
+        self._keep(list(self.state.pending))
+        self._warn()
+        self.known.attributes["wall_seconds"] = time.perf_counter() - self._began
+        self.known.attributes["steps"] = self.state.watch.steps
+        with contextlib.suppress(Exception):  # workers that are gone tell nothing
+            self.known.attributes |= self.backend.load()
+        return self.journal.finish(self._told(status))
+
+    def _warn(self) -> None:
+        """Say what the steps themselves showed of the accuracy."""
+        watch = self.state.watch
+        if not watch.steps:
+            return
+        first, last = self._ends()
+        in_space = bool(self.grid.moving_axes)
+        self._say(accuracy.of_steps(watch.summary(), self.settings.time.step, in_space))
+        self._say(accuracy.of_flow(self.model, np.array([watch.fastest])))
+        self._say(poles.of_negative(self.model, np.array(watch.negative), self.known.negative))
+        volume = float(np.prod(last.get("scale", 1.0)))  # first and last are per own volumes
+        density = volume * self.state.unit * self.backend.grid.measure / self.grid.sites
+        charges = accuracy.charge_drifts(self.model, first, last, density)
+        energy = energy_of(last) / energy_of(first) - 1
+        nearest = self.settings.collisions.projection == "nearest"
+        self._say(accuracy.of_drift(charges, energy, nearest, in_space))
+        self._say(accuracy.of_refusals(last, first))
+
+    def _told(self, status: str) -> dict[str, Any]:
+        """Attributes of the result."""
+        return {**self.known.attributes, "status": status, "warnings": "\n".join(self.state.said)}
+
+
+def energy_of(record: Mapping[str, Any]) -> float:
+    """Total energy density of a record, what left the box included [GeV fm^-3].
+
+    In an expansion per volume of the start, and with the work that was done.
+    """
+    density = float(np.mean(record["energy_total"]) + np.sum(record.get("left_energy", 0.0)))
+    return density * float(np.prod(record.get("scale", 1.0))) + record.get("energy_work", 0.0)

@@ -1,0 +1,183 @@
+"""A case: a set-up with nothing left to choose. Runs of many lie in a folder and are done once.
+
+The name of a case's file holds a digest of all that decides its bits, so that a finished run is
+found again, a run that was killed goes on, and nothing of another set-up is ever taken for it.
+"""
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from .. import __version__
+from ..config.settings import Grid, Settings
+from ..grid.phase_space import PhaseSpace
+from ..initial import Shape, Start, evaluate, starting_states
+from ..io import checkpoint, output
+from ..io.reserved import base
+from ..model.model import Model
+from ..parallel.ray import resolve
+from ..util.errors import AccuracyWarning, CheckpointWarning, InputError, say
+from ..util.gc_pause import resting
+from .input_file import Config
+from .preflight import described
+from .progress import Report
+from .resume import fingerprints, recipe_of_config, recipe_of_model, taken_up
+from .runner import About, Run
+from .solve import Request, planned, prepare, settings_of
+
+BESIDES = ("file", "checkpoint_every")
+"""Keys of [output] that do not change what is computed."""
+LETTERS = 12
+"""Of a digest: two cases that share one by chance are not to be expected."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A model, where it starts, on which grid and how it is solved."""
+
+    model: Model
+    states: Mapping[str, Shape]
+    grid: PhaseSpace
+    settings: Settings
+    about: About = field(default_factory=About)
+
+    @classmethod
+    def of_config(cls, config: Config) -> "Case":
+        """The case of a configuration, with the box that it is given if that is "auto"."""
+        with resting():
+            model, states = config.build_model(), config.build_initial()
+            about = About(config.title, "", recipe_of_config(config))
+            return cls.of(model, states, config.grid, config, about)
+
+    @classmethod
+    def of_options(cls, model: Model, grid: Request, initial: Start, options: Any) -> "Case":
+        """The case of what ``solve`` is given."""
+        with resting():
+            settings = settings_of(grid, options)
+            about = About("", "", recipe_of_model(model))
+            return cls.of(model, starting_states(initial, model), grid, settings, about)
+
+    @classmethod
+    def of(
+        cls, model: Model, states: Mapping[str, Shape], request: Request, settings: Settings,
+        about: About,
+    ) -> "Case":  # fmt: skip
+        """What is left to choose is chosen: the grid, the backend and its precision."""
+        grid, backend, precision = planned(model, states, request, settings, None)
+        run = settings.run.model_copy(update={"backend": backend, "precision": precision})
+        return cls(model, states, grid, settings.model_copy(update={"run": run}), about)
+
+    def on(self, grid: PhaseSpace) -> "Case":
+        """The same on another grid."""
+        return replace(self, grid=grid)
+
+    def with_keys(self, table: str, **keys: Any) -> "Case":
+        """The same with other keys of a table of the settings."""
+        changed = getattr(self.settings, table).model_copy(update=keys)
+        return replace(self, settings=self.settings.model_copy(update={table: changed}))
+
+    @property
+    def seed(self) -> int:
+        """Of the random numbers."""
+        return self.settings.collisions.seed
+
+    def digest(self) -> str:
+        """Letters that another case does not share: a hash of all that decides the bits."""
+        settings = self.settings.to_dict()
+        kept = {k: v for k, v in settings["output"].items() if k not in BESIDES}
+        told = {
+            "version": __version__, "model": described(self.model),
+            "elements": fingerprints(self.model),
+            "grid": Grid.told(self.grid),
+            "collisions": settings["collisions"], "time": settings["time"], "output": kept,
+            "run": resolve(self.settings.run),
+        }  # fmt: skip
+        digest = hashlib.sha256(json.dumps(told, sort_keys=True, default=repr).encode())
+        start = evaluate(self.states, self.grid, self.model)
+        digest.update(str(start.shape).encode() + np.ascontiguousarray(start).tobytes())
+        return digest.hexdigest()[:LETTERS]
+
+    def done(
+        self,
+        path: Path | None,
+        progress: Report | None = None,
+        announce: Callable[[Run], None] | None = None,
+    ) -> xr.Dataset:
+        """The result: from its file if that is finished, else run, or gone on with, to its end.
+
+        A warning that a filter makes an error of does not stop those who do many runs.
+        """
+        if path is not None and (found := finished(path)) is not None:
+            return found
+        with resting():
+            run = self._taken_up(path) or prepare(
+                self.model, self.states, self.grid, self.settings, path, self.about
+            )
+        if announce is not None:
+            announce(run)
+        try:
+            return run.go(progress)
+        except AccuracyWarning as warning:
+            ds: xr.Dataset = warning.dataset
+            return ds
+
+    def _taken_up(self, path: Path | None) -> Run | None:
+        """The run of a file that was not finished; None if there is none to go on with."""
+        if path is None or not checkpoint.of_run(path):
+            return None
+        run = self.settings.run
+        try:
+            return taken_up(
+                path, None, self.model, {"threads": run.threads, "workers": run.workers}
+            )
+        except InputError as error:
+            say(f"{path.name} begins again, because {error}", CheckpointWarning)
+            return None
+
+
+def finished(path: Path) -> xr.Dataset | None:
+    """The result of a run that is done; None if it is not, or cannot be read."""
+    try:
+        return output.load(path) if is_finished(path) else None
+    except InputError:
+        return None
+
+
+def is_finished(path: Path) -> bool:
+    """Whether a run is done, without reading what it came to."""
+    try:
+        return bool(output.attributes(path).get("status") == "done")
+    except InputError:
+        return False
+
+
+def folder_of(file: Path, kind: str) -> Path:
+    """The folder F.kind beside F.nc, made if it is not there."""
+    return made(file.with_name(f"{base(file)}.{kind}"))
+
+
+def made(folder: Path) -> Path:
+    """A folder that is there."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"the folder {folder} cannot be made: {error.strerror}") from None
+    return folder
+
+
+def derived_seed(seed: int, number: int) -> int:
+    """The seed of a further run: number 0 has the seed itself, others 63 bits of a hash of both.
+
+    Neighbouring seeds would do as well as random numbers go, but then the second run of seed 1
+    and the first of seed 2 were the same run, and a mean over both sets would hold it twice.
+    """
+    if number == 0:
+        return seed
+    words = hashlib.sha256(f"relboltz {seed} {number}".encode()).digest()
+    return int.from_bytes(words[:8], "big") >> 1

@@ -1,0 +1,253 @@
+"""solve(): from a model, a grid and a start to a Dataset; the same from a configuration."""
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import tomli_w
+import xarray as xr
+
+from ..backends.cpu.threads import available_cores
+from ..checks import accuracy, box, matter
+from ..checks.edges import of_node_values
+from ..checks.start import of_start
+from ..config.settings import Grid, Settings, no_marginals, refuse
+from ..grid.phase_space import PhaseSpace
+from ..initial import FromFile, NodeValues, Shape, Start, evaluate, file_grid, starting_states
+from ..initial.start import named
+from ..io import output
+from ..model.model import Model, check_model
+from ..parallel.mpi import together
+from ..parallel.ray import resolve
+from ..util.errors import InputError
+from ..util.gc_pause import resting
+from ..util.launcher import started
+from ..util.text import shown
+from .input_file import Config
+from .progress import Report, bar, stage
+from .resume import recipe_of_config, recipe_of_model
+from .runner import About, Run
+
+
+@together(lambda model, *_, **__: lambda recipe: model)
+def solve(
+    model: Model,
+    grid: PhaseSpace | int | Sequence[int],
+    initial: Start,
+    *,
+    end: float,
+    file: str | Path | None = None,
+    force: bool = False,
+    progress: bool | Report = True,
+    replicas: int | None = None,
+    **options: Any,
+) -> xr.Dataset:
+    """Solve the Boltzmann equation from ``start`` (0 by default) to ``end`` [fm].
+
+    Parameters
+    ----------
+    model : such as ``qcd(alpha_s=0.3)``, ``gluons(0.3)``, ``quarks(0.3)`` or your own Model
+    grid : a PhaseSpace; or numbers of cells, for a box that is chosen automatically
+    initial : f by species or group: shapes of ``relboltz.initial``, tables as in a configuration,
+        functions of (px, py, pz) in GeV, or of (x, y, z, px, py, pz) with the place in fm, or node
+        values (px, py, pz), in space (x, y, z, px, py, pz); or one such array, species first
+    end : last time [fm]
+    file : NetCDF file to keep up to date while running; ``resume`` goes on with it
+    force : replace a result that the file holds
+    progress : a bar where somebody watches, a line now and then in a log (True), nothing (False),
+        or a function that is called with a ``relboltz.run.progress.Moment`` after every step
+    replicas : number of independent runs, with seeds of their own, to take the mean of; every
+        ``*_error`` is its standard error. They are kept in F.replicas beside ``file``
+    **options : keys of [collisions], [time], [run] and [output]: samples, seed, projection,
+        sampling, symmetrical, pairs, start, step, tolerance, doublings, backend, precision,
+        threads, workers, address, gpus_per_worker, every, snapshots, marginals, checkpoint_every
+
+    Returns
+    -------
+    xarray.Dataset with numbers, energies, masses, spectra, snapshots of f, the predicted
+    equilibrium, ... all with units
+
+    Raises
+    ------
+    InputError : before any long work starts
+    RunError, Interrupted : what was computed is in their ``dataset``, and in ``file`` if given
+    AccuracyWarning : where a filter makes errors of warnings, the first of them, when all is done
+        and written; the result is in its ``dataset``
+    """
+    check_model(model)
+    path = None if file is None else named_file(file)
+    remedy = "choose another name, use force=True to replace it, or"
+    claim = partial(output.check_free, path, force, remedy)
+    if not isinstance(progress, bool):
+        if not callable(progress):
+            raise InputError(f"progress = {shown(progress)}: use True, False or a function")
+        report: Any = nullcontext(progress)
+    else:
+        report = bar() if progress else nullcontext()
+    if replicas is not None:
+        from ..studies.replicas import check_count, replicated
+        from .setup import Case
+
+        check_count(replicas)
+        claim()
+        case = Case.of_options(model, grid, initial, {"end": end, **options})
+        with report as told:
+            return replicated(case, replicas, path, told)
+    settings = settings_of(grid, {"end": end, **options})
+    states = starting_states(initial, model)
+    with report as told:
+        with resting():
+            claim()
+            run = prepare(
+                model, states, grid, settings, path, About("", "", recipe_of_model(model), claim)
+            )
+        return run.go(told)
+
+
+def named_file(file: Any) -> Path:
+    """A file that somebody names."""
+    if not isinstance(file, str | Path):
+        raise InputError(f"file = {shown(file)}: use the name of a file")
+    return Path(file)
+
+
+def settings_of(grid: Any, options: Mapping[str, Any]) -> Settings:
+    """Settings of the options of ``solve``; in space full snapshots are on request only."""
+    in_space = isinstance(grid, PhaseSpace) and grid.sites > 1
+    settings = Settings.from_options(**({"snapshots": []} if in_space else {}) | dict(options))
+    refuse(() if in_space else no_marginals(settings.output.marginals))
+    return settings
+
+
+def run_config(
+    config: Config,
+    file: Path | None = None,
+    progress: Report | None = None,
+    announce: Callable[[Run], None] | None = None,
+    force: bool = False,
+) -> xr.Dataset:
+    """Run a configuration and write its output file; ``announce`` sees the run before it starts.
+
+    force : replace a result that the file holds
+    """
+    path = file if file is not None else Path(config.output.file)
+    remedy = "choose another name (--out), replace it (--force), or"
+    claim = partial(output.check_free, path, force, remedy)
+    claim()
+    states = config.build_initial()
+    for name, state in states.items():
+        if isinstance(state, FromFile) and output.same_file(state.path, path):
+            raise InputError(
+                f"output.file = {str(path)!r} is what initial.{name} starts from; choose another"
+            )
+    with resting():
+        model = config.build_model()
+        about = About(config.title, "", recipe_of_config(config), claim)
+        run = prepare(model, states, config.grid, config, path, about)
+    if announce is not None:
+        announce(run)
+    return run.go(progress)
+
+
+Request = PhaseSpace | Grid | int | Sequence[int]
+"""A grid; what is known of one; or numbers of cells."""
+
+
+def prepare(
+    model: Model,
+    states: Mapping[str, Shape],
+    request: Request,
+    settings: Settings,
+    file: Path | None,
+    about: About | None = None,
+) -> Run:
+    """A run that can start: where it is computed and written to, its grid and its f."""
+    grid, backend, precision = planned(model, states, request, settings, file)
+    nodes = f"{len(model.species)} species at {grid.size} nodes"
+    stage(f"initial state: {nodes}" + (f" of {grid.sites} space cells" if grid.sites > 1 else ""))
+    f = evaluate(states, grid, model)
+    shapes = {name: repr(state) for name, state in states.items()}
+    described: dict[str, Any] = {"model": model.describe(), "grid": {}, "initial": shapes}
+    described |= settings.to_dict()  # a configuration has its own words
+    described["grid"] |= Grid.describe(grid)  # what "auto" and defaults came to
+    described["run"] |= {"backend": backend, "precision": precision}
+    described["output"]["file"] = "" if file is None else str(file)
+    about = replace(about or About(), configuration=_written(described))
+    run = Run(model, grid, f, settings, file, about)
+    accuracy.warn(of_start(grid, model, states, f), run.state.said)
+    sites = f.reshape(-1, len(model.species), grid.size)
+    accuracy.warn(of_node_values(grid, model, states, sites), run.state.said)
+    return run
+
+
+def _written(described: Mapping[str, Any]) -> str:
+    """A configuration as TOML."""
+    try:
+        return tomli_w.dumps(described)
+    except (TypeError, ValueError, RecursionError) as error:  # what a user's model may be given
+        raise InputError(f"[model] or [initial] hold what TOML cannot say: {error}") from error
+
+
+def planned(
+    model: Model,
+    states: Mapping[str, Shape],
+    request: Request,
+    settings: Settings,
+    file: Path | None,
+) -> tuple[PhaseSpace, str, str]:
+    """The grid, the backend and its precision; the file can be written, and memory holds it."""
+    backend, precision = resolve(settings.run)
+    if file is not None:
+        output.check_writable(file)
+    alone = not settings.run.workers and not started()  # workers look at their own machines
+    threads, there = settings.run.threads or available_cores(), backend == "cpu" and alone
+    room = (settings.collisions.samples if there else 0, threads if there else 1)
+    matter.check_host_memory(_outline(request), model, *room)  # before a box is chosen for it
+    grid = grid_of(request, model, states)
+    matter.check_host_memory(grid, model, *room)
+    return grid, backend, precision
+
+
+def _outline(request: Request) -> PhaseSpace:
+    """The grid that is asked for, in a box of any width."""
+    if isinstance(request, PhaseSpace):
+        return request
+    if request is None:
+        raise InputError(
+            "grid = None: give a PhaseSpace, or a number of cells for an automatic box"
+        )
+    if isinstance(request, Grid):
+        return request.phase_space(momentum_max=1.0)
+    return PhaseSpace(request, 1.0)
+
+
+def grid_of(request: Request, model: Model, states: Mapping[str, Shape]) -> PhaseSpace:
+    """The grid that is asked for, with a box for the model and its start where that is "auto"."""
+    if isinstance(request, PhaseSpace):
+        return request
+    if not isinstance(request, Grid):
+        if any(isinstance(state, NodeValues) for state in states.values()):
+            raise InputError("grid: an initial state given as an array needs a PhaseSpace")
+        stage("box that start and equilibrium need")
+        return box.automatic_grid(request, model, states)
+    cells: Any = request.momentum_cells if "momentum_cells" in request.model_fields_set else None
+    if request.momentum_max == "auto":
+        stage("box that start and equilibrium need")
+        space = request.phase_space(momentum_max=1.0)
+        found = box.automatic_grid(cells, model, states, space)
+        from_file = any(isinstance(state, FromFile) for state in states.values())
+        if request.expansion == "bjorken" and not from_file:
+            found = box.with_room(found, model, cells is not None)
+        return request.phase_space(
+            momentum_cells=found.momentum_cells, momentum_max=found.momentum_max
+        )
+    if cells is None:
+        cells = box.default_cells(model)
+        sources = [(name, s.path) for name, s in states.items() if isinstance(s, FromFile)]
+        for name, path in sources[:1]:
+            with named(name):
+                cells = file_grid(path).momentum_cells
+    return request.phase_space(momentum_cells=cells)

@@ -1,0 +1,1 @@
+"""Many runs: replicas, scans, convergence, costs, validation."""

@@ -1,0 +1,388 @@
+"""converge(): runs a set-up again with every knob turned alone; values with honest error bars."""
+
+import math
+import time
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from ...grid.phase_space import PhaseSpace
+from ...io import kinds, output
+from ...io.comparable import comparable, names_of
+from ...model.model import Model
+from ...parallel.mpi import together
+from ...run import input_file as config
+from ...run.progress import Moment, Report, bar, duration
+from ...run.setup import Case, is_finished, made
+from ...util.arrays import Array
+from ...util.errors import AccuracyWarning, InputError, Interrupted, RunError
+from ..replicas import mean_and_error
+from .extrapolation import (
+    LEVEL,
+    Limit,
+    Measured,
+    Shift,
+    exponential,
+    holding,
+    limit,
+    power_law,
+    students_t,
+    tail,
+    unbiased,
+)
+from .plan import Effort, Job, Knob, Plan, efforts, plan_of
+
+RESULT = "converge.nc"
+Tell = Callable[[str], None]
+
+
+@together(lambda model, *_, **__: lambda recipe: _model_again(model, recipe))
+def converge(
+    model: Model | config.Config | str | Path,
+    grid: PhaseSpace | int | Sequence[int] | None = None,
+    initial: Any = None,
+    *,
+    end: float | None = None,
+    folder: str | Path | None = None,
+    seeds: int = Effort.seeds,
+    budget: float | None = None,
+    progress: bool | Report = True,
+    tell: Tell | None = None,
+    **options: Any,
+) -> xr.Dataset:
+    """Solve with finer spacing, a larger box, shorter steps, more samples and other seeds.
+
+    Parameters
+    ----------
+    model, grid, initial, end, **options : as of ``solve``; or a configuration alone, as an object
+        or the name of its file
+    folder : where all runs are kept; with the same one a finished run is not done again
+    seeds : runs of the set-up itself, 3 or more: they measure the noise
+    budget : minutes that all of it may take; less is done if that is not enough
+    progress : as in ``solve``
+    tell : called with a line of text before every run
+
+    Returns
+    -------
+    xarray.Dataset : every recorded quantity with the value that all knobs together lead to, and
+        ``*_error``, its error bar; ``*_run`` is the set-up as it is, ``*_noise`` the standard
+        deviation of one run of it; by knob ``*_change``, what turning it changes, ``*_bar``, its
+        part of the error bar, ``*_order``, the order of the error in the spacing, step or space
+        cell (NaN without a power law), ``*_shown``, whether three runs measure that order (else it
+        may be 1 or 2, and the bar covers both), and ``*_order_uncertainty`` of a measured one
+
+    Raises
+    ------
+    InputError : before any long work starts, or when the first run shows that the budget is small
+    Interrupted, RunError : finished runs are kept in ``folder``
+    """
+    case = _case(model, grid, initial, end, options)
+    effort = Effort(seeds=_checked(seeds, budget))
+    place = None if folder is None else Path(folder)
+    if not isinstance(progress, bool):
+        report: Any = nullcontext(progress)
+    else:
+        report = bar() if progress else nullcontext()
+    with report as told:
+        return converged(case, place, effort, budget, told, tell or (lambda text: None))
+
+
+def _model_again(model: Any, recipe: Mapping[str, Any]) -> Model:
+    """The model as another process comes to it."""
+    from ...run.resume import made_again
+
+    return model if isinstance(model, Model) else made_again(recipe)
+
+
+def _checked(seeds: Any, budget: Any) -> int:
+    whole = isinstance(seeds, int) and not isinstance(seeds, bool)
+    if not whole or not 3 <= seeds <= 1000:
+        raise InputError(f"seeds = {seeds!r}: use a whole number from 3 to 1000")
+    if budget is not None and not (isinstance(budget, int | float) and budget > 0):
+        raise InputError(f"budget = {budget!r}: use a number of minutes above 0")
+    return int(seeds)
+
+
+def _case(model: Any, grid: Any, initial: Any, end: Any, options: dict[str, Any]) -> Case:
+    """What is given, as a case."""
+    if isinstance(model, Model):
+        if grid is None or initial is None or end is None:
+            raise InputError("converge(model, ...) needs grid, initial and end, as solve() does")
+        return Case.of_options(model, grid, initial, {"end": end, **options})
+    given = {"grid": grid, "initial": initial, "end": end, **options}
+    extra = [name for name, value in given.items() if value is not None]
+    if extra:
+        raise InputError(f"option {extra[0]}: a configuration says it itself; change it there")
+    made = model if isinstance(model, config.Config) else config.load(model)
+    return Case.of_config(made)
+
+
+# --- the runs -----------------------------------------------------------------------------------
+
+
+def converged(
+    case: Case,
+    folder: Path | None,
+    effort: Effort,
+    budget: float | None,
+    progress: Report | None,
+    tell: Tell,
+) -> xr.Dataset:
+    """The runs of a case, and what they say together; written to RESULT in the folder."""
+    if folder is not None:
+        made(folder)
+    runs = Runs(folder, progress, tell)
+    plan = plan_of(case, effort)
+    first = runs.done(plan.seeds[0], "the set-up itself")
+    plan = _affordable(case, effort, budget, runs)
+    tell(_estimate(plan, runs))
+    for name, reason in plan.left_out.items():
+        tell(f"{name} is not varied: {reason}")
+    words = {job.name: knob.words for knob in plan.knobs for job in knob.jobs}
+    results: dict[str, xr.Dataset] = {}
+    for number, job in enumerate(plan.jobs, start=1):
+        label = f"{number} of {len(plan.jobs)}, {job.name}"
+        label += f": {words[job.name]}" if job.name in words and "coarser" not in job.name else ""
+        try:
+            results[job.name] = first if number == 1 else runs.done(job, label)
+        except Interrupted as error:
+            kept = f"; {number - 1} of {len(plan.jobs)} runs are done"
+            raise Interrupted(f"{error}{kept}", error.dataset, error.signal) from None
+        except (InputError, RunError) as error:
+            if job in plan.seeds:
+                raise
+            tell(f"{job.name} failed, and is left out: {error}")
+    ds = evaluated(case, plan, results)
+    if folder is not None:
+        output.write(ds, folder / RESULT)
+    return ds
+
+
+class Runs:
+    """Runs in a folder, each done once."""
+
+    def __init__(self, folder: Path | None, progress: Report | None, tell: Tell):
+        self._folder, self._progress, self._tell = folder, progress, tell
+        self._names: dict[Any, str] = {}
+        self.seconds = math.inf
+
+    def path(self, job: Job) -> Path | None:
+        """The file of a job."""
+        if self._folder is None:
+            return None
+        settings = job.case.settings
+        key = job.name, job.case.grid, settings.collisions, settings.time
+        if key not in self._names:
+            self._names[key] = f"{job.name}-{job.case.digest()}"
+        return self._folder / f"{self._names[key]}.nc"
+
+    def known(self, job: Job) -> bool:
+        """Whether it was done before."""
+        path = self.path(job)
+        return path is not None and is_finished(path)
+
+    def done(self, job: Job, words: str) -> xr.Dataset:
+        """The result of a job; warnings of the set-up itself are said, those of others kept."""
+        path = self.path(job)
+        self._tell(words + (" (done before)" if self.known(job) else ""))
+        with warnings.catch_warnings():
+            if job.name != "seed-1":
+                warnings.simplefilter("ignore", AccuracyWarning)
+            clock = Clock(self._progress)
+            ds = job.case.done(path, clock)
+        if job.name.startswith("seed-"):
+            self.seconds = min(self.seconds, clock.seconds, float(ds.attrs["wall_seconds"]))
+        return ds
+
+
+class Clock:
+    """How long the steps of a run take, without the first, which may wait for compilation."""
+
+    def __init__(self, report: Report | None):
+        self._report, self._marks = report, list[float]()
+
+    def __call__(self, now: Moment) -> None:
+        self._marks.append(time.perf_counter())
+        if self._report is not None:
+            self._report(now)
+
+    @property
+    def seconds(self) -> float:
+        """Of all steps; without end if there are few."""
+        steps = len(self._marks)
+        if steps < 5:
+            return math.inf
+        return (self._marks[-1] - self._marks[0]) * steps / (steps - 1)
+
+
+def _affordable(case: Case, effort: Effort, budget: float | None, runs: Runs) -> Plan:
+    """The largest plan that the budget [minutes] allows."""
+    least, seconds = 0.0, runs.seconds
+    for tried in efforts(effort):
+        plan = plan_of(case, tried)
+        least = _cost(plan, runs) * seconds / 60
+        if budget is None or least <= budget:
+            return plan
+    raise InputError(
+        f"budget = {budget:g}: a run takes {duration(seconds)}, and the least that tells something "
+        f"about {least:.2g} minutes; allow them, or use fewer nodes, samples or a shorter run"
+    )
+
+
+def _cost(plan: Plan, runs: Runs) -> float:
+    """What is left to do, in runs of the set-up."""
+    return sum(job.cost for job in plan.jobs[1:] if not runs.known(job))
+
+
+def _estimate(plan: Plan, runs: Runs) -> str:
+    left = [job for job in plan.jobs[1:] if not runs.known(job)]
+    cost = sum(job.cost for job in left)
+    return (
+        f"{len(left)} more runs, {cost:.0f} times the work of the first: about "
+        f"{duration(cost * runs.seconds)}"
+    )
+
+
+# --- what they say ------------------------------------------------------------------------------
+
+
+def evaluated(case: Case, plan: Plan, results: Mapping[str, xr.Dataset]) -> xr.Dataset:
+    """Limits, error bars and changes of all quantities that the runs share."""
+    began = time.perf_counter()
+    first = results[plan.seeds[0].name]
+    seeds = [comparable(results[job.name], first) for job in plan.seeds]
+    t = students_t(len(seeds) - 1)
+    knobs = [knob for knob in plan.knobs if knob.fine.name in results]
+    others = {
+        job.name: comparable(results[job.name], first, further=knob.name == "walls")
+        for knob in knobs for job in knob.jobs if job.name in results
+    }  # fmt: skip
+    traits = _traits(case, plan, first)
+    found: dict[str, Any] = {}
+    for name in names_of(first):
+        values = np.stack([one[name] for one in seeds])
+        mean, error = mean_and_error(values)
+        base, single = Measured(mean, error**2), error**2 * len(values)
+        turned = [_turned(knob, name, base, single, others, t, traits) for knob in knobs]
+        found |= _variables(first[name], base, single, turned, limit(base, turned, t))
+    coords = {str(k): v for k, v in first.coords.items() if set(v.dims) <= _dims(found)}
+    ds = xr.Dataset(found, coords=coords | {"knob": [knob.name for knob in knobs]})
+    return ds.assign_attrs(_attributes(first, plan, knobs, results, time.perf_counter() - began))
+
+
+def _traits(case: Case, plan: Plan, first: xr.Dataset) -> dict[str, float]:
+    """What the laws of knobs depend on: how a box cuts the tail, the noise of automatic steps."""
+    known = [first[n].values for n in ("temperature", "total_temperature") if n in first]
+    known.append(first.equilibrium_temperature.values)
+    temperatures = np.concatenate([np.ravel(v) for v in known])
+    hottest = float(temperatures[np.isfinite(temperatures)].max(initial=0.0))
+    noise = first.noise.values[np.isfinite(first.noise.values)]
+    widths = [
+        zip(case.grid.momentum_max, knob.fine.case.grid.momentum_max, strict=True)
+        for knob in plan.knobs if knob.name == "box"
+    ]  # fmt: skip
+    return {
+        "decay": max((tail(a, b, hottest) for pairs in widths for a, b in pairs), default=0.5),
+        "noise": float(np.median(noise)) if len(noise) else 0.0,
+    }
+
+
+def _turned(
+    knob: Knob, name: str, base: Measured, single: Array, others: Mapping[str, Mapping[str, Array]],
+    t: float, traits: Mapping[str, float],
+) -> Shift:  # fmt: skip
+    """What a knob does to a quantity."""
+
+    def measured(job: Job | None) -> Measured | None:
+        if job is None or job.name not in others:
+            return None
+        values = others[job.name].get(name)
+        if values is None or values.shape != base.value.shape:
+            values = np.full_like(base.value, np.nan)
+        return Measured(values, single * job.variance)
+
+    fine, coarse = measured(knob.fine), measured(knob.coarse)
+    assert fine is not None
+    if knob.law == "samples":
+        return unbiased(base, fine, 1 / knob.ratios[0], t)
+    if knob.law == "box":
+        # of walls in space nothing is known but that their effect falls
+        return exponential(base, fine, traits["decay"] if knob.name == "box" else 0.5)
+    usual = 2.0 if knob.name == "step" else 1.0  # the scheme is of second order in time
+    shift = power_law(base, fine, coarse, knob.ratios, t, usual)
+    if knob.fine.case.settings.time.step == "auto" and knob.name == "step":
+        # with less noise automatic steps are longer by 1/(1 - noise): a run with more samples or
+        # nodes and this tolerance has a larger error of the step than this one, and is held too
+        return holding(shift, (1 - min(traits["noise"], 0.9)) ** -2)
+    return shift
+
+
+def _variables(
+    like: xr.DataArray, base: Measured, single: Array, turned: Sequence[Shift], found: Limit
+) -> dict[str, Any]:
+    """The variables of one quantity."""
+    name, dims, unit = str(like.name), like.dims, like.attrs.get("units", "1")
+    words = like.attrs.get("long_name", name)
+    empty = np.zeros((0, *base.value.shape))
+
+    def by_knob(values: list[Array]) -> Array:
+        return np.stack(values) if values else empty
+
+    return {
+        name: output.variable(dims, found.value, unit, f"{words}, extrapolated"),
+        f"{name}_error": output.variable(dims, found.error, unit, f"error bar: {words}"),
+        f"{name}_run": output.variable(dims, base.value, unit, f"{words}, set-up as it is"),
+        f"{name}_noise": output.variable(
+            dims, np.sqrt(single), unit, f"standard deviation of one run: {words}"
+        ),
+        f"{name}_change": output.variable(
+            ("knob", *dims), by_knob([s.change for s in turned]), unit, f"change of {words}"
+        ),
+        f"{name}_bar": output.variable(
+            ("knob", *dims), by_knob([s.bar for s in turned]), unit,
+            f"part of the error bar, noise apart: {words}",
+        ),
+        f"{name}_shown": output.variable(
+            ("knob", *dims), by_knob([s.shown.astype(float) for s in turned]), "1",
+            f"1 where the runs measure the law of the change: {words}",
+        ),
+        f"{name}_order": output.variable(
+            ("knob", *dims), by_knob([s.order + 0 * s.change for s in turned]), "1",
+            f"order of the error, measured where shown: {words}",
+        ),
+        f"{name}_order_uncertainty": output.variable(
+            ("knob", *dims), by_knob([s.order_error + 0 * s.change for s in turned]), "1",
+            f"error of the measured order: {words}",
+        ),
+    }  # fmt: skip
+
+
+def _dims(found: Mapping[str, Any]) -> set[str]:
+    return {str(dim) for dims, *_ in found.values() for dim in dims}
+
+
+def _attributes(
+    first: xr.Dataset, plan: Plan, knobs: Sequence[Knob], results: Mapping[str, xr.Dataset],
+    seconds: float,
+) -> dict[str, Any]:  # fmt: skip
+    seeds = [job.case.seed for job in plan.seeds]
+    spent = sum(float(ds.attrs["wall_seconds"]) for ds in results.values())
+    left = [f"{name}: {reason}" for name, reason in plan.left_out.items()]
+    left += [f"{k.name}: its run failed" for k in plan.knobs if k not in knobs]
+    return {
+        "kind": kinds.CONVERGENCE,
+        **output.versions(),
+        **{key: first.attrs[key] for key in ("model", "configuration", "device", "warnings")},
+        "title": f"{first.attrs['title']}: converged",
+        "status": "done",
+        "level": LEVEL,
+        "seeds": np.array(seeds, dtype=np.int64),
+        "knobs": [knob.words for knob in knobs],
+        "not_varied": "\n".join(left),
+        "wall_seconds": spent + seconds,
+    }

@@ -1,0 +1,1 @@
+"""Pictures of results, and reports as one page of HTML."""

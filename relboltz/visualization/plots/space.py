@@ -1,0 +1,376 @@
+"""Pictures in space: profiles along an axis, maps of a plane, phase space.
+
+Directions that are not shown are cut through the middle of the box; dark lines are early, light
+ones late; limits and colours of maps are the same at all times. What has no meaning where nothing
+is, a temperature or a velocity, is shown where there is matter.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.colors import LogNorm, Normalize
+from xarray import DataArray, Dataset
+
+from ...io.quantities import WEIGHTED
+from ...util.errors import InputError
+from ...util.text import suggest
+from . import style
+from .style import Ax, Names, label, labelled, members, new_axes, recorded, shades, styled
+
+AXES = ("x", "y", "z")
+DIRECTIONS = (*AXES, "px", "py", "pz")
+COMPONENTS = ("axis", "axis2", "mu", "nu")
+SLOW = 0.01  # flow below this part of the speed of light gets no arrows
+ARROWS = 16  # at most so many arrows along an axis
+MATTER = 1e-3
+"""Cells with less energy than this part of the fullest one of the moment count as empty."""
+DECADES = 3
+"""Decades that a logarithmic scale of colours shows at most."""
+DILUTED = 4.0
+"""Where the largest value falls by more than this factor, colours are logarithmic."""
+SHORT = {
+    "number": "density", "temperature": "temperature", "energy_kinetic": "kinetic energy density",
+    "energy_total": "total energy density", "energy_by_species": "kinetic energy density",
+    "source": "energy source", "velocity": "velocity of the thermal state",
+    "mass_squared": "$m^2$", "screening_mass_squared": "screening mass squared",
+    "chemical_potential": r"$\mu$", "pressure_ratio": r"$P_z / P_\perp$",
+    "entropy": "entropy density", "momentum": "momentum", "landau_velocity": "Landau velocity",
+    "landau_temperature": "Landau temperature", "landau_energy": "Landau energy density",
+    "landau_chemical_potential": r"Landau $\mu$", "bulk_pressure": "bulk pressure",
+    "shear_stress": r"$\pi$", "energy_momentum": "$T$", "momentum_flux": "momentum flux",
+    "momentum_by_species": "momentum", "energy_momentum_by_species": "$T$",
+    "number_current": "particle flux", "pressure": "pressure",
+}  # fmt: skip
+"""Words for axes, where the long names are too long."""
+KINDS = {"pressure_ratio": "ratio", "velocity": "plain", "landau_velocity": "plain"}
+"""What has a scale of its own: a ratio is about 1, a velocity is no density."""
+
+
+# --- what is in a result ------------------------------------------------------------------------
+
+
+def directions(ds: Dataset) -> list[str]:
+    """Axes with more than one space cell."""
+    return [axis for axis in AXES if ds.sizes.get(axis, 1) > 1]
+
+
+def marginals(ds: Dataset) -> list[str]:
+    """Names of the marginals of f that keep two directions."""
+    names = (str(name) for name in ds if str(name).startswith("f_") and "time" in ds[name].dims)
+    plain = (name for name in names if not name.endswith("_error"))  # of replicas
+    return [name for name in plain if len(set(ds[name].dims) & set(DIRECTIONS)) == 2]
+
+
+def field(ds: Dataset, quantity: str, species: Names, axes: Sequence[str]) -> DataArray:
+    """A quantity (time, *axes): mean over species, cut through the middle of other directions.
+
+    quantity : a name; of a vector or tensor with its component, "velocity x", "shear_stress xy". Of
+    a vector without one, that along the axis of a profile, or in a plane its length.
+
+    The attributes ``words``, ``title`` and ``kind`` say what it is, of which species, and whether
+    it is a density, a signed number, a ratio; ``component`` and ``where`` of what, and where cut.
+    """
+    name, component = _asked(ds, quantity)
+    if not np.isfinite(ds[name]).any():
+        raise InputError(f"quantity {name!r} has no value anywhere in this result")
+    for axis in set(axes) - set(ds[name].dims):
+        raise InputError(f"quantity {name!r} does not depend on {axis}")
+    values, title, group = ds[name], "", members(ds, species)
+    words = "mean $f$" if name.startswith("f_") else SHORT.get(name, "")
+    words = words or str(values.attrs["long_name"])
+    if "species" in values.dims:
+        title = label(group) + " (each)" * (len(group) > 1)
+        values = values.sel(species=group).mean("species")
+    if name in WEIGHTED:
+        values = values.where(_matter(ds))
+    values, where = _cut(values, [d for d in AXES if d in values.dims and d not in axes])
+    values = values.mean([d for d in values.dims if d in DIRECTIONS and d not in axes])
+    signed = bool(component)
+    if component:
+        values = values.sel(dict(zip(_components(values), component, strict=True)))
+        words = f"{words}, {component}" if len(component) == 1 else f"{words}$^{{{component}}}$"
+    elif "axis" in values.dims and len(axes) == 1:
+        along = _component(ds[name], axes[0])
+        values, words, signed = values.sel(axis=along), f"{words} along {along}", True
+        component = along
+    elif "axis" in values.dims:
+        values, words = (values**2).sum("axis", skipna=False) ** 0.5, f"|{words}|"
+    kind = "signed" if signed else KINDS.get(name) or _kind(values, signed)
+    about = {"title": title, "kind": kind, "component": component, "where": where.lstrip(", ")}
+    words = labelled(ds[name], words + where)
+    return values.transpose("time", *axes).assign_attrs(about, words=words)
+
+
+def _asked(ds: Dataset, quantity: str) -> tuple[str, str]:
+    """Name and component of a quantity in space cells."""
+    allowed = {"time", "species", *COMPONENTS, *DIRECTIONS}
+    known = [str(name) for name in ds if "time" in ds[name].dims]
+    known = [n for n in known if set(ds[n].dims) <= allowed and set(ds[n].dims) & set(DIRECTIONS)]
+    name, _, component = quantity.strip().partition(" ")
+    if name not in known:
+        raise InputError(f"no quantity {quantity!r} in space cells; {suggest(name, known)}")
+    dims, component = _components(ds[name]), component.strip()
+    if not component and len(dims) < 2:
+        return name, ""
+    if not dims:
+        raise InputError(f"quantity {quantity!r}: {name} has no components")
+    fits = len(component) == len(dims) and all(
+        letter in ds[d].values for letter, d in zip(component, dims, strict=True)
+    )
+    if not fits:
+        letters = "".join(ds[dims[0]].values.tolist())
+        example = f"{name} {'xy'[: len(dims)]}"
+        raise InputError(
+            f"quantity {quantity!r}: give its component, {len(dims)} of the letters {letters}, "
+            f"such as {example!r}"
+        )
+    return name, component
+
+
+def _components(values: DataArray) -> list[str]:
+    return [str(d) for d in values.dims if d in COMPONENTS]
+
+
+def _matter(ds: Dataset) -> DataArray:
+    """Where there is some: cells with more than a small part of the energy of the fullest one."""
+    energy = ds.energy_kinetic
+    return energy > MATTER * energy.max([d for d in AXES if d in energy.dims])
+
+
+def _cut(values: DataArray, dims: Sequence[str]) -> tuple[DataArray, str]:
+    """Values in the middle of these directions, and words for it: ', y = 0'."""
+    places = []
+    for d in dims:
+        n = values.sizes[d]
+        if n > 1:
+            middle = values[d].values[(n - 1) // 2 : n // 2 + 1].mean()
+            places.append(f"{d} = {middle + 0.0:.2g}")
+        values = values.isel({d: slice((n - 1) // 2, n // 2 + 1)}).mean(d)
+    return values, f", {', '.join(places)}" * bool(places)
+
+
+def _kind(values: DataArray, signed: bool) -> str:
+    """A density is nowhere negative and may be diluted; other things have a sign or a scale."""
+    known = values.values[np.isfinite(values.values)]
+    if signed or (known.size and known.min() < -1e-9 * abs(known).max()):
+        return "signed"
+    first, last = (np.nanmax(values.isel(time=i), initial=0.0) for i in (0, -1))
+    top = max(first, last)
+    return "diluted" if min(first, last) > 0 and top > DILUTED * min(first, last) else "plain"
+
+
+def _component(vector: DataArray, axis: str) -> str:
+    """The component of a vector to show along an axis: that one, or another that is far larger."""
+    size: Any = abs(vector).max([d for d in vector.dims if d != "axis"]).fillna(0.0)
+    largest = str(size.axis.values[int(size.values.argmax())])
+    return largest if float(size.max()) > 10 * float(size.sel(axis=axis)) else axis
+
+
+def _check_axis(ds: Dataset, axis: str) -> None:
+    """Complain about an axis without cells."""
+    if axis not in AXES:
+        raise InputError(f"axis = {axis!r}: use x, y or z")
+    if axis not in directions(ds):
+        found = ", ".join(directions(ds)) or "none"
+        raise InputError(f"there is one space cell along {axis}; axes with more: {found}")
+
+
+# --- axes ---------------------------------------------------------------------------------------
+
+
+def edges(coordinate: DataArray) -> tuple[float, float]:
+    """Where the cells of a coordinate begin and end."""
+    x = coordinate.values
+    half = 0.5 * (x[-1] - x[0]) / max(len(x) - 1, 1)
+    return float(x[0] - half), float(x[-1] + half)
+
+
+def limits(values: DataArray, margin: float = 0.05) -> tuple[float, float]:
+    """Limits that hold all times; rounding errors do not fill the picture."""
+    known = values.values[np.isfinite(values.values)]
+    low, high = (float(known.min()), float(known.max())) if known.size else (0.0, 1.0)
+    span = max(high - low, 0.02 * max(abs(low), abs(high)), 1e-6)
+    middle = 0.5 * (low + high)
+    return middle - (0.5 + margin) * span, middle + (0.5 + margin) * span
+
+
+def _place(coordinate: DataArray) -> str:
+    """x [fm], or p_x [GeV]."""
+    axis = str(coordinate.name)
+    return labelled(coordinate, f"${axis}$" if axis in AXES else f"$p_{axis[1]}$")
+
+
+def _frame(ax: Axes, values: DataArray) -> None:
+    """Labels and limits of a profile (time, axis) of all these times."""
+    x = values[values.dims[1]]
+    ax.set(xlabel=_place(x), ylabel=values.attrs["words"], xlim=edges(x), ylim=limits(values))
+
+
+def _say_when(ax: Axes, values: DataArray, time: float, note: bool = False) -> None:
+    """Of which species, and when, as a title; above a note, if there is one."""
+    of = values.attrs["title"]
+    ax.set_title(f"{of}{', ' * bool(of)}$t$ = {time:.3g} fm", loc="left", pad=6 + 10 * note)
+
+
+# --- pictures -----------------------------------------------------------------------------------
+
+
+@styled
+def profile(
+    ds: Dataset,
+    quantity: str = "number",
+    species: Names = None,
+    axis: str = "x",
+    times: Any = None,
+    ax: Ax = None,
+) -> Axes:
+    """A quantity along an axis at several times; of a vector that component or a far larger one."""
+    _check_axis(ds, axis)
+    values = field(ds, quantity, species, [axis])
+    ax, values = ax or new_axes(), values.sel(time=recorded(ds, times))
+    for now, (_, look) in zip(values, shades(values.time.values), strict=True):
+        ax.plot(ds[axis].values, now.values, **look)
+    _frame(ax, values)
+    ax.legend(title=values.attrs["title"] or None, ncols=4, columnspacing=1.0, **style.ABOVE)
+    return ax
+
+
+@styled
+def field_map(
+    ds: Dataset,
+    quantity: str = "number",
+    time: float | None = None,
+    species: Names = None,
+    plane: str = "",
+    ax: Ax = None,
+) -> Axes:
+    """A quantity (of a vector its length) in a plane such as "xy", and arrows of the flow.
+
+    time : the nearest record is shown; None is the last
+    plane : "" is the first two directions with more than one cell
+    """
+    ax, axes = ax or new_axes(), _plane(ds, plane)
+    draw_map(ax, field(ds, quantity, species, axes), time, flow_in(ds, axes))
+    return ax
+
+
+@styled
+def phase_space(
+    ds: Dataset,
+    name: str = "f_x_px",
+    species: Names = None,
+    time: float | None = None,
+    ax: Ax = None,
+) -> Axes:
+    """A marginal of f that keeps two directions, such as x and p_x; time: None is the last."""
+    known = marginals(ds)
+    if not known:
+        raise InputError("this result keeps no f of two directions; set marginals = ['x px']")
+    if name not in known:
+        raise InputError(f"no marginal {name!r} in this result; {suggest(name, known)}")
+    ax, axes = ax or new_axes(), [str(d) for d in ds[name].dims if d in DIRECTIONS]
+    draw_map(ax, field(ds, name, species, axes), time)
+    return ax
+
+
+def _plane(ds: Dataset, plane: str) -> list[str]:
+    axes = list(plane) or directions(ds)[:2]
+    if len(axes) != 2 or axes[0] == axes[1]:
+        if plane:
+            raise InputError(f"plane = {plane!r}: use two axes, such as 'xy'")
+        raise InputError("a map needs two directions with more than one space cell; use a profile")
+    for axis in axes:
+        _check_axis(ds, axis)
+    return axes
+
+
+# --- one moment ---------------------------------------------------------------------------------
+
+
+def draw_line(ax: Axes, values: DataArray, time: float) -> None:
+    """Values (time, axis) at a time, with limits that hold all times; grey is the first."""
+    x = values[values.dims[1]].values
+    ax.plot(x, values[0].values, color="0.75")
+    ax.plot(x, values.sel(time=time).values, "o-", markersize=3.5, color=style.COLORS[1])
+    _frame(ax, values)
+    _say_when(ax, values, time)
+
+
+def draw_map(
+    ax: Axes, values: DataArray, time: float | None, flow: Any = None, bar: bool = True
+) -> Any:
+    """Values (time, a, b) at a time, in colours that hold all times, and arrows of a flow."""
+    style.check_time(values, float(values.time[-1]) if time is None else time)
+    now = values.sel(time=values.time[-1] if time is None else time, method="nearest")
+    a, b = (values[d] for d in values.dims[1:])
+    norm, colors = _colors(values)
+    mesh = ax.pcolormesh(
+        a.values, b.values, now.values.T, shading="nearest", norm=norm, cmap=colors,
+        rasterized=True,
+    )  # fmt: skip
+    ax.set_facecolor("0.88")  # where nothing is
+    ax.set(xlabel=_place(a), ylabel=_place(b), xlim=edges(a), ylim=edges(b))
+    if bar:
+        ax.figure.colorbar(mesh, cax=ax.inset_axes((1.03, 0, 0.05, 1)), label=values.attrs["words"])
+    if a.name in AXES and b.name in AXES:
+        ax.set_aspect("equal")
+    note = flow is not None and _arrows(ax, flow, float(now.time))
+    _say_when(ax, values, float(now.time), note)
+    return mesh
+
+
+def scale(values: DataArray) -> tuple[float, float]:
+    """Where a scale of colours for all times begins and ends; of ratios around 1, else around 0."""
+    low, high = limits(values, 0.0)
+    kind = values.attrs["kind"]
+    if kind == "diluted":
+        return max(float(np.nanmin(values.where(values > 0))), high / 10**DECADES), high
+    if kind == "ratio":
+        reach = max(abs(high - 1), abs(low - 1), 1e-3)
+        return 1 - reach, 1 + reach
+    if kind == "signed":
+        reach = max(abs(low), abs(high))
+        return -reach, reach
+    return low, high
+
+
+def _colors(values: DataArray) -> tuple[Normalize, Any]:
+    """A scale of colours for all times, and the colours; white is 1 of ratios, 0 of signed ones."""
+    low, high = scale(values)
+    kind = values.attrs["kind"]
+    colors = mpl.colormaps["RdBu_r" if kind in ("ratio", "signed") else "viridis"]
+    if kind == "diluted":
+        return LogNorm(low, high, clip=True), colors
+    return Normalize(low, high), colors
+
+
+def flow_in(ds: Dataset, axes: Sequence[str]) -> DataArray:
+    """Landau velocity (time, axis, b, a) where arrows stand; NaN if slow, or where nothing is."""
+    name = "landau_velocity" if "landau_velocity" in ds else "velocity"
+    a, b = axes
+    there = ds[name].sel(axis=[a, b]).where(_matter(ds))
+    flow = _cut(there, [d for d in AXES if d not in axes])[0].transpose("time", "axis", b, a)
+    steps = {d: slice((s := -(-ds.sizes[d] // ARROWS)) // 2, None, s) for d in axes}
+    flow = flow.where((flow**2).sum("axis") > SLOW**2).isel(steps)
+    return flow.assign_attrs(words=SHORT[name])
+
+
+def _arrows(ax: Axes, flow: DataArray, time: float) -> bool:
+    """The flow, if there is one; the fastest arrow of all times is about a cell long."""
+    fastest = float(np.sqrt((flow**2).sum("axis")).max())
+    if fastest == 0:
+        return False
+    b, a = (flow[d].values for d in flow.dims[2:])
+    cell = min(float(abs(x[-1] - x[0])) / max(len(x) - 1, 1) for x in (a, b))
+    ax.quiver(
+        a, b, *flow.sel(time=time).values, angles="xy", pivot="middle", scale_units="xy",
+        scale=fastest / (0.95 * cell), color="white", width=0.008, edgecolor="0.15", linewidth=0.4,
+    )  # fmt: skip
+    ax.text(
+        0.0, 1.01, f"arrows: {flow.attrs['words']}, longest {fastest:.2g}",
+        transform=ax.transAxes, va="bottom", fontsize=8, color="0.3",
+    )  # fmt: skip
+    return True
