@@ -36,8 +36,8 @@ NOTABLE = 0.01
 """Share of all particles below which a species does not count."""
 FLOOR = 1e-12
 """Part of the largest f below which f does not count."""
-FINER = 1.02
-"""Steps in which a spacing that will do is looked for."""
+HALVINGS = 8
+"""Of the interval, in ln h, in which the largest spacing that will do is looked for."""
 
 
 def flat(h: float) -> float:
@@ -66,9 +66,13 @@ class Scales:
 
     def wanted(self, spacing: float) -> float:
         """Return the largest spacing that will do [GeV], no larger than the given one."""
-        while self.error(spacing) > WANTED:
-            spacing /= FINER
-        return spacing
+        if self.error(spacing) <= WANTED:
+            return spacing
+        low, high = spacing / 32, spacing
+        for _ in range(HALVINGS):
+            middle = math.sqrt(low * high)
+            low, high = (low, middle) if self.error(middle) > WANTED else (middle, high)
+        return low
 
 
 def relaxation_error(h: float, length: float, screening: float = math.inf) -> float:
@@ -181,6 +185,14 @@ def scales_of(
         states.append(("in the end", predicted.f, predicted.mass_squared))
     for when, occupied, m2 in states:
         numbers = model.degeneracy * occupied.sum(axis=1)
+        warm = sum(
+            share * thermal_scale(grid, one, 0.0)
+            for share, one in zip(numbers / numbers.sum(), occupied, strict=True)
+            if share > NOTABLE
+        )
+        softest = [
+            softest_exchange(elements, i, m2, screening2, warm) for i in range(len(model.processes))
+        ]
         for a, species in enumerate(model.species):
             own = [i for i, one in enumerate(model.processes) if species.name in one.legs]
             if not own or not numbers[a] > NOTABLE * numbers.sum():
@@ -189,10 +201,8 @@ def scales_of(
                 length = momentum_scale(grid, occupied[a], int(model.statistics[a]), float(m2[a]))
             else:
                 length = thermal_scale(grid, occupied[a], float(m2[a]))
-            warm = thermal_scale(grid, occupied[a], 0.0)
-            softest = [softest_exchange(elements, i, m2, screening2, warm) for i in own]
             falling = partial(_steepest, [falling_with_s(elements, i, m2, screening2) for i in own])
-            yield Scales(f"{species.name} {when}", length, min(softest), falling)
+            yield Scales(f"{species.name} {when}", length, min(softest[i] for i in own), falling)
 
 
 def _steepest(slopes: list[Callable[[float], float]], h: float) -> float:
