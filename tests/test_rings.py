@@ -65,15 +65,37 @@ def test_a_round_spectrum_has_no_directions(count, most):
 
 
 @pytest.mark.parametrize("fourth", [0.0, 0.02])
-def test_flow_is_that_of_the_spectrum(fourth):
-    """v_2 = 0.043 to 0.2 % and v_4 = 0.0012 or 0.0063 to 3e-5, from 20 nodes, 0.75 T apart."""
+@pytest.mark.parametrize(("count", "most"), [(20, 0.008), (28, 0.002), (40, 0.0005)])
+def test_flow_is_that_of_the_spectrum(fourth, count, most):
+    """v_2 = 0.043 and v_4 = 0.0012 or 0.0063 to 3e-5, from nodes 0.75, 0.54 and 0.375 T apart.
+
+    This v_2 grows as p_T^2. Inside the innermost nodes it is taken to grow as p_T, which makes
+    0.7 % at 0.75 T and falls with h^4: a part h^2 of all particles, whose v_2 is wrong by ~ h^2.
+    """
 
     def spectrum(x, y):
         return blown(x, y, fourth=fourth)
 
-    for n, most in ((2, 0.002 * 0.043), (4, 3e-5)):
-        v, end = found(spectrum, n, 20)
-        assert v == pytest.approx(exact(spectrum, n, end), abs=most)
+    for n, bound in ((2, most * 0.043), (4, 3e-5)):
+        v, end = found(spectrum, n, count)
+        assert v == pytest.approx(exact(spectrum, n, end), abs=bound)
+
+
+@pytest.mark.parametrize("angle", [0.0, 0.3, np.pi / 4])
+@pytest.mark.parametrize(("n", "most"), [(2, 0.005), (3, 0.02)])
+def test_flow_that_grows_as_p_t_is_read_at_small_p_t_too(n, angle, most):
+    """A thin sheet of massless particles, v_n ~ p_T at small p_T, 28 nodes 0.54 T apart.
+
+    The innermost nodes lie where cos(2 phi) = 0 and say nothing of v_2.
+    """
+
+    def sheet(x, y):
+        pt = np.hypot(x, y)
+        wave = np.cos(n * (np.arctan2(y, x) - angle))
+        return np.exp(-pt) * (1 + 0.1 * np.tanh(pt) * wave)
+
+    v, end = found(sheet, n, 28)
+    assert v == pytest.approx(exact(sheet, n, end), rel=most)
 
 
 @pytest.mark.parametrize(("count", "most"), [(20, 5e-3), (28, 2e-3)])
@@ -98,11 +120,13 @@ def boosted(x, y, velocity=0.3):
     return pt * k1(gamma * pt) * np.exp(gamma * velocity * x)
 
 
-@pytest.mark.parametrize("n", [1, 2, 3])
-def test_matter_that_moves_has_odd_harmonics_too(n):
-    """v_1 = 0.339, v_2 = 0.082, v_3 = 0.0166 from 20 nodes: to 0.1, 0.1 and 0.8 %."""
-    v, end = found(boosted, n, 20)
-    assert v == pytest.approx(exact(boosted, n, end), rel=2e-3, abs=2e-4)
+@pytest.mark.parametrize(
+    ("n", "count", "most"), [(1, 20, 2e-3), (2, 20, 2e-3), (3, 20, 0.022), (3, 28, 0.01)]
+)
+def test_matter_that_moves_has_odd_harmonics_too(n, count, most):
+    """v_1 = 0.339, v_2 = 0.082 to 0.1 %; v_3 = 0.0166, which grows as p_T^3, to 2 and 0.8 %."""
+    v, end = found(boosted, n, count)
+    assert v == pytest.approx(exact(boosted, n, end), rel=most)
 
 
 def test_unequal_spacings_take_nothing_for_round_that_is_not():

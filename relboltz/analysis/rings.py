@@ -2,8 +2,8 @@
 
 Particles are known in columns of nodes (p_x, p_y). A sum of exp(i n phi) over nodes would show the
 directions of the lattice, the more so at small p_T, where these are few. Instead ln N between nodes
-is cubic, and sums are taken over points of circles. What this makes of a round spectrum on the same
-nodes, the one that follows N best, is the lattice's own, and is taken off.
+is cubic, and sums are taken over points of circles. The error that this makes for a smooth spectrum
+that nearly is N, of which the sums are known, is subtracted.
 """
 
 from collections.abc import Iterator
@@ -25,9 +25,14 @@ DENSER = 0.5
 """Knots of round spectra are this much closer at p_T = 0, where nodes are all that is known."""
 HARMONICS, COARSER = (2, 4), 2.0
 """What is fitted beside it, lest it count as round, with knots so much further apart."""
+POWER = 1
+"""Harmonics begin as this power of p_T at p_T = 0: that of massless particles, whose f depends on
+direction even at p = 0. Of a sum over p_z, only p_z of the order of p_T or below have harmonics."""
 STIFF, LEVEL = 1e-10, 1e-14
 """Weights of squared second differences of coefficients, which go on where nodes are empty, and of
 their squares, which decide where fewer than two nodes are not."""
+STIFFER = 1e3
+"""Harmonics of N over its round part are small where nodes are empty: these weights are larger."""
 
 
 def is_harmonic(n: Any, least: int) -> bool:
@@ -58,21 +63,38 @@ def splines(at: Array) -> Array:
     return bell(np.asarray(at)[..., None] - np.arange(int(np.max(at)) + 3))
 
 
+def round_functions(radius: Array) -> Array:
+    """Splines for ln of a round spectrum, denser at small radius (in spacings)."""
+    return splines(radius + DENSER * np.tanh(radius))
+
+
+def waves(radius: Array, angle: Array, n: int, power: int) -> Array:
+    """Splines in p_T times p_T^power at small p_T: with cos(n phi), then with sin(n phi)."""
+    grown = np.tanh(radius / 2)[:, None] ** power * splines(radius / COARSER)
+    phase = n * angle[:, None]
+    return np.concatenate([grown * np.cos(phase), grown * np.sin(phase)], axis=1)
+
+
+def stiffness(sizes: list[int]) -> Array:
+    """Quadratic form that keeps coefficients smooth within each of several blocks of splines."""
+    ends, bends = np.cumsum(sizes), np.diff(np.eye(sum(sizes)), 2, axis=0)
+    within = [i for i in range(len(bends)) if not any(i < end <= i + 2 for end in ends[:-1])]
+    return np.asarray(STIFF * bends[within].T @ bends[within] + LEVEL * np.eye(sum(sizes)))
+
+
 def smooth_functions(x: Array, y: Array) -> tuple[Array, Array, int]:
-    """Functions of momenta in spacings (momenta, functions), bends of these, how many are round.
+    """Functions of momenta in spacings (momenta, functions), their stiffness, how many are round.
 
     The first are round; the others are harmonics that a lattice can take for round, ~ p_T^m where
     p_T is small. All are even along both axes: on nodes, odd ones are orthogonal to these.
     """
     radius, angle = np.hypot(x, y), np.arctan2(y, x)
-    found = [splines(radius + DENSER * np.tanh(radius))]
+    found = [round_functions(radius)]
     for m in HARMONICS:
-        wave = np.tanh(radius / 2) ** m * np.cos(m * angle)
-        found.append(wave[:, None] * splines(radius / COARSER))
+        both = waves(radius, angle, m, power=m)
+        found.append(both[:, : both.shape[1] // 2])
     sizes = [block.shape[1] for block in found]
-    ends, bends = np.cumsum(sizes), np.diff(np.eye(sum(sizes)), 2, axis=0)
-    within = [i for i in range(len(bends)) if not any(i < end <= i + 2 for end in ends[:-1])]
-    return np.concatenate(found, axis=1), bends[within], sizes[0]
+    return np.concatenate(found, axis=1), stiffness(sizes), sizes[0]
 
 
 class Patch:
@@ -121,10 +143,12 @@ class Rings:
         starts = zip((x[inside], y[inside]), (px, py), half, strict=True)
         places = [(at - nodes[0]) / (2 * h) for at, nodes, h in starts]
         self._cubic, self._linear = Patch(places, shape, 4), Patch(places, shape, 2)
-        nodes = [v.ravel() for v in np.meshgrid(px, py, indexing="ij")]
         coarse = 2 * max(half)  # finer knots would be free where only the finer axis has nodes
-        self._smooth, bends, self._round = smooth_functions(*(v / coarse for v in nodes))
-        self._stiff = STIFF * bends.T @ bends + LEVEL * np.eye(bends.shape[1])
+        x, y = (v.ravel() / coarse for v in np.meshgrid(px, py, indexing="ij"))
+        self._smooth, self._stiff, self._round = smooth_functions(x, y)
+        far = np.minimum(self._radius / coarse, np.max(np.hypot(x, y)))
+        self._polar = (np.hypot(x, y), np.arctan2(y, x)), (far, self._angle)
+        self._circle = np.floor(self._radius / self.width * RADII).astype(int)
 
     @property
     def edges(self) -> Array:
@@ -162,6 +186,37 @@ class Rings:
         fitted = self._smooth[:, : self._round] @ found[: self._round]
         return np.asarray(np.exp(np.minimum(fitted, 0.0)).reshape(number.shape))
 
+    def _waves(self, number: Array, rounded: Array, n: int) -> tuple[Array, Array]:
+        """N over the round spectrum, as a smooth function: at nodes (px, py), and at the points.
+
+        Low harmonics are fitted together; those that look round on square nodes are left out.
+        """
+        if n % 4 == 0:
+            return np.ones(number.shape), np.ones(len(self._radius))
+        together = sorted({1, 2, 3, n})
+        at_nodes, at_points = (
+            np.concatenate([waves(*polar, m, POWER) for m in together], axis=1)
+            for polar in self._polar
+        )
+        share, round_share = number.ravel() / number.max(), rounded.ravel()
+        there = (share > 0) & (round_share > 0)
+        a, logs = at_nodes[there], np.log(share[there] / round_share[there])
+        weighted, blocks = a.T * share[there], 2 * len(together)
+        stiff = STIFFER * stiffness(blocks * [a.shape[1] // blocks])
+        fitted = np.linalg.solve(weighted @ a + stiff, weighted @ logs)
+        return np.exp(at_nodes @ fitted).reshape(number.shape), np.exp(at_points @ fitted)
+
+    def _lattice(self, number: Array, n: int, weight: Array, wave: Any) -> tuple[Any, Array]:
+        """What the lattice adds to sums of a smooth spectrum that is nearly N; its particles."""
+        rounded = self.rounded(number)
+        nodes, points = self._waves(number, rounded, n)
+        read, all_ = self._moments(self._density(rounded * nodes) * weight, wave)
+        density = self._density(rounded)
+        even = np.bincount(self._circle, density) / np.maximum(np.bincount(self._circle), 1)
+        smooth = even[self._circle] * points
+        smooth *= (rounded * nodes).sum() / smooth.sum()
+        return read - self._moments(smooth * weight, wave)[0], all_
+
     def _sums(self, values: Array) -> Array:
         """Sums over the points of every ring."""
         return np.asarray(np.bincount(self._ring, values, self.count), float)
@@ -179,7 +234,7 @@ class Rings:
                 moments[at] = totals[at] = np.nan
                 continue
             found, all_ = self._moments(self._density(number) * weight, wave)
-            own, own_all = self._moments(self._density(self.rounded(number)) * weight, wave)
+            own, own_all = self._lattice(number, n, weight, wave)
             found = found - own * np.divide(all_, own_all, out=0 * all_, where=own_all > 0)
             moments[at] = found / np.maximum(abs(found) / np.maximum(all_, 1e-300), 1.0)
             totals[at] = all_
