@@ -196,10 +196,9 @@ def flow(
     Psi_n [rad], that of all species together (NaN where nothing flows). Rings that leave the box do
     not count, and ``v`` is NaN for them: its corners have directions of their own.
 
-    Between nodes f is taken as smooth, and what a round spectrum on the same nodes shows is taken
-    off (``analysis.rings``): of v_4 of thermal matter 3e-5 are left at h = T, with a node at rest
-    6e-5; a step in p_T, which no nodes know, has up to 0.06. What the lattice does to the matter
-    itself stays.
+    Between nodes f is interpolated, and the error of that for a smooth spectrum on the same nodes is
+    subtracted (``analysis.rings``). At h = T a v_4 of 3e-5 remains in thermal matter, 6e-5 with a
+    node at rest; a step in p_T has up to 0.06. Errors of the lattice in the matter itself stay.
 
     In Bjorken flow of every record (time in place of snapshot), in space with what left.
 

@@ -110,10 +110,11 @@ def corner_node(corner, j, cells, x0, x1, y0, y1, z0, z1):
     return ((x * cells[1] + y) * cells[2] + z if corner >= 0.0 else -1.0), root(a) + root(b)
 
 
-def cube(position, total, m2, cells, h):
-    """The lowest node of the cube around k1, and both its ``candidate`` along each axis.
+def bracket(position, total, e, m2, cells, h):
+    """The two corners of the cube around k1 whose node pairs bracket the energy e.
 
-    Those along z have the squared masses added to their squared momenta.
+    Returns (low, e_low, high, e_high): the nodes of the closest pair with energy <= e and of the
+    closest with energy > e, -1 where there is none, and the energies of these pairs.
     """
     j = (floor(position[0]), floor(position[1]), floor(position[2]))
     x0 = candidate(j[0], position[0], total[0], cells[0], h[0])
@@ -124,16 +125,6 @@ def cube(position, total, m2, cells, h):
     z1 = candidate(j[2] + 1.0, position[2], total[2], cells[2], h[2])
     z0 = (z0[0] + m2[0], z0[1] + m2[1], z0[2])
     z1 = (z1[0] + m2[0], z1[1] + m2[1], z1[2])
-    return j, x0, x1, y0, y1, z0, z1
-
-
-def bracket(position, total, e, m2, cells, h):
-    """The two corners of the cube around k1 whose node pairs bracket the energy e.
-
-    Returns (low, e_low, high, e_high): the nodes of the closest pair with energy <= e and of the
-    closest with energy > e, -1 where there is none, and the energies of these pairs.
-    """
-    j, x0, x1, y0, y1, z0, z1 = cube(position, total, m2, cells, h)
     a00, a10, a01, a11 = x0[0] + y0[0], x1[0] + y0[0], x0[0] + y1[0], x1[0] + y1[0]
     b00, b10, b01, b11 = x0[1] + y0[1], x1[1] + y0[1], x0[1] + y1[1], x1[1] + y1[1]
     d00, d10, d01, d11 = x0[2] + y0[2], x1[2] + y0[2], x0[2] + y1[2], x1[2] + y1[2]
@@ -218,12 +209,22 @@ def detour(distance, pair, own, fullest, h):
     return distance + empty * (h[0] * h[0] + h[1] * h[1] + h[2] * h[2])
 
 
-def corner_distance(corner, x0, x1, y0, y1, z0, z1):
-    """Squared distance of a corner of the cube, 0 to 7, from k1; far for a pair out of the box."""
-    x = x1[2] if corner % 2 >= 1 else x0[2]
-    y = y1[2] if corner % 4 >= 2 else y0[2]
-    z = z1[2] if corner >= 4 else z0[2]
-    return x + y + z
+def corner_pair(corner, position, total, m2, cells, h):
+    """The node at a corner, 0 to 7, of the cube around k1: its number, its pair's energy, distance.
+
+    The distance from k1 is squared, and FAR for a pair out of the box. As ``bracket`` finds them,
+    but one by one: a GPU has no room for all of them at once.
+    """
+    x = floor(position[0]) + (1.0 if corner % 2 == 1 else 0.0)
+    y = floor(position[1]) + (1.0 if corner // 2 % 2 == 1 else 0.0)
+    z = floor(position[2]) + (1.0 if corner >= 4 else 0.0)
+    along = candidate(x, position[0], total[0], cells[0], h[0])
+    up = candidate(y, position[1], total[1], cells[1], h[1])
+    deep = candidate(z, position[2], total[2], cells[2], h[2])
+    a = along[0] + up[0] + (deep[0] + m2[0])
+    b = along[1] + up[1] + (deep[1] + m2[1])
+    node = (x * cells[1] + y) * cells[2] + z
+    return node, root(a) + root(b), along[2] + up[2] + deep[2]
 
 
 def closer(node, pair, distance, e, best):
@@ -275,6 +276,13 @@ def stress_change2(k1, k3, p, m2):
     q = add_stress(q, p, m2[3], -1.0)
     along = q[0] * q[0] + q[1] * q[1] + q[2] * q[2]
     return along + 2.0 * (q[3] * q[3] + q[4] * q[4] + q[5] * q[5])
+
+
+def heavy(m2, spacing2):
+    """Whether no event of these squared masses is so light that ``compensation`` changes it."""
+    first = root(max(m2[0], 0.0)) + root(max(m2[1], 0.0))
+    second = root(max(m2[2], 0.0)) + root(max(m2[3], 0.0))
+    return max(first * first, second * second) >= RESOLVED * spacing2
 
 
 def compensation(k1, k3, p, m2, s, spacing2):

@@ -231,7 +231,7 @@ def fill_levels(table, levels):
 @partial(kernel, inlined=True)
 def ln_pair(table, first, second):
     """ln(f f) of two cells."""
-    return table[first, 0] + table[first, 1] + table[second, 0] + table[second, 1]
+    return table[first, 0] + table[second, 0] + (table[first, 1] + table[second, 1])
 
 
 @kernel
@@ -251,11 +251,9 @@ def land_across_front(i, m2, grid, offsets, table, largest, p, k3, w):
     position = physics.position_of((w[K1X + i], w[K1Y + i], w[K1Z + i]), cells, h)
     total = (w[TX + i], w[TY + i], w[TZ + i])
     best = (-1.0, 0.0, FAR, -1.0, 0.0, FAR)
-    j, x0, x1, y0, y1, z0, z1 = physics.cube(position, total, m2, cells, h)
     for corner in range(8):
-        distance = physics.corner_distance(corner, x0, x1, y0, y1, z0, z1)
+        node, pair, distance = physics.corner_pair(corner, position, total, m2, cells, h)
         if distance < FAR:
-            node, pair = physics.corner_node(float(corner), j, cells, x0, x1, y0, y1, z0, z1)
             k1 = np.int64(node)
             held = ln_pair(table, off_k1 + k1, off_k2 + both - k1)
             far = physics.detour(distance, held, own, max(below, above), h)
@@ -347,7 +345,7 @@ def land(count, conserving, m2, grid, spacing2, offsets, state, w, nodes, events
         legs[landed, 3] = off_k2 + (p + k3 - low if conserving else high)
         legs[landed, 4] = off_k1 + (high if conserving else low)
         legs[landed, 5] = off_k2 + (p + k3 - high if conserving else high)
-        factor = compensate(i, m2, spacing2, w)
+        factor = compensate(i, m2, spacing2, w) if spacing2 > 0.0 else 1.0
         if factor > 1.0:
             net, forward = physics.flow(*event_exponents(legs[landed], table, w[RATIO + i]))
             sums[3] += (factor - 1.0) * weight * forward
@@ -404,6 +402,7 @@ def draw_group(
     legs, weights, ratios = events
     counts, sums, fault = found
     pair, roots = (m2[0], m2[1]), 2 if through > 0.0 else 1
+    spacing2 = 0.0 if physics.heavy(m2, spacing2) else spacing2
     for chunk in range((total + CHUNK - 1) // CHUNK):
         done = chunk * CHUNK
         count, sample = min(CHUNK, total - done), which * samples + first + done

@@ -47,7 +47,7 @@ def importance(scalars, top, m2):
 
 @partial(kernel, max_registers=48)
 def prepare(control, first_site, scalars, squares, given, number, species, highest, p2, tables,
-            levels, tops, change, prefix, tiles):  # fmt: skip
+            tops, change, prefix, tiles):  # fmt: skip
     """Logarithms and importance of every cell; clears what the step will add up.
 
     squares : squared masses of the species and of the screenings at every site
@@ -80,9 +80,7 @@ def prepare(control, first_site, scalars, squares, given, number, species, highe
         if i < n:
             cell = np.uint32(row * n + i)
             f = given[cell] if given.size > 0 else state[cell] * scale
-            ln_x, ln_full = physics.logarithms(f, species[a, 1])
-            tables[last, cell, 0], tables[last, cell, 1] = ln_x, ln_full
-            levels[cell] = physics.level_of(ln_x + ln_full)
+            tables[last, cell, 0], tables[last, cell, 1] = physics.logarithms(f, species[a, 1])
             for which in range(change.shape[0]):
                 change[which, cell] = 0
             if weighed:

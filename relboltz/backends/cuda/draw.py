@@ -32,8 +32,8 @@ from numba import float64, int64
 from relboltz.backends.cuda import layout as k
 from relboltz.backends.cuda.driver import device_function, kernel
 from relboltz.backends.cuda.events import (
-    across_front, both_occupied, deposit_apart, event_flow, four, gather, independent,
-    may_be_front, move, partner_shift, slot_of, stratified, three,
+    across_front, both_occupied, deposit_apart, flow_of, four, gather, independent, move,
+    pair_logs, partner_shift, slot_of, stratified, three,
 )
 from relboltz.backends.cuda.physics import WORD, add, block_sums, cuda, physics
 from relboltz.events.collisions import LARGEST_ELEMENT, MORE_WORDS
@@ -59,7 +59,7 @@ matrix_element = device_function(matrix_element)
 
 def draw(
     control, scalars, squares, geometry, channels, channel_scalars, blocks, cumulative, guide,
-    table, levels, tops, {arguments}
+    table, tops, {arguments}
 ):
     """{words}
 
@@ -105,7 +105,8 @@ def draw(
         shared[WEIGHED] = channel_scalars[channel, k.FACTOR]
         for i in range(3):
             shared[MORE + i] = channel_scalars[channel, k.MORE_3 + i]
-        shared[SPACED] = channel_scalars[channel, k.SPACING]
+        spacing2 = channel_scalars[channel, k.SPACING]
+        shared[SPACED] = 0.0 if physics.heavy(four(shared, M2), spacing2) else spacing2
         shared[SCALED] = scalars[k.SCALE]
         shared[EFFECTIVE] = scalars[k.EKT]
         shared[CLAMPED] = float(channels[channel, k.CLAMPS])
@@ -154,22 +155,24 @@ CONSERVING = """            cells, h = three(shared, CELLS), three(shared, CELLS
             pair_m2 = (shared[M2], shared[M2 + 1])
             low, high, r = physics.landing(position, total, e, pair_m2, cells, h)
             if low >= 0.0 and high >= 0.0:
-                both, start = int64(cell_p) + int64(cell_3) + partner, kind_1 * n
-                if may_be_front(
-                    levels, (cell_p, cell_3), start + int64(low), start + int64(high), both,
-                    shared[FULLEST],
+                start, both = kind_1 * n, int64(cell_p) + int64(cell_3) + partner
+                j0, j1 = start + int64(low), start + int64(high)
+                logs = pair_logs(table, (cell_p, cell_3, j0, both - j0, j1, both - j1))
+                if physics.at_front(
+                    logs[0] + logs[3], logs[1] + logs[4], logs[2] + logs[5], shared[FULLEST]
                 ):
                     low, high, r = across_front(
-                        table, (cell_p, cell_3), start, both, (low, high, r),
-                        (position, total, e, pair_m2), (cells, h), shared[FULLEST],
-                    )"""
+                        table, start, both, logs, (low, high, r),
+                        (position, total, e, pair_m2), (cells, h),
+                    )
+                    j0, j1 = start + int64(low), start + int64(high)
+                    logs = pair_logs(table, (cell_p, cell_3, j0, both - j0, j1, both - j1))"""
 
 NEAREST = """            low = physics.nearest_node(k1, cells, h)
             k2 = physics.minus(physics.plus(p3, k3), k1)
             high = physics.nearest_node(k2, cells, h)"""
 
 WEIGH = """{only}        q2, qu2 = physics.transfers(k1, k3, p3, s, four(shared, M2))
-        more = physics.compensation(k1, k3, p3, four(shared, M2), s, shared[SPACED])
         value = matrix_element(
             element, s, t, four(shared, LEGS), shared[SCREENED], shared[EXCHANGED], q2, qu2,
             shared[EFFECTIVE], channel_scalars, channel,
@@ -182,6 +185,9 @@ WEIGH = """{only}        q2, qu2 = physics.transfers(k1, k3, p3, s, four(shared,
             value = value if flaw < LARGEST_ELEMENT else 0.0
         weight *= shared[WEIGHED] * value * inverse_q
         low, high, r = -1.0, -1.0, 0.0
+        logs, more = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0), 1.0
+        if weight > 0.0 and shared[SPACED] > 0.0:
+            more = physics.compensation(k1, k3, p3, four(shared, M2), s, shared[SPACED])
         if weight > 0.0{if_landing}:
 {land}
         found = low >= 0.0 and high >= 0.0
@@ -194,11 +200,9 @@ WEIGH = """{only}        q2, qu2 = physics.transfers(k1, k3, p3, s, four(shared,
             physical = weight * both_occupied(table, cell_p, cell_3)
             shared[k.BELOW * k.THREADS + thread] -= physical
         weight = more * weight if found else 0.0
-        plain = 1.0 / more if more > 1.0 else 1.0
         if single != 0:  # the same weight in both stages
             weight = float64(np.float32(weight))
-        l0 = np.uint32(kind_1 * n + int64(max(low, 0.0)))
-        l1 = {other}
+        l0, l1 = np.uint32(kind_1 * n + int64(max(low, 0.0))), {other}
 {use}"""
 
 THROUGH_ROOTS = """        area = 4.0 * (0.5 * cells[0] * h[0]) * (0.5 * cells[1] * h[1])
@@ -228,11 +232,12 @@ TWO_PAIRS = {
     "other": "np.uint32(kind_1 * n + int64(max(high, 0.0)))",
     "cells": "both = int64(cell_p) + int64(cell_3) + partner",
     "pairs": "l0, np.uint32(both - int64(l0)), l1, np.uint32(both - int64(l1))",
+    "logs": "pass",
 }
 """The second node that is kept is that of the high pair; partners follow."""
 ONE_PAIR = {
     "other": "np.uint32(kind_2 * n + int64(max(high, 0.0)))", "cells": "pass",
-    "pairs": "l0, l1, l0, l1",
+    "pairs": "l0, l1, l0, l1", "logs": "logs = pair_logs(table, six)",
 }  # fmt: skip
 """The second node that is kept is that of k2."""
 
@@ -265,11 +270,15 @@ STEPS_OF_EVENTS = {
         if use != 0 and weight > 0.0:
             {cells}
             six = (cell_p, cell_3, {pairs})
-            flow, ahead = event_flow(table, six, r, single)
+            {logs}
+            flow, ahead = flow_of(logs, r, single)
             flow *= weight
-            shared[k.NET * k.THREADS + thread] += plain * flow
+            shared[k.NET * k.THREADS + thread] += flow
             shared[k.MOVES * k.THREADS + thread] += abs(flow)
-            shared[k.FORWARD * k.THREADS + thread] += plain * ahead * weight
+            shared[k.FORWARD * k.THREADS + thread] += ahead * weight
+            if more > 1.0:  # rates are those of collisions
+                shared[k.NET * k.THREADS + thread] -= (1.0 - 1.0 / more) * flow
+                shared[k.FORWARD * k.THREADS + thread] -= (1.0 - 1.0 / more) * ahead * weight
             whole = move(change, row, six, r, shared[SCALED] * flow, only_p)
             last_p, gathered = gather(change, row, cell_p, whole, last_p, gathered)""",
 }
@@ -294,11 +303,15 @@ APART_OF_EVENTS = {
         six = (cell_p, cell_3, {pairs})
         whole, gain = int64(0), int64(0)
         if weight > 0.0:
-            flow, ahead = event_flow(table, six, r, single)
+            {logs}
+            flow, ahead = flow_of(logs, r, single)
             flow *= weight
             ahead *= weight
-            shared[k.NET * k.THREADS + thread] += plain * flow
-            shared[k.FORWARD * k.THREADS + thread] += plain * ahead
+            shared[k.NET * k.THREADS + thread] += flow
+            shared[k.FORWARD * k.THREADS + thread] += ahead
+            if more > 1.0:  # rates are those of collisions
+                shared[k.NET * k.THREADS + thread] -= (1.0 - 1.0 / more) * flow
+                shared[k.FORWARD * k.THREADS + thread] -= (1.0 - 1.0 / more) * ahead
             whole = int64(physics.nearest_integer(shared[SCALED] * flow))
             gain = int64(physics.nearest_integer(shared[SCALED] * ahead))
             at = np.uint32(2 * cell_p)

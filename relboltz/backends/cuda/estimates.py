@@ -175,7 +175,6 @@ class Room:
         self.halves = self.change.reshape(2 * rows, cells)
         self.tables = room((1, cells, 2), np.float64)
         self.table = self.tables[0]
-        self.levels = room(cells, np.int16)
         self.tops = room(kinds, np.float64)
         self.prefix = room((kinds, problem.nodes), np.int32)
         self.tiles = room((kinds, problem.tiles), np.int64)
@@ -252,7 +251,7 @@ class Draws:
         blocks = (problem.tiles, problem.species)
         kernels.prepare[blocks, THREADS](
             room.control, 0, room.scalars, room.squares, room.given, room.halves,
-            problem.species_numbers, room.halves, problem.p2, room.tables, room.levels,
+            problem.species_numbers, room.halves, problem.p2, room.tables,
             room.tops, room.halves, room.prefix, room.tiles,
         )  # fmt: skip
         kernels.cumulate[blocks, THREADS](
@@ -264,7 +263,7 @@ class Draws:
         problem, room = self.problem, self.room
         self._draw_kernel[(blocks.shape[0], draws), THREADS](
             room.control, room.scalars, room.squares, problem.geometry, problem.channel_integers,
-            self._channel_floats, blocks, room.cumulative, room.guide, room.table, room.levels,
+            self._channel_floats, blocks, room.cumulative, room.guide, room.table,
             room.tops, change, sums, self.batches[first], problem.shift,
         )  # fmt: skip
 

@@ -55,65 +55,52 @@ def stratified(cumulative, guide, a, sample, word, samples, shift, even):
 
 
 @piece
-def event_flow(table, cells, r, single):
-    """Net and forward flow of an event, per unit weight; six cells and the split."""
+def pair_logs(table, cells):
+    """Sums over the low pair, the high pair, and p and k3: of ln(f/F), then of ln F."""
     p, k3, l0, m0, l1, m1 = cells
-    x, y = physics.exponents(
+    return (
         table[l0, 0] + table[m0, 0], table[l1, 0] + table[m1, 0], table[p, 0] + table[k3, 0],
-        table[l0, 1] + table[m0, 1], table[l1, 1] + table[m1, 1], table[p, 1] + table[k3, 1], r,
+        table[l0, 1] + table[m0, 1], table[l1, 1] + table[m1, 1], table[p, 1] + table[k3, 1],
     )  # fmt: skip
+
+
+@piece
+def flow_of(logs, r, single):
+    """Net and forward flow of an event of unit weight. logs : ``pair_logs``; r : its split."""
+    x, y = physics.exponents(*logs, r)
     if single != 0:
         return flow_single(x, y)
     return physics.flow(x, y)
 
 
 @piece
-def ln_both(table, first, second):
-    """ln(f f) of two cells."""
-    return table[first, 0] + table[first, 1] + table[second, 0] + table[second, 1]
+def event_flow(table, cells, r, single):
+    """Net and forward flow of an event of unit weight on six cells."""
+    return flow_of(pair_logs(table, cells), r, single)
 
 
 @piece
-def may_be_front(levels, nodes, l0, l1, both, largest):
-    """Whether ``across_front`` should look at an event. l0, l1 : cells of k1; others as there."""
-    below = int64(levels[l0]) + int64(levels[both - l0])
-    above = int64(levels[l1]) + int64(levels[both - l1])
-    if not physics.far_apart(below, above, largest):
-        return False
-    own = int64(levels[nodes[0]]) + int64(levels[nodes[1]])
-    return physics.may_be_front(below, above, own)
-
-
-@piece
-def across_front(table, nodes, start, both, landed, where, grid, largest):
+def across_front(table, start, both, logs, landed, where, grid):
     """As ``cpu.events.land_across_front``: the closest pairs that hold particles, at a front of f.
 
-    nodes : cells of p and k3; start : first cell of the species of k1; both : sum of a cell of k1
-    and of its partner; landed : nodes of the low and of the high pair, and the split; where :
-    position of k1, index sum of p and k3, energy, squared masses; largest : ln(f f) of their
-    species at the fullest nodes
+    start : first cell of the species of k1; both : sum of a cell of k1 and of its partner; logs :
+    ``pair_logs``; landed : nodes of the low and of the high pair, and the split; where : position
+    of k1, index sum of p and k3, energy, squared masses
     """
-    low, high, r = landed
     position, total, e, m2 = where
     cells, h = grid
-    own = ln_both(table, nodes[0], nodes[1])
-    l0, l1 = start + int64(low), start + int64(high)
-    below, above = ln_both(table, l0, both - l0), ln_both(table, l1, both - l1)
-    if not physics.at_front(below, above, own, largest):
-        return low, high, r
+    below, above, own = logs[0] + logs[3], logs[1] + logs[4], logs[2] + logs[5]
     best = (-1.0, 0.0, FAR, -1.0, 0.0, FAR)
-    j, x0, x1, y0, y1, z0, z1 = physics.cube(position, total, m2, cells, h)
-    for corner in range(8):
-        distance = physics.corner_distance(corner, x0, x1, y0, y1, z0, z1)
+    for corner in range(int32(min(8.0, 8.0 * cells[0]))):  # 8, but the loop is not to be unrolled
+        node, pair, distance = physics.corner_pair(corner, position, total, m2, cells, h)
         if distance < FAR:
-            node, pair = physics.corner_node(float(corner), j, cells, x0, x1, y0, y1, z0, z1)
             k1 = start + int64(node)
-            held = ln_both(table, k1, both - k1)
+            held = table[k1, 0] + table[both - k1, 0] + (table[k1, 1] + table[both - k1, 1])
             far = physics.detour(distance, held, own, max(below, above), h)
             best = physics.closer(node, pair, far, e, best)
     if best[0] >= 0.0 and best[3] >= 0.0:
         return best[0], best[3], physics.energy_split(e, best[1], best[4])
-    return low, high, r
+    return landed
 
 
 @piece

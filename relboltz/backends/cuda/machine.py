@@ -114,7 +114,6 @@ class Machine(Problem):
         self.change = self.new((SETS + 1, cells), np.int64)
         self.tables = self.new((SETS + 1, cells, 2), np.float64)
         self.table = self.tables[SETS]  # of the state itself; the others of what sets predict
-        self.levels = self.new(cells, np.int16)
         self.tops = self.new(rows, np.float64)
         self.prefix = self.new((rows, n), np.int32)
         self.tile_sums = self.new((rows, self.tiles), np.int64)
@@ -172,7 +171,7 @@ class Machine(Problem):
         self.over_tiles(
             kernels.prepare, self.desk.scalars, self.desk.squares,
             self.nothing if given is None else given, self.number, self.species_numbers,
-            self.highest, self.p2, self.tables, self.levels, self.tops, self.change,
+            self.highest, self.p2, self.tables, self.tops, self.change,
             self.prefix, self.tile_sums,
         )  # fmt: skip
         self.over_tiles(
@@ -191,7 +190,7 @@ class Machine(Problem):
         self.launch(
             self.draw_kernel, (count, self.count), desk.control, desk.scalars, desk.squares,
             self.geometry, self.channel_integers, self.channel_floats, self.block_table,
-            self.cumulative, self.guide, self.table, self.levels, self.tops, self.event_nodes,
+            self.cumulative, self.guide, self.table, self.tops, self.event_nodes,
             self.event_weights, self.event_ratios, self.change, sums, self.numbers, first,
             self.first_site, self.shift, int(land), int(use),
         )  # fmt: skip

@@ -9,7 +9,7 @@ import numpy as np
 
 from ...config.settings import Sampling
 from ...events.collisions import SETS, channels
-from ...events.projection import RESOLVED
+from ...events.projection import heavy
 from ...grid.phase_space import PhaseSpace
 from ...model.model import Model
 from ...util.arrays import Array, Integers
@@ -76,9 +76,10 @@ class Problem:
 
     def compensates(self, mass_squared: Array) -> bool:
         """Whether any event may get more weight from ``projection.compensation``."""
-        m = np.sqrt(np.maximum(mass_squared, 0.0))
-        least = [max(m[list(c.pair)].sum(), m[list(c.nodes)].sum()) ** 2 for c in self.channels]
-        return bool(np.any(RESOLVED * self._floats[:, k.SPACING] > least))
+        return not all(
+            heavy(mass_squared[[*channel.pair, *channel.nodes]].tolist(), spacing2)
+            for channel, spacing2 in zip(self.channels, self._floats[:, k.SPACING], strict=True)
+        )
 
     def of_nodes(self, scalars: Array) -> None:
         """Fill what kernels must know of the nodes."""
