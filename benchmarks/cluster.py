@@ -228,13 +228,16 @@ def swaps() -> None:
     """Seconds of swaps between processes of mpirun, by MPI and by sockets."""
     from mpi4py import MPI
 
-    from relboltz.backends.team.mpi import Mpi
-    from relboltz.backends.team.sockets import Sockets, listen
+    from relboltz.backends.team.mpi import MpiExchange
+    from relboltz.backends.team.sockets import SocketExchange, listen
 
     world = MPI.COMM_WORLD
     listener = listen("127.0.0.1")
     addresses = world.allgather(("127.0.0.1", listener.getsockname()[1]))
-    ways = {"MPI": Mpi(world), "sockets": Sockets(world.rank, addresses, listener, b"k" * 16)}
+    ways = {
+        "MPI": MpiExchange(world),
+        "sockets": SocketExchange(world.rank, addresses, listener, b"k" * 16),
+    }
     for count in (1250, 6_250_000, 25_000_000):
         mine = [np.full(count, k) for k in range(world.size)]
         rooms = [np.zeros(count, np.int64) for _ in range(world.size)]

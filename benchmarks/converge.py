@@ -31,13 +31,13 @@ from relboltz.grid.units import HBARC
 from relboltz.run import input_file as config
 from relboltz.run.setup import Case
 from relboltz.studies.convergence.extrapolation import (
-    Measured,
+    NoisyValue,
     exponential,
     limit,
     power_law,
     students_t,
 )
-from relboltz.studies.convergence.plan import Effort, Job, plan_of
+from relboltz.studies.convergence.plan import ConvergenceEffort, PlannedRun, plan_of
 from relboltz.studies.validation.step_start import REFERENCES
 
 DEMO = Path(__file__).parents[1] / "examples" / "gluons.toml"
@@ -135,7 +135,7 @@ def demo(settings: config.Config, folder: Path) -> Iterator[Held]:
         yield Held(name, known, run, value, error, order_text(order, bool(shown)))
 
 
-def terms_of(job: Job, batches: int, threads: int) -> dict[str, float]:
+def terms_of(job: PlannedRun, batches: int, threads: int) -> dict[str, float]:
     """Rates and moments of C[f] on the grid of a job; names as in REFERENCES."""
     case = job.case
     collisions = case.settings.collisions
@@ -165,7 +165,7 @@ def rates(model: rb.Model, cells: int, samples: int, seed: int, threads: int) ->
     """Limits of collision terms from the grids of a plan."""
     options = {"end": 1.0, "samples": samples, "seed": seed, "backend": "cpu"}
     grid, start = rb.PhaseSpace(cells, 4.85), {"g": rb.initial.step(HEIGHT, EDGE)}
-    plan = plan_of(Case.of_options(model, grid, start, options), Effort())
+    plan = plan_of(Case.of_options(model, grid, start, options), ConvergenceEffort())
     spacing, box = (next(k for k in plan.knobs if k.name == name) for name in ("spacing", "box"))
     batches = 8
     seeds = [terms_of(job, batches, threads) for job in plan.seeds]
@@ -175,9 +175,9 @@ def rates(model: rb.Model, cells: int, samples: int, seed: int, threads: int) ->
     for name in seeds[0]:
         values = np.array([[one[name]] for one in seeds])
         single = values.var(axis=0, ddof=1)
-        base = Measured(values.mean(axis=0), single / len(values))
+        base = NoisyValue(values.mean(axis=0), single / len(values))
         fine, coarse, wide = (
-            Measured(np.array([others[job][name]]), single * jobs[job].variance)
+            NoisyValue(np.array([others[job][name]]), single * jobs[job].variance)
             for job in ("spacing-finer", "spacing-coarser", "box-larger")
         )
         law = power_law(base, fine, coarse, spacing.ratios, t)

@@ -79,7 +79,10 @@ def hubble(given) -> None:
 
 
 def late(given) -> None:
-    for name, model in (("gluons", rb.gluons(0.3)), ("mixture", rb.qcd(0.3, alike=True))):
+    for name, model in (
+        ("gluons", rb.gluons(0.3)),
+        ("mixture", rb.qcd(0.3, flavor_symmetric=True)),
+    ):
         fig, axes = plt.subplots(figsize=(5, 4), layout="constrained")
         for first in (1.0, 5.0, 25.0):
             grid = rb.PhaseSpace([48, 48, 97], [6.5, 6.5, 8.0], expansion="bjorken")

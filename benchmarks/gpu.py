@@ -67,7 +67,7 @@ def rates() -> None:
             for pairs in ("uniform", "importance"):
                 for precision in ("float32", "float64"):
                     options = dict(step=1e-4, every=1.0, snapshots=[], samples=samples,
-                                   pairs=pairs, precision=precision)  # fmt: skip
+                                   pair_sampling=pairs, precision=precision)  # fmt: skip
                     timed_solve(model, grid, start, end=1e-3, **options)
                     ds, _ = timed_solve(model, grid, start, end=2e-2, **options)
                     events = 2 * samples * grid.size * len(model.processes) * ds.attrs["steps"]
@@ -134,7 +134,7 @@ def variance() -> None:
     f = timed_solve(model, grid, step_start(), end=0.3, every=0.3)[0].f.values[-1]
     cost = {}
     for pairs in ("uniform", "importance"):
-        options = dict(backend="cuda", pairs=pairs, samples=16)
+        options = dict(backend="cuda", pair_sampling=pairs, samples=16)
         rb.collision_term(model, grid, f, batches=2, **options)
         began = time.perf_counter()
         term = rb.collision_term(model, grid, f, batches=24, **options)

@@ -89,7 +89,12 @@ def tutorial(finer: Finer) -> Values:
     """tutorial.md: a squeezed Gaussian of gluons turns into quarks."""
     start = {"g": rb.initial.gaussian(0.6, [0.8, 0.8, 0.4], sampling="node")}
     run = finer.solve(
-        rb.qcd(0.3, alike=True), finer.grid(28, 4.2), start, end=3.0, every=0.1, samples=8
+        rb.qcd(0.3, flavor_symmetric=True),
+        finer.grid(28, 4.2),
+        start,
+        end=3.0,
+        every=0.1,
+        samples=8,
     )
     return {
         "relaxation time of P_z/P_T [fm]": float(run.rb.relaxation_time("pressure_ratio")),
@@ -112,12 +117,12 @@ def bjorken(finer: Finer) -> Values:
     for tau in (0.3, 0.6, 1.5, 3.0):
         now = run.sel(time=tau, method="nearest")
         found[f"P_L/P_T at {tau} fm"] = float(now.pressure_ratio)
-    return found | {"dN/deta [fm^-2]": float(now.dN_deta.sum())}
+    return found | {"dN/dy [fm^-2]": float(now.dN_dy.sum())}
 
 
 def attractor(finer: Finer, name: str, xi: float) -> Values:
     """examples/attractor.py: matter in Bjorken flow forgets how it began."""
-    model = rb.gluons(0.3) if name == "gluons" else rb.qcd(0.3, alike=True)
+    model = rb.gluons(0.3) if name == "gluons" else rb.qcd(0.3, flavor_symmetric=True)
     grid = finer.grid([20, 20, 49], [4.0, 4.0, 4.8], expansion="bjorken")
     shape = rb.initial.romatschke_strickland(0.5, xi=xi, sampling="node")
     start = dict.fromkeys(model.names, shape)
@@ -134,9 +139,9 @@ def quark_production(finer: Finer) -> Values:
     grid = finer.grid([20, 20, 49], [4.0, 4.0, 4.8], expansion="bjorken")
     start = {"g": rb.initial.glasma(amplitude=2.0, scale=1.0, xi=2.0)}
     run = finer.solve(
-        rb.qcd(0.3, alike=True), grid, start, start=0.3, end=6.0, every=0.3, samples=8
+        rb.qcd(0.3, flavor_symmetric=True), grid, start, start=0.3, end=6.0, every=0.3, samples=8
     )
-    part = 100 * run.dN_deta.sel(species="q") / run.dN_deta.sum("species")
+    part = 100 * run.dN_dy.sel(species="q") / run.dN_dy.sum("species")
     return {
         f"% quarks at {tau} fm": float(part.sel(time=tau, method="nearest"))
         for tau in (0.6, 1.5, 3.0, 6.0)
@@ -302,8 +307,8 @@ QUOTED = {
         )
         for tau in (0.3, 0.6, 1.5, 3.0)
     },
-    ("bjorken", "dN/deta [fm^-2]"): Quoted(
-        "docs/expansion.md", r"tau = 3.0 fm: P_L/P_T = [\d.]+, dN/deta = ([\d.]+) per"
+    ("bjorken", "dN/dy [fm^-2]"): Quoted(
+        "docs/expansion.md", r"tau = 3.0 fm: P_L/P_T = [\d.]+, dN/dy = ([\d.]+) per"
     ),
     ("tutorial", "relaxation time of P_z/P_T [fm]"): Quoted(
         "docs/tutorial.md", r"with tau = ([\d.]+) fm\n", "give τ = 1.26 ± 0.02 fm"

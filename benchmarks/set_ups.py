@@ -162,7 +162,9 @@ SET_UPS: dict[str, Callable[..., Numbers]] = {
         rb.gluons(0.3), box([12, 9, 11]), STEP, step=0.02, **o
     ),
     "mixture": lambda **o: solved(rb.qcd(0.3), box(11), STEP, samples=4, **o),
-    "mixture, alike": lambda **o: solved(called(rb.qcd, 0.3, alike=True), box(12), QUARKS, **o),
+    "mixture, flavor-symmetric": lambda **o: solved(
+        called(rb.qcd, 0.3, flavor_symmetric=True), box(12), QUARKS, **o
+    ),
     "quarks": lambda **o: solved(
         rb.quarks(0.3, antiquarks=True), box(12), {"quarks": SQUEEZED}, **o
     ),
@@ -178,7 +180,7 @@ SET_UPS: dict[str, Callable[..., Numbers]] = {
     "replicas": lambda **o: solved(own_model(), box(8), OWN, replicas=2, **o),
     "nearest": lambda **o: solved(rb.gluons(0.3), box(12), STEP, projection="nearest", **o),
     "k3 without symmetry": lambda **o: solved(
-        rb.gluons(0.3), box(12), STEP, projection="nearest", sampling="k3", symmetrical=False,
+        rb.gluons(0.3), box(12), STEP, projection="nearest", kinematics="k3", symmetrical=False,
         end=0.05, **o,
     ),
     "long steps": lambda **o: solved(
@@ -217,7 +219,8 @@ SET_UPS: dict[str, Callable[..., Numbers]] = {
     ),
     "C[f]": lambda **o: term(own_model(), box(10), OWN, **o),
     "C[f], k2": lambda **o: term(
-        rb.gluons(0.3), box(10), STEP, projection="nearest", sampling="k2", pairs="uniform", **o
+        rb.gluons(0.3), box(10), STEP, projection="nearest", kinematics="k2",
+        pair_sampling="uniform", **o,
     ),
     "coefficients, mixture": lambda **o: coefficients(rb.qcd(0.3), 0.4, events=1e5, **o),
     "coefficients, weak coupling": lambda **o: coefficients(

@@ -19,20 +19,20 @@ import relboltz as rb
 from relboltz.backends.cuda.backend import CudaBackend
 from relboltz.backends.cuda.slab import CudaSlab
 from relboltz.backends.team.division import Division
-from relboltz.backends.team.exchange import Meeting
+from relboltz.backends.team.exchange import ExchangeBase
 from relboltz.config.settings import Sampling
 from relboltz.initial.functions import FromFunction
 from relboltz.stepping.quanta import quantised
 from relboltz.stepping.state import State
-from relboltz.stepping.step import FIRST_STEP, Course
-from relboltz.transport.ledger import Ledger
+from relboltz.stepping.step import FIRST_STEP, StepPlan
+from relboltz.transport.ledger import LostQuanta
 
 WORLD = MPI.COMM_WORLD
 WARM = 4
 """Steps before the clock starts."""
 
 
-class OverMpi(Meeting):
+class OverMpi(ExchangeBase):
     """Words and arrays by MPI."""
 
     def __init__(self):
@@ -87,7 +87,7 @@ def begun(backend, number, bits, sites) -> State:
     backend.put(number[sites], bits)
     bare = np.append(model.constant_mass_squared, np.zeros(len(model.screenings)))
     squares = backend.masses(np.tile(bare, (grid.sites, 1)))
-    return State(bits, squares, len(model.species), FIRST_STEP, Ledger(grid, model))
+    return State(bits, squares, len(model.species), FIRST_STEP, LostQuanta(grid, model))
 
 
 def gone(backend, state, course, length, steps) -> tuple[dict[str, Any], float]:
@@ -112,7 +112,7 @@ def compare(name: str, step: str, precision: str, steps: int, samples: int) -> N
     f = rb.initial.evaluate(start, grid, model).reshape(grid.sites, len(model.species), -1)
     number, bits = quantised(f, model)
     sampling, (given, length) = Sampling(samples=samples), STEPS[step]
-    course = Course(given, 1e-3, 1e-9, grid)
+    course = StepPlan(given, 1e-3, 1e-9, grid)
     label = f"{name}, {step} steps, {precision}"
     if WORLD.rank == 0:
         one = CudaBackend(grid, model, sampling, precision)

@@ -15,15 +15,15 @@ import relboltz as rb
 from relboltz.backends.contract import Backend
 from relboltz.backends.cpu.backend import CpuBackend
 from relboltz.backends.cuda import driver
-from relboltz.backends.team.inside import InsideCrew
+from relboltz.backends.team.inside import ThreadWorkerPool
 from relboltz.backends.team.leader import Team
-from relboltz.config.settings import Run as RunSettings
+from relboltz.config.settings import RunSettings as RunSettings
 from relboltz.config.settings import Sampling
 from relboltz.io.observables import Observer
 from relboltz.io.quantities import quantities
 from relboltz.stepping.quanta import occupation
 from relboltz.stepping.state import State
-from relboltz.stepping.step import Course, begin
+from relboltz.stepping.step import StepPlan, begin
 
 GPU = driver.trouble() is None
 NAMES = ("cpu", "cuda") if GPU else ("cpu",)
@@ -136,7 +136,7 @@ def backend_of(grid, model, where="cpu", numbers=None, threads=2, **sampling) ->
     return CudaBackend(grid, model, Sampling(**sampling), "float64", numbers)
 
 
-def team_of(grid, model, size=2, crew=InsideCrew, numbers=None, **sampling) -> Team:
+def team_of(grid, model, size=2, crew=ThreadWorkerPool, numbers=None, **sampling) -> Team:
     """Workers in threads; of sites that are not all of the run only where one process has them."""
     if numbers is not None:
         pytest.skip("a team has all sites of a run")
@@ -152,9 +152,9 @@ def begun(grid, model, start, where="cpu", **sampling) -> tuple[Backend, State]:
     return backend, begin(backend, f.reshape(grid.sites, len(model.species), grid.size))
 
 
-def course_of(grid, step="auto", tolerance=1e-3, forces=()) -> Course:
+def course_of(grid, step="auto", tolerance=1e-3, forces=()) -> StepPlan:
     """As a run has it."""
-    return Course(step, tolerance, 1e-9, grid, forces)
+    return StepPlan(step, tolerance, 1e-9, grid, forces)
 
 
 def advanced(backend, state, length) -> None:

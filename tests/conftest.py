@@ -23,7 +23,7 @@ for name, usual in (("SIGINT", signal.default_int_handler), ("SIGHUP", signal.SI
 FEW = 200
 """With fewer tests than that there is nothing to run beside: two at once."""
 APART = (
-    "test_accuracy", "test_alike", "test_box", "test_checkpoint", "test_coefficients",
+    "test_accuracy", "test_flavor_symmetric", "test_box", "test_checkpoint", "test_coefficients",
     "test_coefficients_extremes", "test_contract", "test_equilibrium", "test_exact",
     "test_expansion", "test_flow", "test_kinematics", "test_laws", "test_observables", "test_plots",
     "test_plots_space", "test_poles", "test_rates", "test_replicas", "test_resuming", "test_space",

@@ -64,7 +64,7 @@ RUNS = {
     ),
     "thermal masses": (rb.gluons(0.3), SMALL, STEP, dict(end=0.0004, step=0.0002, samples=1)),
     "automatic steps": (
-        rb.gluons(0.3), SMALL, GAUSSIAN, dict(end=0.001, samples=1, pairs="uniform"),
+        rb.gluons(0.3), SMALL, GAUSSIAN, dict(end=0.001, samples=1, pair_sampling="uniform"),
     ),
     "long steps are limited": (
         rb.gluons(0.3, masses={"g": 0.7}), SMALL, {"g": rb.initial.random(0.05, 1.0, seed=3)},
@@ -125,8 +125,8 @@ TERMS = {
     "another amplitude": dict(height=0.11),
     "massless, flat cells": dict(massless=True),
     "nearest": dict(projection="nearest"),
-    "k2": dict(projection="nearest", sampling="k2"),
-    "k3, without symmetry": dict(projection="nearest", sampling="k3", symmetrical=False),
+    "k2": dict(projection="nearest", kinematics="k2"),
+    "k3, without symmetry": dict(projection="nearest", kinematics="k3", symmetrical=False),
     "ekt": dict(screening="ekt"),
 }
 """name: options of collision_term()."""
@@ -168,11 +168,11 @@ def run(name: str) -> dict:
 
 def in_space(name: str) -> dict:
     """A run in space on both: differences of everything that is recorded."""
-    from relboltz.backends.cuda.memory import Plan
+    from relboltz.backends.cuda.memory import MemoryPlan
 
     model, grid, start, options = SPACES[name]
     options = {"every": options["end"], "progress": False, **options}
-    Plan.batch = lambda self, free: (min(3, self.sites), 2**24)
+    MemoryPlan.batch = lambda self, free: (min(3, self.sites), 2**24)
     cpu = rb.solve(model, grid, start, backend="cpu", **options)
     gpu = rb.solve(model, grid, start, backend="cuda", precision="float64", **options)
     apart = {}
@@ -266,20 +266,20 @@ SITES = ("a site is not limited for its neighbour",)
 def neighbours(name: str) -> dict:
     """Largest difference of N f at both sites, relative, and the parts that limits refused."""
     from relboltz.backends.cpu.backend import CpuBackend
-    from relboltz.backends.cpu.stages import Stages
-    from relboltz.backends.cuda.backend import CudaBackend, Plan
+    from relboltz.backends.cpu.stages import SiteStages
+    from relboltz.backends.cuda.backend import CudaBackend, MemoryPlan
     from relboltz.config.settings import Sampling
-    from relboltz.events.collisions import SETS, Draw
+    from relboltz.events.collisions import SETS, DrawnEvents
 
     model, bits, length = rb.gluons(0.3, masses={"g": 0.7}), 44, 0.1
     grid = rb.PhaseSpace([4, 3, 3], 2.0, [2, 1, 1], 3.0)
     sampling, squares = Sampling(samples=1), np.tile([0.49, 0.49], (2, 1))
     cpu = CpuBackend(grid, model, sampling, 1)
-    collider, stages = cpu.colliders[0], Stages(cpu.colliders[0], bits)
+    collider, stages = cpu.colliders[0], SiteStages(cpu.colliders[0], bits)
 
     def kind(number, site):
         table, f = collider.tables(number, 2.0**-bits)
-        collider.draw(Draw.of(0, squares[site], 1, site), table, f)
+        collider.draw(DrawnEvents.of(0, squares[site], 1, site), table, f)
         half = 0.5 * length * 2.0**bits
         first, _ = collider.net((table,) * SETS, half)
         legal = stages._stages(number, table, half) is not None
@@ -292,8 +292,8 @@ def neighbours(name: str) -> dict:
             if site not in found and kind(number, site) == (wanted, False):
                 found[site] = number
     start = np.stack([found[0], found[1]]).reshape(2, 1, -1)
-    room = Plan.batch
-    Plan.batch = lambda self, free: (2, 2.0**24)
+    room = MemoryPlan.batch
+    MemoryPlan.batch = lambda self, free: (2, 2.0**24)
     try:
         states, limited = [], []
         for backend in (cpu, CudaBackend(grid, model, sampling, "float64")):
@@ -301,7 +301,7 @@ def neighbours(name: str) -> dict:
             limited.append(backend.collide(0, length, squares).limited_weight)
             states.append(backend.get().copy())
     finally:
-        Plan.batch = room
+        MemoryPlan.batch = room
     apart = np.abs(states[0] - states[1]).max(axis=(1, 2)) / states[0].max(axis=(1, 2))
     return {"apart": apart.tolist(), "limited": limited}
 

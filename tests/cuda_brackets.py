@@ -7,11 +7,11 @@ from cuda_agreement import massless_quarks, two_species
 
 import relboltz as rb
 from relboltz.backends import bracket_measure
-from relboltz.backends.bracketing import Request, Trial
+from relboltz.backends.bracketing import BracketRequest, TrialFunctions
 from relboltz.backends.elements import Elements
 from relboltz.linear_response import given
 from relboltz.linear_response.brackets import plan
-from relboltz.linear_response.state import Points, State
+from relboltz.linear_response.state import MomentumPoints, ReferenceState
 
 BRACKETS = {
     "brackets": (None, {}),
@@ -26,12 +26,12 @@ def brackets(name: str) -> dict:
     grid, options = BRACKETS[name]
     model = two_species() if "user" in name else massless_quarks()
     mu = given.potentials(model, options.get("chemical_potential", 0.0))
-    points = Points.free(1.2) if grid is None else Points.nodes(grid)
-    state, elements = State.of(model, points, 0.4, mu), Elements(model)
+    points = MomentumPoints.free(1.2) if grid is None else MomentumPoints.nodes(grid)
+    state, elements = ReferenceState.of(model, points, 0.4, mu), Elements(model)
     tasks, _ = plan(elements, state)
     powers = {rank: (-1.0, 0.5) for rank in points.ranks}
     tasks = tuple(replace(task, samples=10) for task in tasks)
-    request = Request(tasks, Trial.of(powers), 2, 3, 2**40 + 7, grid)
+    request = BracketRequest(tasks, TrialFunctions.of(powers), 2, 3, 2**40 + 7, grid)
     cpu = bracket_measure("cpu", 1, model)(elements, request)
     gpu, again = (bracket_measure("cuda", 1, model)(elements, request) for _ in range(2))
     largest = np.abs(cpu).max(axis=(0, 1, 3, 4, 5), keepdims=True)

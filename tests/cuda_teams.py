@@ -13,13 +13,13 @@ from cuda_agreement import SMALL, hump, two_species, wind
 
 import relboltz as rb
 from relboltz.backends.team.division import Division
-from relboltz.backends.team.exchange import Broken, Inside
+from relboltz.backends.team.exchange import ExchangeAborted, ThreadExchange
 from relboltz.config.settings import Sampling
 from relboltz.initial.functions import FromFunction
 from relboltz.stepping.quanta import quantised
 from relboltz.stepping.state import State
 from relboltz.stepping.step import FIRST_STEP
-from relboltz.transport.ledger import Ledger
+from relboltz.transport.ledger import LostQuanta
 
 TEAMS = {
     "workers in space": (
@@ -65,7 +65,7 @@ def teams(name: str) -> dict:
         backend.put(number[sites], bits)
         bare = np.append(model.constant_mass_squared, np.zeros(len(model.screenings)))
         squares = backend.masses(np.tile(bare, (grid.sites, 1)))
-        state = State(bits, squares, len(model.species), FIRST_STEP, Ledger(grid, model))
+        state = State(bits, squares, len(model.species), FIRST_STEP, LostQuanta(grid, model))
         legs = [leg for stop in stops for leg in backend.advance(state, course, stop)]
         told = [
             np.concatenate([leg.flows.forward, leg.flows.backward, leg.flows.signed.ravel()])
@@ -78,7 +78,7 @@ def teams(name: str) -> dict:
     def together(exchange):
         try:
             return gone(exchange)
-        except Broken:
+        except ExchangeAborted:
             raise
         except Exception:
             exchange.give_up()
@@ -87,12 +87,12 @@ def teams(name: str) -> dict:
     begun.take_turns()
     alone, numbers = gone(None)
     with ThreadPoolExecutor(size) as pool:
-        found = list(pool.map(together, Inside.among(size)))
+        found = list(pool.map(together, ThreadExchange.among(size)))
     whole = np.concatenate([one[1] for one in found]) if division else found[0][1]
     differ = [] if whole.tobytes() == numbers.tobytes() else ["numbers"]
     for told, _ in found:
         differ += [key for key, value in alone.items() if value.tobytes() != told[key].tobytes()]
-    watch = State.unpacked(alone, Ledger(grid, model)).watch
+    watch = State.unpacked(alone, LostQuanta(grid, model)).watch
     return {
         "differ": differ,
         "steps": watch.steps,

@@ -19,15 +19,15 @@ import numba
 import numpy as np
 
 import relboltz as rb
-from relboltz.backends.bracketing import Request, Trial
+from relboltz.backends.bracketing import BracketRequest, TrialFunctions
 from relboltz.backends.cuda import driver as cuda_engine
 from relboltz.backends.elements import Elements
 from relboltz.backends.team.division import Division
-from relboltz.backends.team.exchange import Inside
+from relboltz.backends.team.exchange import ThreadExchange
 from relboltz.config.settings import Sampling
 from relboltz.linear_response import brackets
-from relboltz.linear_response.state import Points, State
-from relboltz.stepping.step import Course, begin
+from relboltz.linear_response.state import MomentumPoints, ReferenceState
+from relboltz.stepping.step import StepPlan, begin
 
 
 class HostArray(np.ndarray):
@@ -106,7 +106,7 @@ def record_launches(model, sampling, precision):
     try:
         for grid in (rb.PhaseSpace(4, 2.0), rb.PhaseSpace(4, 2.0, [2, 1, 1], 3.0, "open")):
             launch_all(backend.CudaBackend(grid, model, sampling, precision), kernels)
-        division, worker = Division.of(grid, 2), Inside.among(2)[0]
+        division, worker = Division.of(grid, 2), ThreadExchange.among(2)[0]
         slab.CudaSlab(division, model, sampling, precision, worker)  # notes all its launches
     finally:
         problem.draw_kernel = generate
@@ -125,16 +125,18 @@ def record_brackets(model):
     measuring.toolkit().to_device = on_host
     try:
         for grid in (None, rb.PhaseSpace(4, 2.0)):
-            measurer = measuring.Measurer(model)
-            points = Points.free(1.0) if grid is None else Points.nodes(grid)
+            measurer = measuring.BracketMeasurer(model)
+            points = MomentumPoints.free(1.0) if grid is None else MomentumPoints.nodes(grid)
             state, elements = (
-                State.of(model, points, 0.4, np.zeros(len(model.species))),
+                ReferenceState.of(model, points, 0.4, np.zeros(len(model.species))),
                 Elements(model),
             )
             tasks, _ = brackets.plan(elements, state)
             tasks = tuple(replace(task, samples=64) for task in tasks)
             powers = {rank: (-1.0, 0.5, 3.0) for rank in points.ranks}
-            measurer.measure(elements, Request(tasks, Trial.of(powers), 2, 0, 1, grid))
+            measurer.measure(
+                elements, BracketRequest(tasks, TrialFunctions.of(powers), 2, 0, 1, grid)
+            )
     finally:
         measuring.bracket_kernel = generate
     return seen
@@ -147,7 +149,7 @@ def launch_all(backend, kernels):
     backend._squares[:] = 1.0
     state = begin(backend, f)
     kernels.hammer[1, 1](machine.change, 8)
-    backend.ahead.start(state, Course("auto", 1e-3, 1e-9, grid), 1.0)
+    backend.ahead.start(state, StepPlan("auto", 1e-3, 1e-9, grid), 1.0)
     backend.ahead.step(careful=True)
     if grid.sites == 1:
         backend.estimates(f[0], state.squares[0], range(2))()
@@ -175,7 +177,7 @@ CASES = {
     "nearest": (rb.gluons(0.3), Sampling(samples=1, projection="nearest"), "float32"),
     "k2": (
         rb.gluons(0.3),
-        Sampling(samples=1, projection="nearest", sampling="k2", symmetrical=False),
+        Sampling(samples=1, projection="nearest", kinematics="k2", symmetrical=False),
         "float32",
     ),
     "user": (

@@ -16,7 +16,7 @@ from relboltz.checks.spacing import momentum_scale, relaxation_error
 from relboltz.checks.start import of_start
 from relboltz.grid.phase_space import PhaseSpace
 from relboltz.initial import evaluate, starting_states
-from relboltz.stepping.watch import Seen
+from relboltz.stepping.watch import AccuracyRecord
 
 GRID = rb.PhaseSpace(7, 2.0)
 GLUONS = rb.gluons(0.3)
@@ -313,12 +313,12 @@ def test_a_fixed_step_too_long_for_its_samples_warns():
 def test_what_a_run_suffers_from_is_told_once(arguments, words):
     texts = []
     with pytest.warns(rb.AccuracyWarning, match=re.escape(words)):
-        accuracy.warn(accuracy.of_steps(Seen(**arguments), 0.2), texts)
+        accuracy.warn(accuracy.of_steps(AccuracyRecord(**arguments), 0.2), texts)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        accuracy.warn(accuracy.of_steps(Seen(**arguments), 0.2), texts)
-    assert not [*accuracy.of_steps(Seen(change=0.7), 0.2)]
-    assert not [*accuracy.of_steps(Seen(change=1.2), "auto")]
+        accuracy.warn(accuracy.of_steps(AccuracyRecord(**arguments), 0.2), texts)
+    assert not [*accuracy.of_steps(AccuracyRecord(change=0.7), 0.2)]
+    assert not [*accuracy.of_steps(AccuracyRecord(change=1.2), "auto")]
     assert len(texts) == 1
 
 

@@ -173,7 +173,7 @@ CONFIGURATIONS = [
     ("grid.boundary=wall", "grid.boundary = 'wall': use 'periodic', 'reflecting' or 'open'"),
     ("grid.boundary=open", "grid.boundary = 'open': has no effect", "set grid.space_cells"),
     ("collisions.samples=2.5", "collisions.samples = 2.5: use a whole number, 1 or more"),
-    ("collisions.sampling=k2", "collisions.sampling = 'k2': only with projection = 'nearest'"),
+    ("collisions.kinematics=k2", "collisions.kinematics = 'k2': only with projection = 'nearest'"),
     ("time.end=0", "time.end = 0: use a number of fm above 0"),
     ("time.step=nan", "time.step = nan: use 'auto' or a number of fm above 0"),
     ("time=5", "time = 5: write it as a table [time]"),

@@ -118,11 +118,11 @@ def test_relaxation_is_wrong_by_what_the_box_loses_of_it():
 
 def test_bjorken_flow_begins_with_room_along_z(tmp_path):
     """p_z has 1.5 times the range, which shrinks; an odd number of nodes unless some are given."""
-    from relboltz.config.settings import Grid
+    from relboltz.config.settings import GridSettings
     from relboltz.run.solve import grid_of
 
     def asked(**keys):
-        return grid_of(Grid(**keys), GLUONS, {"g": rb.initial.thermal(0.4)})
+        return grid_of(GridSettings(**keys), GLUONS, {"g": rb.initial.thermal(0.4)})
 
     still, flowing = asked(), asked(expansion="bjorken")
     assert flowing.momentum_max[:2] == still.momentum_max[:2]

@@ -235,7 +235,7 @@ Capability = namedtuple("Capability", "major minor")
 
 def test_equal_keys_have_one_name(tmp_path):
     """Also where one of them has named parts, as versions of a GPU do in some processes."""
-    files = cache.Files(double, lambda: tmp_path, pickle.dumps)
+    files = cache.CachedFunction(double, lambda: tmp_path, pickle.dumps)
     files.save(("signature", (13, Capability(9, 0))), "code")
     assert files.load(("signature", (13, (9, 0)))) == "code"
     assert files.load(("signature", (13, (8, 0)))) is None

@@ -12,7 +12,7 @@ import pytest
 
 import relboltz as rb
 from relboltz.io import checkpoint, series
-from relboltz.io.checkpoint import Keeper
+from relboltz.io.checkpoint import CheckpointWriter
 from relboltz.io.journal import Journal
 from relboltz.run import runner
 from relboltz.util.errors import CheckpointWarning
@@ -48,7 +48,7 @@ def small(path):
 
 
 def keeper(folder, origin="run.checkpoint-000003", before=lambda facts: None):
-    return Keeper(folder / "run.nc", before, folder / origin)
+    return CheckpointWriter(folder / "run.nc", before, folder / origin)
 
 
 def names(folder):
@@ -328,7 +328,7 @@ def test_a_record_that_is_being_saved_is_no_trouble_for_a_checkpoint(tmp_path, m
 
 def test_those_of_another_run_go_with_the_first_of_this_one(tmp_path):
     three(tmp_path)
-    kept = Keeper(tmp_path / "run.nc", lambda facts: None)
+    kept = CheckpointWriter(tmp_path / "run.nc", lambda facts: None)
     assert names(tmp_path) == ["run.checkpoint-000002", "run.checkpoint-000003"]
     kept.keep({"number": 4}, ARRAYS, wait=True)
     assert names(tmp_path) == ["run.checkpoint-000004"]

@@ -11,7 +11,7 @@ from relboltz.grid.units import HBARC
 from relboltz.linear_response import brackets
 from relboltz.linear_response.basis import bulk_source
 from relboltz.linear_response.inverse import dissipation
-from relboltz.linear_response.state import Points, State, scale_of
+from relboltz.linear_response.state import MomentumPoints, ReferenceState, scale_of
 from relboltz.studies import viscosity_from_decay as relaxing
 from relboltz.studies.viscosity_from_decay import relaxing_viscosity
 from relboltz.util.errors import InputError
@@ -273,7 +273,7 @@ def test_entropy_and_slopes_of_masses_are_derivatives():
 
     def state(temperature, potentials):
         scale = scale_of(temperature, potentials, model.constant_mass_squared)
-        return State.of(model, Points.free(scale), temperature, potentials)
+        return ReferenceState.of(model, MomentumPoints.free(scale), temperature, potentials)
 
     h = 1e-4
     here, up, down = state(t, mu), state(t + h, mu), state(t - h, mu)
@@ -300,14 +300,14 @@ def test_the_source_of_bulk_viscosity_has_the_derivatives_of_the_pressure():
 
     def totals(temperature, ratio):
         mu = np.array([temperature * ratio])
-        state = State.of(model, Points.free(1.2), temperature, mu)
+        state = ReferenceState.of(model, MomentumPoints.free(1.2), temperature, mu)
         return np.array([state.pressure, state.energy_density, state.numbers[0]])
 
     by_t = totals(t + h, alpha) - totals(t - h, alpha)
     by_alpha = totals(t, alpha + h) - totals(t, alpha - h)
     slopes = np.array([by_t, by_alpha])
     expected = np.linalg.solve(slopes[:, 1:], slopes[:, 0])
-    state = State.of(model, Points.free(1.2), t, np.array([t * alpha]))
+    state = ReferenceState.of(model, MomentumPoints.free(1.2), t, np.array([t * alpha]))
     source = bulk_source(state, np.ones((1, 1)))
     found = [1 / 3 - source[1.0][0] / t, -source[0.0][0]]
     assert np.allclose(found, expected, rtol=1e-5) and abs(found[0] - 1 / 3) > 0.01
@@ -475,7 +475,7 @@ def test_a_rare_tagged_particle_diffuses_whatever_its_number():
 
 
 def test_one_species_for_all_quarks_has_no_tag_and_no_conductivity():
-    model = rb.qcd(0.3, alike=True)
+    model = rb.qcd(0.3, flavor_symmetric=True)
     with pytest.raises(InputError, match="tagged = 'q': stands for all quarks and antiquarks"):
         rb.transport_coefficients(model, 0.3, tagged="q", events=1000)
     assert np.isnan(rb.transport_coefficients(model, 0.3, events=1000).conductivity)

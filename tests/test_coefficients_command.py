@@ -90,7 +90,7 @@ def test_a_start_gives_its_equilibrium(tmp_path):
     _, ds, _ = called(tmp_path, MODEL + START, "--events", "1000")
     assert float(ds.temperature) == pytest.approx(0.35, rel=0.05)
     assert float(ds.chemical_potential[0]) == pytest.approx(-0.2, abs=0.05)
-    more = ("--events", "1000", "--nodes", "--force")
+    more = ("--events", "1000", "--on-grid", "--force")
     _, on_nodes, _ = called(tmp_path, MODEL + START, *more)
     assert "shear_viscosity_axes" in on_nodes and "shear_viscosity_axes" not in ds
 
@@ -116,7 +116,7 @@ def test_a_run_leaves_the_table_alone():
         (MODEL + ASKED, ["--mu", "0.1", "--mu", "0.2"], "several of them need names"),
         (MODEL + ASKED, ["--temperature", "-1"], "coefficients.temperature = "),
         (MODEL + ASKED, ["--events", "1"], "coefficients.events = 1"),
-        (MODEL + ASKED, ["--nodes"], "need a box"),
+        (MODEL + ASKED, ["--on-grid"], "need a box"),
         (MODEL + ASKED, ["--tagged", "q"], "tagged = 'q'"),
         (MODEL + "[grid]\nmomentum_cell = 3\n", [], "did you mean momentum_cells"),
     ],

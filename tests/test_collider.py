@@ -7,7 +7,7 @@ from begun import advanced, begun
 import relboltz as rb
 from relboltz.backends.cpu import collider as module
 from relboltz.config.settings import Sampling
-from relboltz.events.collisions import Draw
+from relboltz.events.collisions import DrawnEvents
 
 START = {"g": rb.initial.step(0.5, 1.5)}
 
@@ -38,13 +38,15 @@ def test_lost_weight_is_the_part_of_collisions_without_a_place():
 def test_a_chunk_is_judged_by_sums_not_by_its_worst_element(sampling):
     """A few of -1e-8 among thousands of 1 are rounding and are weighed; a few of -1e-4 are not."""
     grid, mass = rb.PhaseSpace(12, 2.0), np.array([0.09])
-    keys = {"sampling": sampling, "projection": "conserving" if sampling == "cm" else "nearest"}
+    keys = {"kinematics": sampling, "projection": "conserving" if sampling == "cm" else "nearest"}
 
     def weighed(low):
         process = rb.Process("a a -> a a", lambda s, low=1.0: -low if s < 0.5 else 1.0, low=low)
         model = rb.Model([rb.Species("a")], [process])
         collider = module.Collider(grid, module.Elements(model), Sampling(samples=16, **keys))
-        return collider.negative_weight(Draw(0, mass, np.zeros(1)), np.full(grid.size, 0.3))[0]
+        return collider.negative_weight(DrawnEvents(0, mass, np.zeros(1)), np.full(grid.size, 0.3))[
+            0
+        ]
 
     assert 1e-13 < weighed(1e-8) < 1e-9
     with pytest.raises(rb.InputError, match=r"is -0.0001 at s = 0\.[345]"):

@@ -9,7 +9,7 @@ PROGRAM = """
 import hashlib
 import relboltz as rb
 ds = rb.solve(rb.gluons(0.3), rb.PhaseSpace(12, 2.0), {"g": rb.initial.step(0.5, 1.5)}, end=0.05,
-              every=0.05, projection="nearest", sampling="k3", symmetrical=False, backend="cpu",
+              every=0.05, projection="nearest", kinematics="k3", symmetrical=False, backend="cpu",
               progress=False)
 print(hashlib.sha256(ds.f.values.tobytes()).hexdigest())
 """

@@ -8,7 +8,13 @@ import pytest
 from pydantic import ValidationError
 
 from relboltz import initial
-from relboltz.config.settings import Grid, Output, Run, Sampling, Time
+from relboltz.config.settings import (
+    GridSettings,
+    OutputSettings,
+    RunSettings,
+    Sampling,
+    TimeSettings,
+)
 from relboltz.grid.phase_space import PhaseSpace
 from relboltz.run.input_file import TEMPLATE, Config, load
 from relboltz.util.errors import InputError
@@ -46,9 +52,13 @@ def lines(data):
 
 def test_the_rest_has_defaults():
     config = Config.from_dict(SMALL)
-    assert config.grid == Grid() and config.run == Run() and config.collisions == Sampling()
-    assert config.time == Time(end=5.0)
-    assert config.output == Output(every=0.1, snapshots=(0.0, 5.0))
+    assert (
+        config.grid == GridSettings()
+        and config.run == RunSettings()
+        and config.collisions == Sampling()
+    )
+    assert config.time == TimeSettings(end=5.0)
+    assert config.output == OutputSettings(every=0.1, snapshots=(0.0, 5.0))
     assert config.grid.momentum_cells == (41, 41, 41) and config.grid.momentum_max == "auto"
 
 
@@ -84,11 +94,11 @@ def test_it_builds_what_it_describes():
 
 
 def test_paper_samplings_draw_uniform_pairs():
-    nearest = {"projection": "nearest", "sampling": "k3", "symmetrical": False}
-    assert Config.from_dict(changed(collisions=nearest)).collisions.pairs == "uniform"
-    assert lines(changed(collisions={**nearest, "pairs": "importance"})) == [
-        "collisions.pairs = 'importance': sampling = 'k3' draws uniform pairs; use 'uniform' or "
-        "leave it out"
+    nearest = {"projection": "nearest", "kinematics": "k3", "symmetrical": False}
+    assert Config.from_dict(changed(collisions=nearest)).collisions.pair_sampling == "uniform"
+    assert lines(changed(collisions={**nearest, "pair_sampling": "importance"})) == [
+        "collisions.pair_sampling = 'importance': kinematics = 'k3' draws uniform pairs; use "
+        "'uniform' or leave it out"
     ]
 
 
@@ -116,7 +126,7 @@ def test_defaults_shown_in_the_template_are_the_defaults(tmp_path):
     path.write_text(TEMPLATE)
     run = TEMPLATE.partition("# [coefficients]")[0]  # without it there is no such table
     shown = re.sub(
-        r"^# (?!flavors|antiquarks|alike|hubble)(\w+ = )", r"\1", run, flags=re.MULTILINE
+        r"^# (?!flavors|antiquarks|flavor_symmetric|hubble)(\w+ = )", r"\1", run, flags=re.MULTILINE
     )
     assert shown != TEMPLATE
     full = tomllib.loads(shown)
@@ -283,7 +293,7 @@ def test_several_mistakes_are_listed_together():
         ({"output__marginals": ["x"]}, "output.marginals = ['x']: needs more than one space cell"),
         ({"output__marginals": ["xpx"]}, "output.marginals = ['xpx']: use a list of directions"),
         ({"collisions__projection": "near"}, "collisions.projection = 'near': use 'conserving'"),
-        ({"collisions__sampling": "k2"}, "collisions.sampling = 'k2': only with projection ="),
+        ({"collisions__kinematics": "k2"}, "collisions.kinematics = 'k2': only with projection ="),
         ({"collisions__symmetrical": False}, "collisions.symmetrical = False: only with"),
         ({"collisions__samples": 0}, "collisions.samples = 0: use a whole number, 1 or more"),
         ({"collisions__samples": 1.5}, "collisions.samples = 1.5: use a whole number, 1 or more"),

@@ -586,9 +586,11 @@ def test_estimates_do_not_depend_on_how_a_gpu_makes_them(where, off, monkeypatch
     if where == "cuda":
         from relboltz.backends.cuda import estimates
 
-        choose = estimates.Draws._choose_scale
+        choose = estimates.IndependentDraws._choose_scale
         monkeypatch.setattr(estimates, "SIDE_BY_SIDE", 1 if off == 1 else 2**20)
-        monkeypatch.setattr(estimates.Draws, "_choose_scale", lambda draws: off * choose(draws))
+        monkeypatch.setattr(
+            estimates.IndependentDraws, "_choose_scale", lambda draws: off * choose(draws)
+        )
     again = backend.estimates(f, squares, range(3))()
     for name in ("net", "gain", "loss", "error"):
         one, two = getattr(found, name), getattr(again, name)

@@ -18,7 +18,7 @@ from relboltz.run import setup as cases
 from relboltz.run.setup import Case
 from relboltz.studies.convergence import driver as converging
 from relboltz.studies.convergence import plan as variations
-from relboltz.studies.convergence.plan import Effort, plan_of, scaled
+from relboltz.studies.convergence.plan import ConvergenceEffort, plan_of, scaled
 from relboltz.visualization import plots
 
 MODEL = rb.gluons(0.3)
@@ -51,7 +51,7 @@ def test_odd_numbers_of_cells_stay_odd_and_even_ones_even(factor):
 def test_knobs_are_turned_one_at_a_time():
     """Spacing keeps the box, the box keeps the spacing; all have seeds of their own."""
     case = case_of(rb.PhaseSpace(31, 4.85))
-    plan = plan_of(case, Effort())
+    plan = plan_of(case, ConvergenceEffort())
     spacing, box, step, samples = plan.knobs
     assert spacing.fine.case.grid.momentum_cells == (61,) * 3
     assert spacing.coarse.case.grid.momentum_cells == (21,) * 3
@@ -68,14 +68,16 @@ def test_knobs_are_turned_one_at_a_time():
 
 
 def test_a_fixed_step_is_halved_and_doubled():
-    step = next(k for k in plan_of(case_of(step=0.05), Effort()).knobs if k.name == "step")
+    step = next(
+        k for k in plan_of(case_of(step=0.05), ConvergenceEffort()).knobs if k.name == "step"
+    )
     assert step.fine.case.settings.time.step == 0.025
     assert step.coarse.case.settings.time.step == 0.1
 
 
 def test_starts_that_live_on_their_nodes_keep_their_grid():
     values = np.full((7, 7, 7), 0.1)
-    plan = plan_of(case_of(start={"g": values}), Effort())
+    plan = plan_of(case_of(start={"g": values}), ConvergenceEffort())
     assert [knob.name for knob in plan.knobs] == ["step", "samples"]
     assert set(plan.left_out) == {"spacing", "box"}
     assert "nodes" in plan.left_out["spacing"]
@@ -86,20 +88,22 @@ def test_in_space_cells_are_halved_and_open_walls_moved_away():
         return np.exp(-(x**2)) * np.exp(-np.sqrt(px**2 + py**2 + pz**2) / 0.4)
 
     grid = rb.PhaseSpace(6, 2.5, space_cells=[8, 1, 1], space_max=2.0, boundary="open")
-    plan = plan_of(case_of(grid, {"g": spot}), Effort())
+    plan = plan_of(case_of(grid, {"g": spot}), ConvergenceEffort())
     knobs = {knob.name: knob for knob in plan.knobs}
     assert knobs["cells"].fine.case.grid.space_cells == (16, 1, 1)
     wider = knobs["walls"].fine.case.grid
     assert wider.space_cells == (10, 1, 1)
     assert wider.space_spacing[0] == pytest.approx(grid.space_spacing[0])
     closed = rb.PhaseSpace(6, 2.5, space_cells=[8, 1, 1], space_max=2.0)
-    names = [knob.name for knob in plan_of(case_of(closed, {"g": spot}), Effort()).knobs]
+    names = [knob.name for knob in plan_of(case_of(closed, {"g": spot}), ConvergenceEffort()).knobs]
     assert "walls" not in names and "cells" in names
 
 
 def test_smaller_efforts_cost_less():
     case = case_of(rb.PhaseSpace(31, 4.85))
-    costs = [sum(j.cost for j in plan_of(case, e).jobs) for e in variations.efforts(Effort())]
+    costs = [
+        sum(j.cost for j in plan_of(case, e).jobs) for e in variations.efforts(ConvergenceEffort())
+    ]
     assert costs == sorted(costs, reverse=True) and len(costs) >= 3 and costs[-1] < 0.6 * costs[0]
 
 

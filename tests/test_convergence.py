@@ -6,7 +6,7 @@ from scipy import stats
 
 from relboltz.studies.convergence import extrapolation as convergence
 from relboltz.studies.convergence.extrapolation import (
-    Measured,
+    NoisyValue,
     exponential,
     holding,
     limit,
@@ -20,7 +20,7 @@ RATIOS = 0.5, 1.5
 
 def exact(*values):
     """Values without noise."""
-    return [Measured(np.array([v]), np.zeros(1)) for v in values]
+    return [NoisyValue(np.array([v]), np.zeros(1)) for v in values]
 
 
 def along(law):
@@ -122,9 +122,9 @@ def test_limits_are_held_whatever_the_order_and_the_noise(order, size):
     draw, count, t = np.random.default_rng(7).normal, 4000, convergence.students_t(7)
     runs = 10.0 + size + draw(size=(8, count))
     spread = runs.var(axis=0, ddof=1)
-    base = Measured(runs.mean(axis=0), spread / 8)
+    base = NoisyValue(runs.mean(axis=0), spread / 8)
     fine, coarse = (
-        Measured(10.0 + size * h**order + draw(size=count) * v**0.5, spread * v)
+        NoisyValue(10.0 + size * h**order + draw(size=count) * v**0.5, spread * v)
         for h, v in ((0.5, 1 / 8), (1.5, 3.4))
     )
     shift = power_law(base, fine, coarse, RATIOS, t)
@@ -148,7 +148,9 @@ def test_noise_excludes_orders_as_often_as_student_says(monkeypatch):
     def kinds(size, order):
         """Orders of sequences with errors of this size."""
         noise = ((1.0, 1.0), (0.5, 0.5), (1.5, 0.7))
-        made = [Measured(size * h**order + s * draw(size=count), s**2 + 0 * runs) for h, s in noise]
+        made = [
+            NoisyValue(size * h**order + s * draw(size=count), s**2 + 0 * runs) for h, s in noise
+        ]
         return convergence._orders(*made, RATIOS, 2.576, 1.0)
 
     runs = np.zeros(count)
@@ -183,10 +185,10 @@ def test_the_tail_of_a_thermal_gas_falls_as_its_integral():
 def test_a_bias_of_few_samples_is_found_and_held():
     """Of order 1/samples: extrapolated; of order 1/sqrt(samples): within the bar."""
     noise = np.full(1, 1e-12)
-    base, more = Measured(np.array([1.4]), noise), Measured(np.array([1.1]), noise)
+    base, more = NoisyValue(np.array([1.4]), noise), NoisyValue(np.array([1.1]), noise)
     found = unbiased(base, more, 4.0, 3.5)
     assert found.shown.all() and base.value + found.shift == pytest.approx(1.0)
-    base, more = Measured(np.array([1.4]), noise), Measured(np.array([1.2]), noise)
+    base, more = NoisyValue(np.array([1.4]), noise), NoisyValue(np.array([1.2]), noise)
     found = unbiased(base, more, 4.0, 3.5)
     assert abs(float(base.value[0] + found.shift[0]) - 1.0) <= float(found.bar[0]) * (1 + 1e-9)
 
@@ -200,8 +202,8 @@ def test_a_bar_can_hold_other_runs_too():
 
 def test_what_is_not_there_stays_unknown():
     """NaN in one run is NaN in the limit, and nowhere else."""
-    base = Measured(np.array([1.0, 1.0]), np.zeros(2))
-    fine = Measured(np.array([np.nan, 1.1]), np.zeros(2))
+    base = NoisyValue(np.array([1.0, 1.0]), np.zeros(2))
+    fine = NoisyValue(np.array([np.nan, 1.1]), np.zeros(2))
     found = limit(base, [power_law(base, fine, None, RATIOS, 3.5)], 3.5)
     assert np.isnan(found.value[0]) and np.isnan(found.error[0])
     assert found.value[1] == pytest.approx(1.1)
@@ -218,11 +220,11 @@ def test_error_bars_hold_the_truth_as_often_as_they_say(slope, seeds):
     single = 1.0
     runs = 10.0 + slope * (1 + 0.3 + 0.5) + draw(size=(seeds, count))
     spread = runs.var(axis=0, ddof=1)
-    base = Measured(runs.mean(axis=0), spread / seeds)
+    base = NoisyValue(runs.mean(axis=0), spread / seeds)
 
     def run(h2, tail, steps, variance):
         value = 10.0 + slope * (h2 + 0.3 * tail + 0.5 * steps)
-        return Measured(value + draw(size=count) * np.sqrt(variance * single), spread * variance)
+        return NoisyValue(value + draw(size=count) * np.sqrt(variance * single), spread * variance)
 
     t = convergence.students_t(seeds - 1)
     shifts = [
@@ -245,7 +247,7 @@ def test_noise_of_the_limit_is_that_of_its_terms():
     draw, count = np.random.default_rng(3).normal, 100_000
     b, f, w = (s * draw(size=count) for s in (1.0, 0.5, 0.9))
     base, fine, wide = (
-        Measured(v, np.full(count, s**2)) for v, s in ((b, 1.0), (f, 0.5), (w, 0.9))
+        NoisyValue(v, np.full(count, s**2)) for v, s in ((b, 1.0), (f, 0.5), (w, 0.9))
     )
     shifts = [exponential(base, wide, 0.2), power_law(base, fine, None, RATIOS, 3.5)]
     found = limit(base, shifts, 1.0)
@@ -253,9 +255,9 @@ def test_noise_of_the_limit_is_that_of_its_terms():
 
 
 def test_a_coarse_run_without_a_value_leaves_the_others():
-    base = Measured(np.array([1.0, 1.0]), np.zeros(2))
-    fine = Measured(np.array([1.1, 1.1]), np.zeros(2))
-    coarse = Measured(np.array([np.nan, 0.8]), np.zeros(2))
+    base = NoisyValue(np.array([1.0, 1.0]), np.zeros(2))
+    fine = NoisyValue(np.array([1.1, 1.1]), np.zeros(2))
+    coarse = NoisyValue(np.array([np.nan, 0.8]), np.zeros(2))
     found, alone = (power_law(base, fine, one, RATIOS, 3.5) for one in (coarse, None))
     assert found.bar[0] == alone.bar[0] and found.shift[0] == alone.shift[0]
     assert np.isfinite(found.bar).all() and np.isfinite(found.noise()).all()

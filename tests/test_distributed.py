@@ -13,7 +13,7 @@ from continued import same_bits
 import relboltz as rb
 from relboltz.backends.team.leader import Team
 from relboltz.cli import app as cli
-from relboltz.config.settings import Run
+from relboltz.config.settings import RunSettings
 from relboltz.parallel import ray as distributed
 from relboltz.parallel import ray_messages
 
@@ -150,11 +150,14 @@ def test_resolving_looks_at_no_gpu(monkeypatch):
         raise AssertionError("the driver looked for a GPU")
 
     monkeypatch.setattr("relboltz.backends.cuda.driver.trouble", touched)
-    assert distributed.resolve(Run(workers=2)) == ("cpu", "float64")
-    assert distributed.resolve(Run(workers=2, gpus_per_worker=0.5)) == ("cuda", "float32")
-    assert distributed.resolve(Run(workers=2, backend="cuda", precision="float64"))[1] == "float64"
+    assert distributed.resolve(RunSettings(workers=2)) == ("cpu", "float64")
+    assert distributed.resolve(RunSettings(workers=2, gpus_per_worker=0.5)) == ("cuda", "float32")
+    assert (
+        distributed.resolve(RunSettings(workers=2, backend="cuda", precision="float64"))[1]
+        == "float64"
+    )
     with pytest.raises(rb.InputError, match="float32"):
-        distributed.resolve(Run(workers=2, precision="float32"))
+        distributed.resolve(RunSettings(workers=2, precision="float32"))
 
 
 @pytest.mark.parametrize("key", ["address", "gpus_per_worker"])

@@ -179,7 +179,7 @@ def test_examples_of_a_first_week_run(name, tmp_path, monkeypatch, capsys):
 def test_every_example_is_a_valid_configuration(path):
     """It loads, and its model and initial states can be built; coefficients need a model alone."""
     alone = "[initial" not in path.read_text()
-    loaded = config.load(path, kind=config.Matter if alone else config.Config)
+    loaded = config.load(path, kind=config.ModelConfig if alone else config.Config)
     model = loaded.build_model()
     if alone:
         assert loaded.coefficients.temperature

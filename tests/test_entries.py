@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from relboltz.io import entries
-from relboltz.io.entries import Column
+from relboltz.io.entries import PackedArray
 
 
 def written(path, payloads):
@@ -44,7 +44,11 @@ def test_an_entry_replaces_what_a_failure_left(tmp_path):
 
 def test_rows_survive_their_bytes():
     rng = np.random.default_rng(1)
-    row = {"a": Column.of(3), "b": Column.of(rng.random((4, 5))), "c": Column.of(rng.random(9000))}
+    row = {
+        "a": PackedArray.of(3),
+        "b": PackedArray.of(rng.random((4, 5))),
+        "c": PackedArray.of(rng.random(9000)),
+    }
     again = entries.unpack(entries.pack(row))
     assert again.keys() == row.keys() and again["a"].values == 3
     np.testing.assert_array_equal(again["b"].values, row["b"].values)

@@ -16,7 +16,7 @@ from relboltz.cli import app as cli
 from relboltz.run import input_file
 from relboltz.run.setup import Case
 from relboltz.studies import cost_estimate as estimating
-from relboltz.studies.cost_estimate import Estimate, estimate, steps_left
+from relboltz.studies.cost_estimate import CostEstimate, estimate, steps_left
 
 SMALL = """
 [model]
@@ -122,8 +122,8 @@ def test_a_coarse_trial_keeps_what_decides_on_steps(small, monkeypatch):
 
 
 def test_seconds_are_those_of_beginning_steps_and_records():
-    known = dict.fromkeys((f.name for f in fields(Estimate)), 0.0)
-    one = Estimate(**known | {
+    known = dict.fromkeys((f.name for f in fields(CostEstimate)), 0.0)
+    one = CostEstimate(**known | {
         "steps": 100.0, "seconds_to_begin": 4.0, "seconds_per_step": 0.5, "records": 20,
         "seconds_per_record": 0.1, "busy": 1.5,
     })  # fmt: skip

@@ -53,8 +53,8 @@ def test_the_paths_through_the_delta_function_agree():
     for sampling in ("cm", "k2", "k3"):
         terms = [
             rb.collision_term(
-                model, grid, f, samples=50, batches=2, projection="nearest", sampling=sampling,
-                pairs="uniform", seed=seed,
+                model, grid, f, samples=50, batches=2, projection="nearest", kinematics=sampling,
+                pair_sampling="uniform", seed=seed,
             )
             for seed in range(32)
         ]  # fmt: skip

@@ -14,8 +14,8 @@ import relboltz as rb
 from relboltz.backends.cpu.backend import CpuBackend
 from relboltz.io.result import average, box, comoving
 from relboltz.stepping import expanding
-from relboltz.stepping.expanding import Flow, reserve
-from relboltz.stepping.step import Course, begin
+from relboltz.stepping.expanding import ExpansionHistory, reserve
+from relboltz.stepping.step import StepPlan, begin
 from relboltz.visualization.plots import save_all
 
 GAS = rb.Model([rb.Species("a", 1, 0)], [rb.Process("a a -> a a", sigma=0.5)])
@@ -90,9 +90,9 @@ def test_what_cannot_expand_is_said_before_any_work(options, words):
     [("none", [0.7], "is for momenta that expand"), ("bjorken", [0.2, 0.7], "begins at 0.5 fm")],
 )
 def test_times_of_doubling_that_make_no_sense_are_refused(law, times, words):
-    with pytest.raises(rb.InputError, match=rf"time.doublings = \[.*{words}"):
+    with pytest.raises(rb.InputError, match=rf"time.regrid_times = \[.*{words}"):
         solved(GAS, rb.PhaseSpace(6, 2.0, expansion=law), {"a": rb.initial.step(0.5, 1.5)},
-               start=0.5, end=1.0, doublings=times)  # fmt: skip
+               start=0.5, end=1.0, regrid_times=times)  # fmt: skip
 
 
 def table(t):
@@ -120,11 +120,11 @@ def test_functions_are_asked_of_times_of_the_run_alone_and_may_turn_around():
 def test_free_particles_keep_the_numbers_of_their_nodes_to_the_bit(where):
     grid = bjorken([5, 6, 7], 2.0)
     backend = backend_of(grid, FREE, where, samples=1)
-    flow = Flow(grid.expansion, 0.5, ())
+    flow = ExpansionHistory(grid.expansion, 0.5, ())
     rng = np.random.default_rng(3)
     state = begin(backend, rng.random((1, 1, grid.size)), flow)
     before = backend.get().copy()
-    for _ in backend.advance(state, Course(0.3, 1e-3, 1e-9, grid, flow=flow), 2.0):
+    for _ in backend.advance(state, StepPlan(0.3, 1e-3, 1e-9, grid, flow=flow), 2.0):
         pass
     assert state.time == 2.0 and (backend.get() == before).all()
     assert backend.grid.momentum_max == pytest.approx((2.0, 2.0, 0.5))
@@ -135,7 +135,7 @@ def test_free_streaming_has_the_pressures_of_its_closed_form():
     """e and P_L/P_T of a massless thermal state, squeezed: to the accuracy of the nodes."""
     grid = bjorken([32, 32, 64], [9.0, 9.0, 9.0])
     start = np.exp(-np.sqrt(grid.momentum_squared))
-    ds = solved(FREE, grid, start[None], start=1.0, end=3.0, doublings=[])
+    ds = solved(FREE, grid, start[None], start=1.0, end=3.0, regrid_times=[])
     x = ds.time.values[1:]
     r = np.sqrt(x**2 - 1)
     e = 0.5 * (1 / x**2 + np.arctan(r) / r)
@@ -153,7 +153,7 @@ def test_number_and_momenta_are_exact_and_energy_is_of_second_order_in_the_step(
     grid, found = bjorken([9, 9, 15], [2.5, 2.5, 3.5]), []
     for step in (0.04, 0.02):
         start = {"g": rb.initial.thermal(0.5)}
-        ds = solved(GLUONS, grid, start, start=0.5, end=1.5, step=step, samples=8, doublings=[])
+        ds = solved(GLUONS, grid, start, start=0.5, end=1.5, step=step, samples=8, regrid_times=[])
         assert not ds.charge_drift.any() and not ds.momentum_drift.any()
         found.append(abs(energy(ds)[-1]))
     assert found[0] < 2e-4 and found[0] / found[1] == pytest.approx(4.0, rel=0.35)
@@ -171,7 +171,7 @@ def test_spacings_double_when_momenta_become_tight_and_nothing_is_lost(nz):
     assert (ds.f >= 0).all() and (ds.f.sel(species=["u", "ubar"]) <= 1).all()
     assert abs(energy(ds)).max() < 2e-4
     per_rapidity = comoving(ds).number.sum("species") * 0.3
-    assert ds.dN_deta.sum("species").values == pytest.approx(per_rapidity.values, rel=1e-12)
+    assert ds.dN_dy.sum("species").values == pytest.approx(per_rapidity.values, rel=1e-12)
     entropy = (ds.entropy * ds.time).values
     assert np.diff(entropy).min() > -2e-3 * entropy[0]
 
@@ -222,10 +222,10 @@ def test_named_times_of_doubling_are_taken():
     grid = bjorken([7, 7, 15], [2.5, 2.5, 2.5])
     start = {"a": rb.initial.thermal(0.35)}
     options = {"start": 0.5, "end": 2.0, "every": 0.25, "samples": 4}
-    ds = solved(GAS, grid, start, doublings=[1.0], **options)
+    ds = solved(GAS, grid, start, regrid_times=[1.0], **options)
     doubled = ds.time.values[ds.doublings.sel(axis="z").values > 0]
     assert doubled[0] == pytest.approx(1.0) and ds.doublings.values.max() == 1
-    between = solved(GAS, grid, start, doublings=[0.9], step=0.2, snapshots=[0.9], **options)
+    between = solved(GAS, grid, start, regrid_times=[0.9], step=0.2, snapshots=[0.9], **options)
     assert between.momentum_scale.sel(axis="z").values == pytest.approx([2 * 0.5 / 0.9])
     scale = ds.momentum_scale.sel(axis="z").values
     assert scale == pytest.approx([1.0, 2 * 0.5 / 2.0])
@@ -273,7 +273,13 @@ def test_matter_that_is_larger_has_the_numbers_of_static_matter(larger):
     grown = rb.PhaseSpace([9, 8, 8], 2.5, expansion=lambda t: 1.0 if t <= 1.0 else larger)
     start, end = {"g": rb.initial.gaussian(0.5, [0.8, 0.8, 0.8])}, 0.2 * larger
     still = solved(GLUONS, grid, start, end=0.2, every=0.2, step=0.02, backend="cpu")
-    times = {"start": 1.0, "end": 1.0 + end, "every": end, "step": 0.02 * larger, "doublings": []}
+    times = {
+        "start": 1.0,
+        "end": 1.0 + end,
+        "every": end,
+        "step": 0.02 * larger,
+        "regrid_times": [],
+    }
     moved = solved(GLUONS, grown, start, backend="cpu", **times)
     assert abs(still.f[-1] - moved.f[-1]).max() <= 10 * 2.0**-48
     m2 = float(moved.mass_squared[-1, 0])
@@ -318,7 +324,7 @@ def test_a_plane_that_expands_along_z_keeps_number_and_energy_with_what_left():
     total = (ds.total_energy_total + ds.left_energy.sum("wall")) * volume + ds.energy_work
     assert float(ds.left_number[-1].sum()) > 0
     assert abs(total / total[0] - 1).max() < 1e-4
-    number = ds.dN_deta.sum("species")
+    number = ds.dN_dy.sum("species")
     assert number.values == pytest.approx(float(number[0]), rel=1e-12)
     spread = ds.dN_d2pT.sum(["species", "px", "py"]) * (2 * 2.0 / 5) ** 2
     assert spread.values == pytest.approx(number.values, rel=1e-12)
@@ -330,7 +336,7 @@ def test_workers_and_threads_have_the_bits_of_one_process(space):
 
     grid = bjorken([5, 5, 9], [2.0, 2.0, 2.0], **space)
     start = {"g": almond} if space else {"g": rb.initial.thermal(0.35)}
-    flow = Flow(grid.expansion, 0.4)
+    flow = ExpansionHistory(grid.expansion, 0.4)
     states = rb.initial.starting_states(start, GLUONS)
     f = rb.initial.evaluate(states, grid, GLUONS).reshape(grid.sites, 1, grid.size)
     found = []
@@ -340,7 +346,7 @@ def test_workers_and_threads_have_the_bits_of_one_process(space):
         team_of(grid, GLUONS, size=3, samples=1),
     ):
         state = begin(backend, f, flow)
-        for _ in backend.advance(state, Course("auto", 1e-3, 1e-9, grid, flow=flow), 1.2):
+        for _ in backend.advance(state, StepPlan("auto", 1e-3, 1e-9, grid, flow=flow), 1.2):
             pass
         shells = backend.moments(state.squares, np.zeros((1, grid.size))).shells
         told = state.work, state.doublings, state.bits, state.squares, shells
@@ -376,18 +382,21 @@ def test_quanta_do_not_depend_on_the_end_and_are_used_up_without_harm():
     thin = rb.Model([rb.Species("a", 1, 0)], [rb.Process("a a -> a a", sigma=1e-9)])
     grid, start = bjorken([7, 7, 15], [2.0, 2.0, 2.0]), {"a": dense}
     early, late = (
-        solved(thin, grid, start, start=0.4, end=end, every=end, doublings="auto")
+        solved(thin, grid, start, start=0.4, end=end, every=end, regrid_times="auto")
         for end in (0.45, 3.2)
     )
     assert early.attrs["quantum"] > 2.0**-44  # or there would be nothing to see
-    reserved = [reserve(Flow(grid.expansion, 0.4, times), grid) for times in ("auto", (), (1.0,))]
+    reserved = [
+        reserve(ExpansionHistory(grid.expansion, 0.4, times), grid)
+        for times in ("auto", (), (1.0,))
+    ]
     assert reserved == [6, 0, 1]
     assert early.attrs["quantum"] == late.attrs["quantum"] and late.doublings.values.max() == 1
     times = [0.42 + 0.02 * i for i in range(7)]
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr("relboltz.stepping.expanding.DOUBLINGS", 1)
         patched.setattr("relboltz.stepping.expanding.MOST_LOST", 1.0)
-        ds = solved(thin, grid, start, start=0.4, end=0.7, every=0.3, doublings=times)
+        ds = solved(thin, grid, start, start=0.4, end=0.7, every=0.3, regrid_times=times)
     assert 2 <= ds.doublings.values.max() < 7 and not ds.charge_drift.any()
     assert "no binary digits left" in ds.attrs["warnings"]
 
@@ -445,7 +454,7 @@ def test_a_function_of_python_is_given_again(tmp_path):
     grid = rb.PhaseSpace(6, 2.0, expansion=bjorken_like)
     start, file = {"g": rb.initial.thermal(0.35)}, tmp_path / "f.nc"
     ds = solved(GLUONS, grid, start, start=0.5, end=0.6, file=file)
-    assert ds.attrs["expansion"] == "function bjorken" and "dN_deta" not in ds
+    assert ds.attrs["expansion"] == "function bjorken" and "dN_dy" not in ds
     with pytest.raises(rb.InputError, match=r"give it again: resume\(file, expansion=bjorken\)"):
         rb.resume(file, until=0.7, progress=False)
     with pytest.raises(rb.InputError, match="bring back the function"):
@@ -483,7 +492,7 @@ def test_verdict_pictures_and_page_tell_of_expansion(tmp_path):
     assert float(rows["pressure_ratio"].value) == pytest.approx(
         float(ds.pressure_ratio[-1]), abs=1e-4
     )
-    assert float(rows["dN_deta"].value) == pytest.approx(float(ds.dN_deta[-1].sum()), rel=1e-4)
+    assert float(rows["dN_dy"].value) == pytest.approx(float(ds.dN_dy[-1].sum()), rel=1e-4)
     told = ds.attrs["warnings"]
     assert "along x and y" in told and "late rates" in told and "13 nodes are few" in told
     page = ds.rb.report(tmp_path / "run.html").read_text()
@@ -496,7 +505,7 @@ def test_verdict_pictures_and_page_tell_of_expansion(tmp_path):
 def test_energy_is_made_comoving_once():
     """Pictures of averages over a plane do so with what is one already."""
     grid = bjorken([6, 6, 9], [2.0, 2.0, 2.0], **TRANSVERSE)
-    ds = solved(GAS, grid, {"a": almond}, start=0.4, end=0.8, every=0.2, doublings=[])
+    ds = solved(GAS, grid, {"a": almond}, start=0.4, end=0.8, every=0.2, regrid_times=[])
     once, volume = ds.rb.comoving(), ds.scale.prod("axis")
     expected = (ds.total_energy_total + ds.left_energy.sum("wall")) * volume + ds.energy_work
     assert once.energy_total.values == pytest.approx(expected.values, rel=1e-14)

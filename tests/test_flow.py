@@ -22,7 +22,7 @@ def plane():
     grid = rb.PhaseSpace([6, 6, 6], 2.0, [8, 6, 1], [4.0, 3.0, 1.0], "open", expansion="bjorken")
     profile = {"radius": 1.2, "eccentricity": 0.4, "angle": 0.4}
     start = {"a": rb.initial.gaussian(0.6, 0.6, profile=profile)}
-    times = dict(start=0.5, end=2.0, every=0.5, snapshots=[0.5, 2.0], doublings=[])
+    times = dict(start=0.5, end=2.0, every=0.5, snapshots=[0.5, 2.0], regrid_times=[])
     with pytest.warns(rb.AccuracyWarning):
         return rb.solve(GAS, grid, start, **USUAL | times)
 
@@ -86,11 +86,11 @@ def test_the_almond_becomes_rounder_and_flows_along_its_short_axis(plane):
 
 
 def test_flow_of_records_includes_what_left(plane):
-    """dN/deta is all of it, at all times the same; v_2 begins at nothing."""
+    """dN/dy is all of it, at all times the same; v_2 begins at nothing."""
     flow, spectrum = plane.rb.flow(2), plane.rb.dN_dpT()
     assert flow.v.dims == ("time", "species", "pT")
     total = (spectrum * spectrum.width).sum("pT").values
-    assert total == pytest.approx(plane.dN_deta.values, rel=1e-12)
+    assert total == pytest.approx(plane.dN_dy.values, rel=1e-12)
     assert total[:, 0] == pytest.approx(total[0, 0], rel=1e-12)
     assert float(plane.left_number.isel(time=-1).sum()) > 0
     assert abs(flow.v_integrated.values[0]) < 1e-9
@@ -122,7 +122,7 @@ def test_what_is_there_per_rapidity(plane, matter):
     assert found.dE_deta.attrs["units"] == "GeV" and found.dS_deta.attrs["units"] == "1"
     still = matter.rb.per_rapidity()
     assert still.dS_deta.values == pytest.approx((matter.entropy * matter.time).values, rel=1e-12)
-    assert still.dN_deta.values[:, 0] == pytest.approx(
+    assert still.dN_dy.values[:, 0] == pytest.approx(
         (matter.number[:, 0] * matter.time).values, rel=1e-12
     )
     assert (np.diff(still.dE_deta) < 0).all()  # the work of P_L
@@ -174,8 +174,8 @@ def fluid(eta_over_s=0.2, t0=0.5):
     ds = xr.Dataset(
         {
             "number": (("time", "species"), e[:, None] / 3 / t[:, None]),
-            "dN_deta": (("time", "species"), zeros + 1, {"units": "fm^-2"}),
-            "dET_deta": ("time", e),
+            "dN_dy": (("time", "species"), zeros + 1, {"units": "fm^-2"}),
+            "dET_dy": ("time", e),
             "energy_momentum": (("time", "mu", "nu"), tensor),
             "energy_kinetic": ("time", e), "energy_total": ("time", e),
             "landau_energy": ("time", e), "pressure": ("time", e / 3),
@@ -338,7 +338,7 @@ def test_pictures_draw_what_was_found(plane, tmp_path):
     assert ax.lines[1].get_ydata() == pytest.approx(found, nan_ok=True)
     assert "p_T" in ax.get_xlabel() and ax.get_ylabel() == "$v_2$ of a"
     lines = {one.get_label(): one for one in plane.rb.plot_per_rapidity().axes[0].lines}
-    assert lines[r"$dN/d\eta$"].get_ydata() == pytest.approx(1.0)
+    assert lines[r"$dN/dy$"].get_ydata() == pytest.approx(1.0)
     assert lines[r"$dS/d\eta$"].get_ydata()[0] == 1.0
     names = {path.stem for path in save_all(plane, tmp_path, ("png",))}
     assert "flow" in names and "box_rapidity" in names

@@ -34,7 +34,7 @@ def frame(cells=7, space=1):
     if grid.sites > 1:
         quantities = {"number": (("species", "x", "y", "z"), "fm^-3", "particle density")}
     predicted = states.nowhere(grid.at_a_site, MODEL)
-    return output.Frame(grid, MODEL, Shells.of(grid).p, predicted, (0.1, 0.2), quantities)
+    return output.ResultFrame(grid, MODEL, Shells.of(grid).p, predicted, (0.1, 0.2), quantities)
 
 
 def record(frame, number):

@@ -183,8 +183,8 @@ def test_only_symmetrical_sampling_conserves_number(sampling, where):
     for symmetrical in (True, False):
         ds = rb.solve(
             model, grid, start, end=0.002, step=0.001, every=0.001, samples=8, seed=3,
-            projection="nearest", sampling=sampling, symmetrical=symmetrical, pairs="uniform",
-            **quiet(where),
+            projection="nearest", kinematics=sampling, symmetrical=symmetrical,
+            pair_sampling="uniform", **quiet(where),
         )  # fmt: skip
         drift[symmetrical] = int(ds.charge_drift.values[-1, 0])
     assert drift[True] == 0

@@ -43,7 +43,11 @@ def test_a_shape_has_a_line_with_its_keys(lines, name):
 def literals(key):
     """The words that a key takes, as the settings say."""
     table, _, name = key.partition(".")
-    field = {"grid": settings.Grid, "collisions": settings.Sampling, "run": settings.Run}[table]
+    field = {
+        "grid": settings.GridSettings,
+        "collisions": settings.Sampling,
+        "run": settings.RunSettings,
+    }[table]
     kinds = [field.model_fields[name].annotation]
     found = []
     while kinds:
@@ -66,9 +70,13 @@ def test_ways_to_sample_are_those_that_the_settings_take(lines, key):
 def test_all_keys_are_completed_and_no_others():
     keys = set(options.keys())
     for table, fields in {
-        "grid": settings.Grid, "collisions": settings.Sampling, "time": settings.Time,
-        "run": settings.Run, "output": settings.Output, "coefficients": config.Coefficients,
-    }.items():  # fmt: skip
+        "grid": settings.GridSettings,
+        "collisions": settings.Sampling,
+        "time": settings.TimeSettings,
+        "run": settings.RunSettings,
+        "output": settings.OutputSettings,
+        "coefficients": config.CoefficientSettings,
+    }.items():
         assert {key for key in keys if key.startswith(f"{table}.")} == {
             f"{table}.{name}" for name in fields.model_fields
         }
@@ -89,7 +97,7 @@ def test_words_that_are_completed_are_legal():
 
 
 def test_a_key_is_completed_then_its_value():
-    assert options.completed_key("model.al") == ["model.alpha_s=", "model.alike="]
+    assert options.completed_key("model.fl") == ["model.flavors=", "model.flavor_symmetric="]
     assert options.completed_key("run.backend=c") == ["run.backend=cpu", "run.backend=cuda"]
     assert options.completed_key("initial.ubar.shape=t") == ["initial.ubar.shape=thermal"]
     assert options.completed_key("time.end=") == []

@@ -87,8 +87,8 @@ def sources(steps):
     """A run of 0.6 fm, recorded after every step; all steps draw the same events."""
     return rb.solve(
         rb.gluons(0.3), rb.PhaseSpace(8, 2.0), {"g": rb.initial.gaussian(0.5, [0.6, 0.8, 1.0])},
-        end=0.6, step=0.6 / steps, every=0.6 / steps, samples=512, pairs="uniform", progress=False,
-        backend="cpu",
+        end=0.6, step=0.6 / steps, every=0.6 / steps, samples=512, pair_sampling="uniform",
+        progress=False, backend="cpu",
     )  # fmt: skip
 
 

@@ -120,7 +120,7 @@ def test_configuration_seed_and_versions_are_inside(loaded):
     inside = tomllib.loads(attrs["configuration"])
     assert inside["model"] == DATA["model"]
     assert inside["collisions"]["seed"] == attrs["seed"] == 5
-    time = {"end": 0.04, "step": "auto", "tolerance": 1e-3, "start": 0.0, "doublings": "auto"}
+    time = {"end": 0.04, "step": "auto", "tolerance": 1e-3, "start": 0.0, "regrid_times": "auto"}
     assert inside["time"] == time
     assert attrs["relboltz_version"] == rb.__version__
     assert attrs["numpy_version"] == np.__version__

@@ -141,7 +141,7 @@ def test_a_solution_is_compared_within_the_errors_of_both():
 @pytest.mark.parametrize("mass", [0.0, 1.0])
 def test_comoving_nodes_follow_the_particles(mass):
     """Coarse ones, h = 1.25 T: within 3 % of P_L/P_T and 2 % of e; free ones would be 13 % off."""
-    setup = expanding.Setup((16, 16, 24), (10.0, 10.0, 10.0), 4, (1.5,), 160_000)
+    setup = expanding.ExpandingGrid((16, 16, 24), (10.0, 10.0, 10.0), 4, (1.5,), 160_000)
     options = {"backend": "cpu", "progress": False}
     found = bjorken(mass, 0.5, setup.times, setup.particles)
     ratio, energy = expanding.expanded(setup, mass, 0.5, **options)

@@ -4,7 +4,7 @@ import numpy as np
 
 import relboltz as rb
 from relboltz.stepping.control import mean_during
-from relboltz.stepping.parts import Part, mean_squares, parts
+from relboltz.stepping.parts import Substep, mean_squares, parts
 
 
 def test_a_step_is_a_palindrome():
@@ -19,7 +19,7 @@ def test_homogeneous_matter_only_collides_unless_it_is_pushed():
         axis = 1
 
     grid = rb.PhaseSpace(4, 1.0)
-    assert parts(grid) == [Part(None, 1.0)]
+    assert parts(grid) == [Substep(None, 1.0)]
     assert [part.axis for part in parts(grid, [Push()])] == [1, None, 1]
 
 

@@ -13,7 +13,7 @@ from relboltz.backends.cpu.threads import Threads
 from relboltz.backends.elements import Elements
 from relboltz.checks import poles
 from relboltz.config.settings import Sampling
-from relboltz.events.collisions import Draw
+from relboltz.events.collisions import DrawnEvents
 from relboltz.run import runner as run
 
 
@@ -102,7 +102,7 @@ def test_negative_weight_is_that_of_the_collision_integral():
         grid = rb.PhaseSpace(cells, 4.4)
         f = np.exp(-np.sqrt(grid.momentum_squared) / temperature)
         collider = Collider(grid, Elements(part), Sampling(samples=64), Threads(2))
-        draw = Draw(0, np.zeros(3), np.array([mass2]))
+        draw = DrawnEvents(0, np.zeros(3), np.array([mass2]))
         found.append(collider.negative_weight(draw, np.tile(f, 3))[0])
     fine = (found[1] * 44**2 - found[0] * 32**2) / (44**2 - 32**2)
     rng, n = np.random.default_rng(3), 400_000
@@ -349,9 +349,9 @@ EKT = {"masses": "massless", "screening": "ekt"}
     ("model", "thermal"),
     [
         (rb.qcd(0.3, flavors=2), 0.3),
-        (rb.qcd(0.3, flavors=3, alike=True), 0.3),
+        (rb.qcd(0.3, flavors=3, flavor_symmetric=True), 0.3),
         (rb.qcd(0.3, flavors=2, **EKT), 0.0),
-        (rb.qcd(0.3, flavors=3, alike=True, **EKT), 0.0),
+        (rb.qcd(0.3, flavors=3, flavor_symmetric=True, **EKT), 0.0),
         (rb.qcd(0.3, flavors=1, masses={"g": 0.5, "u": 0.4}, screening=0.6), 0.0),
         (rb.quarks(0.2, flavors=2), 0.3),
     ],

@@ -10,7 +10,7 @@ from rich.console import Console
 import relboltz as rb
 from relboltz.run import progress
 from relboltz.run import solve as simulation
-from relboltz.run.progress import Lines, Moment, Stages, listening, stage
+from relboltz.run.progress import Progress, ProgressLog, StageLog, listening, stage
 
 
 class Clock:
@@ -21,13 +21,13 @@ class Clock:
 
 
 def moment(time, end=4.0):
-    return Moment(time, end, 0.012, 0, 1.4e-9)
+    return Progress(time, end, 0.012, 0, 1.4e-9)
 
 
 def lines(seconds, reached, every=0.5, end=4.0):
     """What a run says that has ``reached(wall)`` fm after so many seconds."""
     clock, said = Clock(), []
-    report = Lines(lambda text: said.append((clock.now, text)), clock)
+    report = ProgressLog(lambda text: said.append((clock.now, text)), clock)
     for i in range(int(seconds / every) + 1):
         clock.now = i * every
         report(moment(reached(clock.now), end))
@@ -49,10 +49,10 @@ def test_a_line_after_ten_seconds_and_then_every_thirty():
 def test_drifts_are_told_of_when_they_were_looked_at():
     """At the start nothing has moved, which says nothing of later."""
     clock, said = Clock(), []
-    report = Lines(said.append, clock)
+    report = ProgressLog(said.append, clock)
     for wall, recorded in ((0.0, 0.0), (10.0, 0.0), (40.0, 0.5), (70.0, 1.75)):
         clock.now = wall
-        report(Moment(0.025 * wall, 4.0, 0.01, 0, 3e-2, recorded))
+        report(Progress(0.025 * wall, 4.0, 0.01, 0, 3e-2, recorded))
     first, second, third = said
     assert "energy" not in first
     assert second.endswith("energy moved by 3e-02 until 0.5 fm")
@@ -128,7 +128,7 @@ def test_a_log_is_told_of_stages_that_take_long_and_again_now_and_then(monkeypat
     monkeypatch.setattr(progress, "PATIENCE", 0.02)
     monkeypatch.setattr(progress, "PAUSE", 0.02)
     said = []
-    stages = Stages(said.append)
+    stages = StageLog(said.append)
     stages("initial state")
     first = waited(said, 3)[:3]
     assert first[0] == "initial state ..." and first[1] == "initial state, 0 s so far ..."
@@ -139,7 +139,7 @@ def test_a_log_is_told_of_stages_that_take_long_and_again_now_and_then(monkeypat
 
 def test_a_log_is_not_told_of_stages_that_are_short():
     said = []
-    stages = Stages(said.append)
+    stages = StageLog(said.append)
     for text in ("initial state", "masses", "first step"):
         stages(text)
     stages.end()

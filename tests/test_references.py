@@ -17,8 +17,8 @@ def thermal(temperature, mu, eta):
 
 def test_integrals_over_energies_are_those_in_the_rest_frame():
     """u g -> u g of a thermal gas: E, P and two energies here, s and Legendre moments there."""
-    quark = isotropic.Leg(0.16, thermal(0.25, 0.05, -1), -1)
-    gluon = isotropic.Leg(0.2, thermal(0.25, 0.0, 1), 1)
+    quark = isotropic.ScatteringSpecies(0.16, thermal(0.25, 0.05, -1), -1)
+    gluon = isotropic.ScatteringSpecies(0.2, thermal(0.25, 0.0, 1), 1)
     row = partial(quadrature.qg_qg, g4=G4, m2=0.2)
     legs = (quark, gluon, quark, gluon)
     rate = isotropic.collisions(row, legs, {"rate": isotropic.one}, 8.0, 14)["rate"]
@@ -67,7 +67,9 @@ def test_the_solver_starts_with_the_rate_of_all_collisions(gas):
     factor = gas.element * 0.025**3 / (128 * np.pi**3 * gas.states * quantum.HBARC)
     found = factor * (change @ p2) * gas.states / (2 * np.pi**2) / quantum.HBARC**3
 
-    leg = isotropic.Leg(gas.mass**2, lambda e: gas.start(e * e - gas.mass**2), gas.statistics)
+    leg = isotropic.ScatteringSpecies(
+        gas.mass**2, lambda e: gas.start(e * e - gas.mass**2), gas.statistics
+    )
     exact = isotropic.collisions(
         lambda s, t, u: np.full_like(t, gas.element), (leg,) * 4,
         {"p2": lambda a, b, c, d: c * c + d * d - a * a - b * b}, 5.0, 12,

@@ -4,9 +4,12 @@ import numpy as np
 import pytest
 
 import relboltz as rb
-from relboltz.config.settings import Grid, Sampling, Settings, plain, refuse
+from relboltz.config.settings import GridSettings, Sampling, Settings, plain, refuse
 from relboltz.events.collisions import SETS, channels
 from relboltz.grid.phase_space import PhaseSpace
+from relboltz.model.qcd import qcd
+from relboltz.util.errors import InputError
+from relboltz.util.renamed import RENAMED
 
 
 def test_options_find_their_tables():
@@ -14,7 +17,7 @@ def test_options_find_their_tables():
     settings = Settings.from_options(**options)
     found = settings.to_dict()
     assert found["collisions"]["samples"] == 4 and found["collisions"]["seed"] == 3
-    time = {"end": 2.0, "step": 0.1, "tolerance": 1e-3, "start": 0.0, "doublings": "auto"}
+    time = {"end": 2.0, "step": 0.1, "tolerance": 1e-3, "start": 0.0, "regrid_times": "auto"}
     assert found["time"] == time
     assert found["run"]["backend"] == "cpu" and found["output"]["every"] == 0.5
     assert settings.output.snapshots == (0.0, 2.0)  # the start and the end
@@ -22,9 +25,9 @@ def test_options_find_their_tables():
 
 def test_every_problem_is_told_at_once():
     with pytest.raises(rb.InputError) as caught:
-        Settings.from_options(end=-1.0, samples=0, pairs="many")
+        Settings.from_options(end=-1.0, samples=0, pair_sampling="many")
     assert str(caught.value).splitlines() == [
-        "collisions.pairs = 'many': use 'importance' or 'uniform'",
+        "collisions.pair_sampling = 'many': use 'importance' or 'uniform'",
         "collisions.samples = 0: use a whole number, 1 or more",
         "time.end = -1.0: use a number of fm above 0, from 1e-09 to 1e+09",
     ]
@@ -33,7 +36,7 @@ def test_every_problem_is_told_at_once():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"sampling": "k2"}, "collisions.sampling = 'k2': only with projection = 'nearest'"),
+        ({"kinematics": "k2"}, "collisions.kinematics = 'k2': only with projection = 'nearest'"),
         ({"symmetrical": False}, "collisions.symmetrical = False: only with projection"),
         ({"every": 1e-9}, "output.every = 1e-09: would give 1.0e[+]09 records"),
         ({"gpus_per_worker": 1.0}, "run.gpus_per_worker = 1.0: is for workers; set run.workers"),
@@ -47,8 +50,8 @@ def test_keys_that_do_not_go_together_or_not_there_are_refused(options, message)
 
 
 def test_the_papers_samplings_draw_uniform_pairs_of_their_own():
-    assert Sampling(sampling="k3", projection="nearest").pairs == "uniform"
-    assert Sampling().pairs == "importance"
+    assert Sampling(kinematics="k3", projection="nearest").pair_sampling == "uniform"
+    assert Sampling().pair_sampling == "importance"
 
 
 def test_samples_are_shared_out_among_sets_and_channels():
@@ -64,9 +67,9 @@ def test_a_grid_is_described_by_the_keys_that_make_it():
         PhaseSpace([5, 6, 7], [1.0, 2.0, 3.0]),
         PhaseSpace(5, 2.0, [3, 1, 2], [1.0, 2.0, 3.0], ["open", "periodic", "reflecting"]),
     ):
-        keys = Grid.describe(grid)
+        keys = GridSettings.describe(grid)
         assert ("space_cells" in keys) == (grid.sites > 1)
-        assert Grid.model_validate(keys).phase_space() == grid
+        assert GridSettings.model_validate(keys).phase_space() == grid
 
 
 def test_marginals_keep_their_directions_in_order_and_once():
@@ -93,3 +96,23 @@ def test_a_key_where_none_is_asked_for_is_named():
     """Such as of a user's function of a model without arguments."""
     text = Settings.unknown("model", "alpha_s", [])
     assert text == "unknown key model.alpha_s: nothing is asked for there; leave it out"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "ask"),
+    [
+        ("pairs", "pair_sampling", lambda: Settings.from_options(end=1.0, pairs="uniform")),
+        ("sampling", "kinematics", lambda: Settings.from_options(end=1.0, sampling="k2")),
+        ("doublings", "regrid_times", lambda: Settings.from_options(end=1.0, doublings=[])),
+        ("alike", "flavor_symmetric", lambda: qcd(0.3, alike=True)),
+    ],
+)
+def test_former_options_name_the_present_one(old, new, ask):
+    with pytest.raises(InputError, match=f"unknown option {old}: it is called {new} now"):
+        ask()
+
+
+@pytest.mark.parametrize(("former", "present"), RENAMED.items())
+def test_former_keys_name_the_present_one(former, present):
+    table, key = former.split(".")
+    assert Settings.unknown(table, key, []) == f"unknown key {former}: it is called {present} now"

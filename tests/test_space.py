@@ -181,7 +181,7 @@ def test_the_split_step_is_of_second_order(monkeypatch):
     for steps in (2, 4, 8, 16):
         ds = rb.solve(
             GLUONS, grid, {"g": hump}, end=end, step=end / steps, every=end, snapshots=[end],
-            samples=128, pairs="uniform", **QUIET,
+            samples=128, pair_sampling="uniform", **QUIET,
         )  # fmt: skip
         states.append(ds.f.values[-1])
         energies.append(float(ds.total_energy_total[-1] / ds.total_energy_total[0] - 1))

@@ -8,7 +8,7 @@ from begun import BY_NAME, backend_of, begun, course_of, f_of, observer_of
 
 import relboltz as rb
 from relboltz.stepping.state import State
-from relboltz.transport.ledger import Ledger
+from relboltz.transport.ledger import LostQuanta
 
 GLUONS = rb.gluons(0.3)
 
@@ -17,7 +17,7 @@ def test_the_rate_of_change_of_masses_is_exact_for_parabolas():
     """Values 1 + t + t^2 at uneven times: at the state, one and two steps ago."""
     grid = rb.PhaseSpace(4, 2.0)
     now, before, first = (np.array([[1 + t + t * t, 9.0]]) for t in (0.0, -0.1, -0.3))
-    state = State(44, now, 1, 0.1, Ledger(grid, GLUONS))
+    state = State(44, now, 1, 0.1, LostQuanta(grid, GLUONS))
     assert np.isnan(state.mass_rate()).all()
     state.past = [((now - before) / 0.1, 0.1)]
     assert state.mass_rate() == pytest.approx(0.9)
@@ -27,7 +27,7 @@ def test_the_rate_of_change_of_masses_is_exact_for_parabolas():
 
 
 def test_a_state_remembers_two_steps_as_a_whole_and_in_parts():
-    state = State(44, np.array([[1.0, 2.0]]), 1, 0.1, Ledger(rb.PhaseSpace(4, 2.0), GLUONS))
+    state = State(44, np.array([[1.0, 2.0]]), 1, 0.1, LostQuanta(rb.PhaseSpace(4, 2.0), GLUONS))
     for k, length in enumerate((0.1, 0.2, 0.4)):
         rates = [np.array([[k + 0.1 * part, 0.0]]) for part in range(3)]
         state.step_taken(state.squares + length, rates, length, state.time + length)
@@ -57,7 +57,7 @@ def travelled(state, grid, model):
     file = io.BytesIO()
     np.savez(file, **state.packed())
     file.seek(0)
-    return State.unpacked(dict(np.load(file)), Ledger(grid, model))
+    return State.unpacked(dict(np.load(file)), LostQuanta(grid, model))
 
 
 @BY_NAME

@@ -11,11 +11,11 @@ from relboltz.backends.cpu.backend import CpuBackend
 from relboltz.events.collisions import Flows
 from relboltz.grid.expansion import Expansion
 from relboltz.stepping.control import FIRST_STEP
-from relboltz.stepping.expanding import Flow
+from relboltz.stepping.expanding import ExpansionHistory
 from relboltz.stepping.report import StepReport
 from relboltz.stepping.state import State
-from relboltz.stepping.step import Course, advance
-from relboltz.transport.ledger import Ledger
+from relboltz.stepping.step import StepPlan, advance
+from relboltz.transport.ledger import LostQuanta
 from relboltz.util.errors import Halted
 
 GLUONS = rb.gluons(0.3)
@@ -92,7 +92,7 @@ def report_of(length, error, ratio):
 
 def test_a_course_judges_automatic_steps_and_lets_given_ones_stand():
     automatic = course_of(rb.PhaseSpace(4, 1.0))
-    state = State(44, np.ones((1, 2)), 1, FIRST_STEP, Ledger(automatic.grid, GLUONS))
+    state = State(44, np.ones((1, 2)), 1, FIRST_STEP, LostQuanta(automatic.grid, GLUONS))
     assert automatic.automatic and automatic.wanted(state) == FIRST_STEP
     assert automatic.judge(report_of(0.1, 1e-6, 0.01), 0.1)[0]
     stands, wanted = automatic.judge(report_of(0.1, 1e-2, 0.1), 0.1)
@@ -106,7 +106,7 @@ def test_a_course_judges_automatic_steps_and_lets_given_ones_stand():
 def test_steps_of_expanding_matter_are_short_where_it_is_driven_and_only_there():
     """C may change by a third of what it may at rest; errors of 1e-2 tolerances shorten nothing."""
     still = course_of(rb.PhaseSpace(4, 1.0))
-    flowing = replace(still, flow=Flow(Expansion("bjorken"), 1.0))
+    flowing = replace(still, flow=ExpansionHistory(Expansion("bjorken"), 1.0))
     assert still.judge(report_of(0.1, 1e-4, 0.2), 0.1)[1] > 0.1
     stands, wanted = flowing.judge(report_of(0.1, 1e-4, 0.2), 0.1)
     assert not stands and wanted == pytest.approx(0.1 * 0.9 * 0.1 / 0.2)
@@ -119,7 +119,7 @@ def test_steps_of_expanding_matter_are_short_where_it_is_driven_and_only_there()
 
 
 def test_times_as_near_as_rounding_are_the_stop():
-    course = Course("auto", 1e-3, 1e-9, rb.PhaseSpace(4, 1.0))
+    course = StepPlan("auto", 1e-3, 1e-9, rb.PhaseSpace(4, 1.0))
     assert course.met(0.3 + 1e-16, 0.3) == 0.3 and course.met(0.29, 0.3) == 0.29
 
 
@@ -152,13 +152,13 @@ def test_a_rejected_step_leaves_no_trace(monkeypatch):
     grid = rb.PhaseSpace(5, 2.0, [4, 1, 1], 3.0, "open")
     options = dict(end=0.2, every=0.2, samples=2, snapshots=[0.2], **QUIET)
     plain = rb.solve(GLUONS, grid, {"g": hump}, step=0.05, **options)
-    judge, refusals = Course.judge, iter([True, False, False, True, False])
+    judge, refusals = StepPlan.judge, iter([True, False, False, True, False])
 
     def moody(self, report, wanted):
         stands, wanted = judge(self, report, wanted)
         return stands and next(refusals, True), wanted
 
-    monkeypatch.setattr(Course, "judge", moody)
+    monkeypatch.setattr(StepPlan, "judge", moody)
     tried = rb.solve(GLUONS, grid, {"g": hump}, step=0.05, **options)
     for name in ("f", "left_number", "left_energy", "mass_squared", "refused_number"):
         assert np.array_equal(plain[name], tried[name]), name

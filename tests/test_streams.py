@@ -15,7 +15,7 @@ from test_cli import SMALL
 import relboltz as rb
 from relboltz.cli import app as cli
 from relboltz.run import progress
-from relboltz.util.console_streams import Steady
+from relboltz.util.console_streams import FailSafeStream
 from relboltz.util.text import harmless
 
 ROOT = Path(__file__).parents[1]
@@ -66,7 +66,7 @@ def code_of(monkeypatch, *arguments):
 
 def test_a_stream_that_failed_is_not_tried_again():
     broken = Broken()
-    stream = Steady(broken)
+    stream = FailSafeStream(broken)
     for _ in range(3):
         assert stream.write("text") == 4
     stream.flush()
@@ -76,7 +76,7 @@ def test_a_stream_that_failed_is_not_tried_again():
 
 
 def test_a_stream_that_was_closed_takes_everything():
-    for stream in (Steady(None), Steady(Closed())):
+    for stream in (FailSafeStream(None), FailSafeStream(Closed())):
         stream.writelines(["one", "two"])
         stream.flush()
         assert not stream.isatty()
@@ -84,7 +84,7 @@ def test_a_stream_that_was_closed_takes_everything():
 
 def test_characters_that_a_stream_does_not_know_are_written_otherwise():
     raw = io.BytesIO()
-    stream = Steady(io.TextIOWrapper(raw, "ascii"))
+    stream = FailSafeStream(io.TextIOWrapper(raw, "ascii"))
     stream.write("\udcff.nc ħ")
     stream.flush()
     assert raw.getvalue() == b"\\udcff.nc \\u0127" and stream.error is None
@@ -210,4 +210,4 @@ def test_a_bar_on_a_broken_terminal_stops_nothing(monkeypatch):
     assert rb.solve(*GLUONS, end=0.02, samples=1, progress=True).attrs["status"] == "done"
     assert broken.tries == 1
     with progress.bar() as report:
-        report(progress.Moment(1.0, 2.0, 0.1, 0, 0.0))
+        report(progress.Progress(1.0, 2.0, 0.1, 0, 0.0))

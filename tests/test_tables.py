@@ -47,7 +47,7 @@ def test_the_end_stands_next_to_what_was_predicted(result):
 
 
 def test_a_benchmark_has_three_tables():
-    run = {"model": "qcd", "cells": 30, "pairs": "uniform", "samples": 16,
+    run = {"model": "qcd", "cells": 30, "pair_sampling": "uniform", "samples": 16,
            "events_per_second": 2e8, "ms_per_step": 3.0, "additions_per_second": 5e10,
            "part_of_bound": 0.25, "memory_gib": 1.5,
            "ms": {"draw": 1.0, "land": 1.0, "deposit": 0.5, "update": 0.5}}  # fmt: skip

@@ -11,13 +11,19 @@ from begun import backend_of, begun, course_of, team_of
 
 import relboltz as rb
 from relboltz.backends.team.division import Division
-from relboltz.backends.team.exchange import Broken, Inside, Lost, concatenated, total
-from relboltz.backends.team.inside import InsideCrew, together
-from relboltz.backends.team.sockets import Sockets, listen
+from relboltz.backends.team.exchange import (
+    ExchangeAborted,
+    ThreadExchange,
+    WorkerLost,
+    concatenated,
+    total,
+)
+from relboltz.backends.team.inside import ThreadWorkerPool, together
+from relboltz.backends.team.sockets import SocketExchange, listen
 from relboltz.stepping.state import State
 from relboltz.stepping.step import begin
 from relboltz.stepping.watch import Interrupt
-from relboltz.transport.ledger import Ledger
+from relboltz.transport.ledger import LostQuanta
 from relboltz.transport.moments import AXES
 from relboltz.util.errors import Halted
 
@@ -28,10 +34,12 @@ def by_sockets(size, token=b"k" * 16):
     """Connections between threads."""
     listeners = [listen("127.0.0.1") for _ in range(size)]
     addresses = [("127.0.0.1", one.getsockname()[1]) for one in listeners]
-    return together([lambda k=k: Sockets(k, addresses, listeners[k], token) for k in range(size)])
+    return together(
+        [lambda k=k: SocketExchange(k, addresses, listeners[k], token) for k in range(size)]
+    )
 
 
-EXCHANGES = pytest.mark.parametrize("among", [Inside.among, by_sockets])
+EXCHANGES = pytest.mark.parametrize("among", [ThreadExchange.among, by_sockets])
 
 
 # --- exchange -----------------------------------------------------------------------------------
@@ -85,14 +93,14 @@ def test_one_who_gives_up_is_heard_by_all(among):
         return "went on"
 
     told = together([lambda e=e: work(e) for e in among(3)])
-    assert told[1] == "gave up" and all(isinstance(told[k], Broken) for k in (0, 2))
+    assert told[1] == "gave up" and all(isinstance(told[k], ExchangeAborted) for k in (0, 2))
 
 
 def test_one_who_is_gone_is_missed_by_all():
     exchanges = by_sockets(3)
     exchanges[2].close()
     told = together([lambda e=e: e.agree() for e in exchanges[:2]])
-    assert all(isinstance(one, Lost) for one in told)
+    assert all(isinstance(one, WorkerLost) for one in told)
 
 
 def test_one_who_leaves_wakes_his_own_swap():
@@ -103,7 +111,7 @@ def test_one_who_leaves_wakes_his_own_swap():
     def wait():
         try:
             waits.agree()
-        except Lost as error:
+        except WorkerLost as error:
             told.append(error)
 
     thread = threading.Thread(target=wait)
@@ -121,7 +129,7 @@ def test_strangers_are_not_let_in():
     stranger = socket.create_connection(addresses[0])
     stranger.sendall(b"x" * 16 + (1).to_bytes(4, "big"))
     one, two = together(
-        [lambda k=k: Sockets(k, addresses, listeners[k], b"k" * 16) for k in range(2)]
+        [lambda k=k: SocketExchange(k, addresses, listeners[k], b"k" * 16) for k in range(2)]
     )
     told = together([one.agree, two.agree])
     assert told == [None, None] and stranger.recv(1) == b""
@@ -250,7 +258,7 @@ def test_a_team_has_the_bits_of_one_process(name, alone):
 # --- workers that fail --------------------------------------------------------------------------
 
 
-class Mortal(InsideCrew):
+class Mortal(ThreadWorkerPool):
     """A worker is gone whenever its hour has come."""
 
     hours: set[int]
@@ -260,11 +268,11 @@ class Mortal(InsideCrew):
         self.asked += 1
         if self.asked in self.hours:
             self.workers = []
-            raise Lost("worker 1 is gone: kill")
+            raise WorkerLost("worker 1 is gone: kill")
         answers = super().ask(name, *common, each=each, only=only)
         if -self.asked in self.hours:  # it was done, but nobody heard of it
             self.workers = []
-            raise Lost("worker 1 is gone: kill")
+            raise WorkerLost("worker 1 is gone: kill")
         return answers
 
 
@@ -279,7 +287,7 @@ def test_a_worker_that_is_lost_changes_no_bit(name, hours, alone):
     assert team.crew.asked > max(map(abs, hours))
 
 
-class Leaving(InsideCrew):
+class Leaving(ThreadWorkerPool):
     """A worker is gone at the first steps after the state was fetched."""
 
     fetched, gone = False, False
@@ -289,7 +297,7 @@ class Leaving(InsideCrew):
             self.fetched = True
         if name == "advance" and self.fetched and not self.gone:
             self.gone, self.workers = True, []
-            raise Lost("worker 1 is gone: kill")
+            raise WorkerLost("worker 1 is gone: kill")
         return super().ask(name, *common, each=each, only=only)
 
 
@@ -328,13 +336,13 @@ def test_workers_that_are_lost_again_and_again_end_a_run():
         arrived(team, state)
 
 
-class Cursed(InsideCrew):
+class Cursed(ThreadWorkerPool):
     """Somebody always dies in the same step."""
 
     def ask(self, name, *common, each=None, only=None):
         told = super().ask(name, *common, each=each, only=only)
         if name == "advance" and told[0].step >= 4:
-            raise Lost("worker 1 is gone: the same step again")
+            raise WorkerLost("worker 1 is gone: the same step again")
         return told
 
 
@@ -409,7 +417,7 @@ def test_an_interrupt_leaves_the_last_step_that_stands(alone):
     number, packed = team.get(), state.packed()
     again, _ = begun_as("uneven", team=True)
     again.put(number, state.bits)
-    resumed = State.unpacked(packed, Ledger(team.grid, MIXTURE))
+    resumed = State.unpacked(packed, LostQuanta(team.grid, MIXTURE))
     found, expected = arrived(again, resumed), alone["uneven"]
     del found["flows"], expected["flows"]  # those of the first step after a stop
     assert_same(found, expected)

@@ -8,7 +8,7 @@ import pytest
 import relboltz as rb
 from relboltz.backends.elements import Elements
 from relboltz.events.collisions import channels
-from relboltz.studies.validation.isotropic import Leg, collisions, one
+from relboltz.studies.validation.isotropic import ScatteringSpecies, collisions, one
 
 GRID = rb.PhaseSpace(10, 2.0)
 MODEL = rb.gluons(0.3, masses={"g": 0.7})
@@ -44,7 +44,7 @@ def test_errors_fall_with_the_square_root_of_samples():
 def test_importance_pairs_and_uniform_pairs_agree():
     """The same C[f] within errors; importance has the smaller ones where particles are."""
     one, two = (
-        rb.collision_term(MODEL, GRID, F, samples=32, batches=16, pairs=p)
+        rb.collision_term(MODEL, GRID, F, samples=32, batches=16, pair_sampling=p)
         for p in ("importance", "uniform")
     )
     pull = (one.collision_term - two.collision_term) / np.hypot(one.error, two.error)
@@ -96,8 +96,8 @@ def test_rates_do_not_depend_on_symmetrical_sampling(sampling):
     with_, without = (
         [
             rb.collision_term(
-                model, GRID, f, samples=20, batches=2, projection="nearest", sampling=sampling,
-                pairs="uniform", symmetrical=symmetrical, seed=seed,
+                model, GRID, f, samples=20, batches=2, projection="nearest", kinematics=sampling,
+                pair_sampling="uniform", symmetrical=symmetrical, seed=seed,
             )
             for seed in range(32)
         ]
@@ -122,7 +122,13 @@ def test_where_there_is_no_root_nothing_counts(sampling):
     model = rb.Model([rb.Species("a")], [rb.Process("a a -> a a", element)], masses={"a": 0.8})
     f = 0.3 * np.exp(-GRID.momentum_squared)[None]
     term = rb.collision_term(
-        model, GRID, f, samples=4, projection="nearest", sampling=sampling, pairs="uniform"
+        model,
+        GRID,
+        f,
+        samples=4,
+        projection="nearest",
+        kinematics=sampling,
+        pair_sampling="uniform",
     )
     assert np.isfinite(term.rate).all() and float(term.rate[0]) > 0
     assert np.isfinite(term.collision_term).all() and 0 < float(term.null_weight) < 1
@@ -134,8 +140,8 @@ def test_gross_rates_never_wrap_around():
     f = 0.5 * np.exp(-grid.momentum_squared)[None]
     for seed in range(30):
         term = rb.collision_term(
-            MODEL, grid, f, samples=1, projection="nearest", sampling="k2", pairs="uniform",
-            seed=seed,
+            MODEL, grid, f, samples=1, projection="nearest", kinematics="k2",
+            pair_sampling="uniform", seed=seed,
         )  # fmt: skip
         assert (term.gain.values >= 0).all() and (term.loss.values >= 0).all()
 
@@ -223,7 +229,7 @@ def test_a_coarse_grid_has_the_rates_of_light_particles(mass, height):
     def change(e1, e2, e3, e4):
         return e3**2 + e4**2 - e1**2 - e2**2
 
-    leg = Leg(m2, f, 1)
+    leg = ScatteringSpecies(m2, f, 1)
     exact = collisions(
         lambda s, t, u: np.full_like(s, 100.0), (leg,) * 4, {"rate": one, "p2": change}, 9.0, 14
     )

@@ -5,7 +5,7 @@ import pytest
 from begun import backend_of
 
 import relboltz as rb
-from relboltz.studies.validation import Effort
+from relboltz.studies.validation import ValidationEffort
 from relboltz.studies.validation.streaming import free_gas, streamed
 from relboltz.transport import plane as transport
 
@@ -54,7 +54,7 @@ def test_velocity_and_force_come_from_one_energy():
 @pytest.mark.parametrize(("mass", "axis"), [(0.0, 0), (0.5, 0), (0.5, 1), (0.0, 2)])
 def test_free_streaming_moves_f_along_with_the_velocity_of_the_grid(mass, axis):
     """f0(x - v t, p) at order 3 at least; number exact."""
-    effort = Effort(backend="cpu", threads=2)
+    effort = ValidationEffort(backend="cpu", threads=2)
     errors, lost = zip(*(streamed(n, axis, mass, effort) for n in (12, 24, 48)), strict=True)
     orders = np.log2(np.array(errors[:-1]) / errors[1:])
     assert (orders > 3).all(), (errors, orders)

@@ -15,10 +15,18 @@ from relboltz.cli import app as cli
 from relboltz.cli.document import write_document
 from relboltz.grid.units import HBARC
 from relboltz.studies import validation
-from relboltz.studies.validation import Effort, Problem, relaxing, rows, states, table, waves
+from relboltz.studies.validation import (
+    KnownProblem,
+    ValidationEffort,
+    relaxing,
+    rows,
+    states,
+    table,
+    waves,
+)
 from relboltz.studies.validation.relaxing import ANISOTROPIC, ISOTROPIC, T
 
-EFFORT = Effort(quick=True, backend="cpu", threads=2)
+EFFORT = ValidationEffort(quick=True, backend="cpu", threads=2)
 FAST = (
     "crossing", "cross-sections", "masses", "condensation", "liouville", "stationary", "laws",
 )  # fmt: skip
@@ -49,7 +57,7 @@ def test_a_problem_that_raises_fails_and_keeps_what_it_found():
         yield rows.nothing("first", 0.0, 0.0, "")
         raise ValueError("no such thing")
 
-    found = list(Problem("broken", "", broken).solved(EFFORT))
+    found = list(KnownProblem("broken", "", broken).solved(EFFORT))
     assert [row.passed for row in found] == [True, False]
     assert found[1].quantity == "ValueError: no such thing"
 
@@ -154,7 +162,7 @@ def test_waves_of_fine_nodes_are_those_without_a_grid():
     """What the nodes change falls as h^2; for heat, which weighs soft nodes, a little slower."""
     away = []
     for cells in (24, 48):
-        nodes = waves.of_the_nodes(waves.Setup(0.2, cells, 18.0, 4, 1).grid)
+        nodes = waves.of_the_nodes(waves.WaveSetup(0.2, cells, 18.0, 4, 1).grid)
         away.append(np.abs(np.array(list(nodes.values())) - 1))
     assert (away[1] < 0.5 * away[0]).all() and away[1].max() < 0.06
 
@@ -181,7 +189,7 @@ def test_an_interrupt_keeps_the_rows_found_until_then(tmp_path, monkeypatch, sto
         yield rows.absolute("one", 1.0, 1.0, 0.0, "")
         raise stop
 
-    problem = Problem("crossing", "", interrupted)
+    problem = KnownProblem("crossing", "", interrupted)
     monkeypatch.setitem(validation.PROBLEMS, "crossing", problem)
     path = tmp_path / "table.json"
     words = ["validate", "--quick", "crossing", "streaming", "--json", str(path)]

@@ -11,7 +11,7 @@ import relboltz as rb
 from relboltz.events.collisions import Flows
 from relboltz.run import input_file as config
 from relboltz.stepping.report import StepReport
-from relboltz.stepping.watch import Seen, Stops, Watch, interruptible
+from relboltz.stepping.watch import AccuracyRecord, AccuracyWatch, OutputTimes, interruptible
 from relboltz.util.gc_pause import resting
 
 NONE = Flows(np.zeros(1), np.zeros(1), 0.0, 0.0)
@@ -19,7 +19,7 @@ NONE = Flows(np.zeros(1), np.zeros(1), 0.0, 0.0)
 
 def test_times_are_stops_whatever_their_rounding():
     settings = config.Settings.from_options(end=0.3, every=0.1, snapshots=[0.1 * 3])
-    stops = Stops(0.3, 0.1, settings.output.snapshots)
+    stops = OutputTimes(0.3, 0.1, settings.output.snapshots)
     now, times = 0.0, [0.0]
     while now < 0.3 - 1e-12:
         now = stops.next(now)
@@ -28,14 +28,14 @@ def test_times_are_stops_whatever_their_rounding():
 
 
 def test_snapshots_are_stops_and_no_records():
-    stops = Stops(1.0, 0.4, (0.5,))
+    stops = OutputTimes(1.0, 0.4, (0.5,))
     assert [stops.next(t) for t in (0.0, 0.4, 0.5, 0.8)] == [0.4, 0.5, 0.8, 1.0]
     assert stops.wants_snapshot(0.5) and not stops.wants_record(0.5)
     assert stops.wants_record(0.0) and stops.wants_record(1.0) and not stops.wants_snapshot(1.0)
 
 
 def seen(*steps):
-    watch = Watch()
+    watch = AccuracyWatch()
     for length, limited, lost, noise in steps:
         counts = [(20, 100, 1000)]
         report = StepReport(length, counts, NONE, (1.0, lost), np.array([limited]), noise)
@@ -49,7 +49,7 @@ def test_all_steps_count_as_long_as_they_are():
     assert summary.noise == pytest.approx(0.1) and summary.limited == pytest.approx(0.2)
     assert summary.null == 0.02 and summary.change == pytest.approx(0.2)
     assert watch.steps == 2 and watch.elapsed == pytest.approx(0.4)
-    assert Watch().summary() == Seen()
+    assert AccuracyWatch().summary() == AccuracyRecord()
 
 
 def test_a_record_holds_the_worst_limit_since_the_last_one():
@@ -59,7 +59,7 @@ def test_a_record_holds_the_worst_limit_since_the_last_one():
 
 
 def test_records_leave_the_fastest_flow_and_the_most_negative_weight():
-    watch = Watch()
+    watch = AccuracyWatch()
     for speed, negative in ((0.3, [0.0, 0.2]), (0.1, [0.1, np.nan])):
         velocity = np.array([[speed, np.nan], [0.0, 0.4], [0.0, np.nan]])
         watch.note({"velocity": velocity, "negative_weight": np.array(negative)})

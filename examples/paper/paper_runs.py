@@ -32,7 +32,7 @@ VOLUME = 6.0**3
 """Of the paper's space box [fm^3]: numbers are densities times this."""
 STEP = rb.initial.step(height=0.5, edge=1.5, sampling="node")
 """The start of most figures: f = 0.5 up to 1.5 GeV, at the nodes."""
-PAPERS: dict[str, Any] = {"projection": "nearest", "sampling": "k2"}
+PAPERS: dict[str, Any] = {"projection": "nearest", "kinematics": "k2"}
 """As in the paper: through the delta function by k2, into the nearest cells."""
 GLUONS, QUARKS = style.COLORS[:2]
 WIDTH = 9.6

@@ -275,7 +275,7 @@ def grid_error(job: paper.Job, sheet: paper.Sheet, matter: str, species: str) ->
     """How far m²(t), μ(t) and the way to equilibrium move from one spacing to the next."""
     model, start = matter_of(matter)
     if matter == "mixture":
-        model, species = rb.qcd(paper.ALPHA_S, alike=True), species.replace("u", "q")
+        model, species = rb.qcd(paper.ALPHA_S, flavor_symmetric=True), species.replace("u", "q")
     runs = [
         job.solve(
             f"{matter}, grid error, {n}^3", model, rb.PhaseSpace(n, paper.BOX), start, samples=8,

@@ -70,7 +70,7 @@ class Result:
         return plane.momentum_anisotropy(self._ds)
 
     def per_rapidity(self) -> xr.Dataset:
-        """dN/deta, dE_T/deta, dE/deta and dS/deta of Bjorken flow."""
+        """dN/dy, dE_T/dy, dE/deta and dS/deta of Bjorken flow."""
         return expansion.per_rapidity(self._ds)
 
     def pressures(self) -> xr.Dataset:

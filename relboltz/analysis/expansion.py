@@ -45,7 +45,7 @@ def _expanding(ds: xr.Dataset, what: str, local: bool = False) -> None:
 def per_rapidity(ds: xr.Dataset) -> xr.Dataset:
     """What matter in Bjorken flow has per rapidity: tau times the integral over the plane.
 
-    ``dN_deta`` (time, species), ``dET_deta``, the sum of sqrt(p_T^2 + m^2) [GeV], both with what
+    ``dN_dy`` (time, species), ``dET_dy``, the sum of sqrt(p_T^2 + m^2) [GeV], both with what
     left; ``dE_deta`` of the total energy density [GeV] and ``dS_deta`` of the entropy, of what is
     inside. Of homogeneous matter all of them are per area [fm^-2].
     """
@@ -62,7 +62,7 @@ def per_rapidity(ds: xr.Dataset) -> xr.Dataset:
         found[key] = _of_time(
             ds.time.values * area * ds[name].values, base.replace("1 f", "f"), words
         )
-    return xr.Dataset({"dN_deta": ds.dN_deta, "dET_deta": ds.dET_deta, **found})
+    return xr.Dataset({"dN_dy": ds.dN_dy, "dET_dy": ds.dET_dy, **found})
 
 
 def pressures(ds: xr.Dataset) -> xr.Dataset:

@@ -97,7 +97,7 @@ def smooth_functions(x: Array, y: Array) -> tuple[Array, Array, int]:
     return np.concatenate(found, axis=1), stiffness(sizes), sizes[0]
 
 
-class Patch:
+class Interpolation:
     """Points between nodes: what a function of the nodes is there, a polynomial along each axis.
 
     places : positions of the points along both axes, counted in nodes
@@ -142,12 +142,15 @@ class Rings:
         self._ring = np.floor(self._radius / self.width).astype(int)
         starts = zip((x[inside], y[inside]), (px, py), half, strict=True)
         places = [(at - nodes[0]) / (2 * h) for at, nodes, h in starts]
-        self._cubic, self._linear = Patch(places, shape, 4), Patch(places, shape, 2)
+        self._cubic, self._linear = Interpolation(places, shape, 4), Interpolation(places, shape, 2)
         coarse = 2 * max(half)  # finer knots would be free where only the finer axis has nodes
         x, y = (v.ravel() / coarse for v in np.meshgrid(px, py, indexing="ij"))
         self._smooth, self._stiff, self._round = smooth_functions(x, y)
         far = np.minimum(self._radius / coarse, np.max(np.hypot(x, y)))
-        self._polar = (np.hypot(x, y), np.arctan2(y, x)), (far, self._angle)
+        self._polar: tuple[tuple[Array, Array], ...] = (
+            (np.hypot(x, y), np.arctan2(y, x)),
+            (far, self._angle),
+        )
         self._circle = np.floor(self._radius / self.width * RADII).astype(int)
 
     @property

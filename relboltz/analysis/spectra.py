@@ -79,7 +79,7 @@ def _widths(size: Array, radius: Array, full: float, power: int) -> Array:
 
 def is_bjorken(ds: xr.Dataset) -> bool:
     """Whether matter expands along z, the same at all rapidities."""
-    return "dN_deta" in ds
+    return "dN_dy" in ds
 
 
 def _when(ds: xr.Dataset) -> str:
@@ -159,7 +159,7 @@ def dN_dpT(ds: xr.Dataset) -> xr.DataArray:
     coords = {when: ds[when], "species": ds.species, "pT": radius}
     unit, words = "fm^-3 GeV^-1", "dN/dpT per volume"
     if is_bjorken(ds):
-        unit = f"{ds.dN_deta.attrs['units']} GeV^-1".removeprefix("1 ")
+        unit = f"{ds.dN_dy.attrs['units']} GeV^-1".removeprefix("1 ")
         words = "dN/dpT per rapidity" + " and area" * ("fm" in unit)
     attrs = {"units": unit, "long_name": words}
     found = xr.DataArray(values, coords, (when, "species", "pT"), "dN_dpT", attrs)
@@ -196,7 +196,7 @@ def flow(
     Psi_n [rad], that of all species together (NaN where nothing flows). Rings that leave the box do
     not count, and ``v`` is NaN for them: its corners have directions of their own.
 
-    Between nodes f is interpolated, and the error of that for a smooth spectrum on the same nodes is
+    Between nodes f is interpolated. The error of that for a smooth spectrum on the same nodes is
     subtracted (``analysis.rings``). At h = T a v_4 of 3e-5 remains in thermal matter, 6e-5 with a
     node at rest; a step in p_T has up to 0.06. Errors of the lattice in the matter itself stay.
 

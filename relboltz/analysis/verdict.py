@@ -21,7 +21,7 @@ SEEDS = (
 
 
 @dataclass(frozen=True)
-class Row:
+class VerdictLine:
     """One line of a verdict, in plain text.
 
     part : "conserved", "state" or "lost"; key : the quantity; value : at the end, or its change
@@ -50,7 +50,7 @@ def count(number: int, word: str) -> str:
     return f"{number} {word if number == 1 else plural}"
 
 
-def rows(ds: xr.Dataset) -> Iterator[Row]:
+def rows(ds: xr.Dataset) -> Iterator[VerdictLine]:
     """Drifts, the final state against the predicted, and what found no place in the box."""
     if "scale" in ds:
         yield from _expanding(ds)
@@ -64,10 +64,10 @@ def rows(ds: xr.Dataset) -> Iterator[Row]:
     if "scale" in ds:  # there is no equilibrium that they could be of
         losses = [row for row in losses if not math.isnan(row[2])]
     for key, text, part in losses:
-        yield Row("lost", key, text, _percent(part, ".1f"))
+        yield VerdictLine("lost", key, text, _percent(part, ".1f"))
 
 
-def _homogeneous(ds: xr.Dataset) -> Iterator[Row]:
+def _homogeneous(ds: xr.Dataset) -> Iterator[VerdictLine]:
     """Rows of a homogeneous result."""
     yield from _conserved(ds, with_momentum=True)
     yield _distance(ds)
@@ -83,63 +83,67 @@ def _homogeneous(ds: xr.Dataset) -> Iterator[Row]:
     condensate = float(ds.condensate_fraction)
     if condensate > 0:
         words = "condensate, part of all particles"
-        yield Row("state", "condensate_fraction", words, "", f"{condensate:.3f}")
+        yield VerdictLine("state", "condensate_fraction", words, "", f"{condensate:.3f}")
     without = ds.attrs["temperature_at_zero_chemical_potential"]
     words = "T of the same energy at mu = 0 [GeV]"
-    yield Row("state", "temperature_at_zero_chemical_potential", words, "", _number(without))
+    yield VerdictLine(
+        "state", "temperature_at_zero_chemical_potential", words, "", _number(without)
+    )
 
 
-def _conserved(ds: xr.Dataset, with_momentum: bool) -> Iterator[Row]:
+def _conserved(ds: xr.Dataset, with_momentum: bool) -> Iterator[VerdictLine]:
     """Changes of charges, momentum and total energy."""
     total = float(ds.number[0].sum())
     for i, name in enumerate(ds.charge.values):
         change = float(ds.charge_density[-1, i] - ds.charge_density[0, i]) / total
         value = _exact(ds.charge_drift[-1, i], change)
-        yield Row("conserved", "charge", f"change of {name}", value, "0")
+        yield VerdictLine("conserved", "charge", f"change of {name}", value, "0")
     if with_momentum:
         change = float(np.abs(ds.momentum[-1] - ds.momentum[0]).max() / ds.energy_kinetic[0])
         value = _exact(np.abs(ds.momentum_drift[-1]).max(), change)
-        yield Row("conserved", "momentum", "change of momentum", value, "0")
+        yield VerdictLine("conserved", "momentum", "change of momentum", value, "0")
     energy = ds.energy_total.values
     value, words = f"{energy[-1] / energy[0] - 1:.1e}", "change of total energy, relative"
     if "scale" in ds:
         words = "change of total energy and work done, relative"
-    yield Row("conserved", "energy_total", words, value, "0")
+    yield VerdictLine("conserved", "energy_total", words, value, "0")
 
 
-def _expanding(ds: xr.Dataset) -> Iterator[Row]:
+def _expanding(ds: xr.Dataset) -> Iterator[VerdictLine]:
     """Rows of matter that expands: what it conserves with its volume, and how it ended."""
     mean, local = box(ds, left=True), box(ds)
     yield from _conserved(mean, with_momentum=not is_in_space(ds))
     if "left_number" in ds and float(ds.left_number[-1].sum()) > 0:
         gone = ds.left_number[-1].sum() * ds.scale[-1].prod() / mean.number[0].sum()
-        yield Row("lost", "left_number", "particles that left the box", _percent(gone, ".2g"))
+        yield VerdictLine(
+            "lost", "left_number", "particles that left the box", _percent(gone, ".2g")
+        )
     words = "pressure along z over that across, at the end"
-    yield Row("state", "pressure_ratio", words, f"{float(local.pressure_ratio[-1]):.4f}")
+    yield VerdictLine("state", "pressure_ratio", words, f"{float(local.pressure_ratio[-1]):.4f}")
     entropy = local.entropy * ds.scale.prod("axis")
     words = "entropy per comoving volume, end over start"
-    yield Row("state", "entropy", words, f"{float(entropy[-1] / entropy[0]):.4f}")
+    yield VerdictLine("state", "entropy", words, f"{float(entropy[-1] / entropy[0]):.4f}")
     words = "temperature of the Landau frame, at the end [GeV]"
-    yield Row("state", "landau_temperature", words, _number(local.landau_temperature[-1]))
-    for name, unit in (("dN_deta", ds.get("dN_deta")), ("dET_deta", ds.get("dET_deta"))):
+    yield VerdictLine("state", "landau_temperature", words, _number(local.landau_temperature[-1]))
+    for name, unit in (("dN_dy", ds.get("dN_dy")), ("dET_dy", ds.get("dET_dy"))):
         if unit is not None:
             each = "" if is_in_space(ds) else f" [{unit.attrs['units']}]"
-            label = {"dN_deta": "dN/deta", "dET_deta": "dE_T/deta"}[name] + each
-            yield Row("state", name, f"{label}, at the end", f"{float(unit[-1].sum()):.5g}")
+            label = {"dN_dy": "dN/dy", "dET_dy": "dE_T/dy"}[name] + each
+            yield VerdictLine("state", name, f"{label}, at the end", f"{float(unit[-1].sum()):.5g}")
     times = ds.doublings[-1].sum()
     if times:
         words = "how often a momentum spacing doubled"
-        yield Row("state", "doublings", words, f"{int(times)}")
+        yield VerdictLine("state", "doublings", words, f"{int(times)}")
 
 
-def _distance(ds: xr.Dataset) -> Row:
+def _distance(ds: xr.Dataset) -> VerdictLine:
     """How far equilibrium is."""
     value = _percent(ds.equilibrium_distance[-1], ".2g")
     words = "particles not yet in equilibrium"
-    return Row("state", "equilibrium_distance", words, value, "0")
+    return VerdictLine("state", "equilibrium_distance", words, value, "0")
 
 
-def _in_space(ds: xr.Dataset) -> Iterator[Row]:
+def _in_space(ds: xr.Dataset) -> Iterator[VerdictLine]:
     """Rows of a result in space: averages over the box, what left, how even the density is."""
     kinds = zip(ds.attrs["boundary"], "xyz", strict=True)
     walls = {str(kind) for kind, axis in kinds if ds.sizes[axis] > 1}
@@ -150,28 +154,28 @@ def _in_space(ds: xr.Dataset) -> Iterator[Row]:
     for i, when in (0, "start"), (-1, "end"):
         spread = float(density[i].std() / density[i].mean())
         words = f"spread of the density over the box, relative, {when}"
-        yield Row("state", "spread", words, f"{spread:.2g}", "0" if i and closed else "")
+        yield VerdictLine("state", "spread", words, f"{spread:.2g}", "0" if i and closed else "")
     total = mean.number[0].sum()
     left, refused = (ds[name][-1].sum() / total for name in ("left_number", "refused_number"))
     if not closed:
         words = "particles that left the box"
-        yield Row("lost", "left_number", words, _percent(left, ".2g"))
+        yield VerdictLine("lost", "left_number", words, _percent(left, ".2g"))
     if refused > 0:
         words = "particles refused at the edge of p"
-        yield Row("lost", "refused_number", words, _percent(refused, ".2g"))
+        yield VerdictLine("lost", "refused_number", words, _percent(refused, ".2g"))
     if closed:
         yield _distance(ds)
     yield _final("mean entropy [fm^-3]", mean, "entropy")
     yield _final("mean temperature [GeV]", mean, "temperature")
 
 
-def _final(words: str, ds: xr.Dataset, key: str, *at: int) -> Row:
+def _final(words: str, ds: xr.Dataset, key: str, *at: int) -> VerdictLine:
     """A quantity at the end, with its standard error if it is a mean, and as predicted."""
     value = _number(ds[key][-1, *at])
     error = float(ds[f"{key}_error"][-1, *at]) if f"{key}_error" in ds else 0.0
     if error > 0 and value != "none":
         value = with_error(float(ds[key][-1, *at]), error)
-    return Row("state", key, words, value, _number(ds[f"equilibrium_{key}"][at]))
+    return VerdictLine("state", key, words, value, _number(ds[f"equilibrium_{key}"][at]))
 
 
 def _exact(quanta: Any, change: float) -> str:

@@ -14,7 +14,7 @@ from ..util.errors import BackendNotice, InputError, say
 from ..util.text import shown
 
 if TYPE_CHECKING:
-    from .bracketing import Request
+    from .bracketing import BracketRequest
     from .contract import Backend, Estimator
 
 _said: set[str] = set()
@@ -71,15 +71,17 @@ def estimator(grid: PhaseSpace, model: Model, sampling: Sampling, run: Any) -> E
     return CpuBackend(grid, model, sampling, run.threads)
 
 
-def bracket_measure(backend: str, threads: int, model: Model) -> Callable[[Any, Request], Array]:
+def bracket_measure(
+    backend: str, threads: int, model: Model
+) -> Callable[[Any, BracketRequest], Array]:
     """What adds up brackets of trial functions on the backend that is asked for."""
     if backend not in ("auto", "cpu", "cuda"):
         raise InputError(f"backend = {shown(backend)}: use 'auto', 'cpu' or 'cuda'")
     name, _ = resolve(backend)
     if name == "cuda":
-        from .cuda.measuring import Measurer
+        from .cuda.measuring import BracketMeasurer
 
-        return Measurer(model).measure
+        return BracketMeasurer(model).measure
     from .cpu.brackets import measure
 
     return partial(measure, threads=threads)

@@ -15,7 +15,7 @@ Table = tuple[Array, Array]
 
 
 @dataclass(frozen=True)
-class Trial:
+class TrialFunctions:
     """Trial functions: half powers of E/T of each rank, in the order of ``ranks``."""
 
     ranks: tuple[str, ...]
@@ -24,7 +24,7 @@ class Trial:
     counts: Integers
 
     @classmethod
-    def of(cls, powers: dict[str, tuple[float, ...]]) -> Trial:
+    def of(cls, powers: dict[str, tuple[float, ...]]) -> TrialFunctions:
         """From powers by rank."""
         counts = np.array([len(row) for row in powers.values()], np.int64)
         exponents = np.zeros((len(powers), counts.max()), np.int64)
@@ -49,7 +49,7 @@ class Trial:
 
 
 @dataclass(frozen=True)
-class Task:
+class ChannelEvents:
     """The events of one channel: (k1, k2, k3, p) are its legs."""
 
     process: int
@@ -86,11 +86,11 @@ class Task:
 
 
 @dataclass(frozen=True)
-class Request:
+class BracketRequest:
     """Everything that is to be measured in one go."""
 
-    tasks: tuple[Task, ...]
-    trial: Trial
+    tasks: tuple[ChannelEvents, ...]
+    trial: TrialFunctions
     batches: int
     first_batch: int
     seed: int
@@ -103,5 +103,5 @@ class Request:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Of the answer: task, batch, then as ``Trial.shape``."""
+        """Of the answer: task, batch, then as ``TrialFunctions.shape``."""
         return (len(self.tasks), self.batches, *self.trial.shape(self.cells))

@@ -14,8 +14,8 @@ from ..grid.phase_space import PhaseSpace
 from ..model.model import Model
 from ..stepping.report import StepReport
 from ..stepping.state import State
-from ..stepping.step import Course, Leg
-from ..transport.ledger import Passage
+from ..stepping.step import Segment, StepPlan
+from ..transport.ledger import WallFlux
 from ..transport.moments import Moments
 from ..util.arrays import Array, Integers
 from .elements import Elements
@@ -86,10 +86,10 @@ class Backend(Estimator, Protocol):
 
     # -- what happens to it
 
-    def advance(self, state: State, course: Course, stop: float) -> Iterator[Leg]:
+    def advance(self, state: State, course: StepPlan, stop: float) -> Iterator[Segment]:
         """Step until the stop [fm], telling now and then how far it is."""
 
-    def set_out(self, state: State, course: Course, stop: float) -> None:
+    def set_out(self, state: State, course: StepPlan, stop: float) -> None:
         """Steps until the stop, which ``advance`` will ask for next, may begin at once.
 
         The state is as it was until then, or until ``settle`` or anything else that needs the
@@ -99,7 +99,7 @@ class Backend(Estimator, Protocol):
     def settle(self) -> None:
         """Let steps that were set out on arrive: the state is theirs, their rates are not told."""
 
-    def stream(self, axis: int, length: float, squares: Array, push: Array | None) -> Passage:
+    def stream(self, axis: int, length: float, squares: Array, push: Array | None) -> WallFlux:
         """Stream and push along an axis for a length [fm]; push: see ``transport.forces``."""
 
     def collide(self, step: int, length: float, squares: Array) -> StepReport:

@@ -7,16 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from ..config.settings import Time
+from ..config.settings import TimeSettings
 from ..grid.phase_space import MAX_CELLS, PhaseSpace
 from ..model.model import Model
-from ..stepping.watch import Seen
+from ..stepping.watch import AccuracyRecord
 from ..thermodynamics import states as equilibrium
 from ..thermodynamics.states import Equilibrium
 from ..util.arrays import Array
 from ..util.errors import AccuracyWarning, say
 from . import spacing
-from .reach import Reach
+from .reach import EquilibriumCollisions
 
 Record = Mapping[str, Any]
 Problem = tuple[float | Array, str]
@@ -85,7 +85,7 @@ def of_setup(
         )
 
 
-def of_expansion(grid: PhaseSpace, time: Time, temperature: float) -> Iterator[Problem]:
+def of_expansion(grid: PhaseSpace, time: TimeSettings, temperature: float) -> Iterator[Problem]:
     """Momenta that will be too far apart when matter has cooled, or too few to double.
 
     temperature : of the start, without chemical potential [GeV]
@@ -172,7 +172,7 @@ def of_grid(
 
 
 def of_box(
-    grid: PhaseSpace, model: Model, predicted: Equilibrium, reach: Reach | None
+    grid: PhaseSpace, model: Model, predicted: Equilibrium, reach: EquilibriumCollisions | None
 ) -> tuple[float, str]:
     """A half width that will do [GeV], and what is wrong with a box that collisions leave.
 
@@ -287,7 +287,7 @@ def of_refusals(last: Record, first: Record) -> Iterator[str]:
         )
 
 
-def of_steps(seen: Seen, step: float | str, in_space: bool = False) -> Iterator[str]:
+def of_steps(seen: AccuracyRecord, step: float | str, in_space: bool = False) -> Iterator[str]:
     """Too few samples, too long steps, too small a box; step: time.step."""
     if seen.noise > (ACCEPTED_NOISE_IN_SPACE if in_space else ACCEPTED_NOISE):
         alone = seen.noise / math.sqrt(max(1 - seen.noise**2, 1e-4))  # C^2 without its noise

@@ -20,7 +20,7 @@ from ..util.errors import InputError
 from . import reach
 from .accuracy import ACCEPTED_LOSS, WANTED_RELAXATION, rounded_up
 from .matter import Totals, predict_from, totals
-from .reach import Reach
+from .reach import EquilibriumCollisions
 
 States = Mapping[str, Shape]
 AUTOMATIC_LOSS = 0.8 * ACCEPTED_LOSS
@@ -34,7 +34,7 @@ SCRATCH_CELLS = 24
 """Nodes per axis of the coarse grids on which a box is tried."""
 
 
-def reach_of(elements: Elements, conserved: Totals) -> Reach | None:
+def reach_of(elements: Elements, conserved: Totals) -> EquilibriumCollisions | None:
     """The collisions of the equilibrium that has these totals; None if it has none."""
     if not elements.model.processes:
         return None
@@ -46,7 +46,7 @@ def reach_of(elements: Elements, conserved: Totals) -> Reach | None:
         return None
 
 
-def _reach(model: Model, *conserved: Any) -> Reach | None:
+def _reach(model: Model, *conserved: Any) -> EquilibriumCollisions | None:
     state = unlimited.predict(model, *conserved)
     return None if state is None else reach.of(Elements(model), state)
 

@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator
 
 from ..backends.contract import Backend
-from ..config.settings import MOST_STEPS, Time
+from ..config.settings import MOST_STEPS, TimeSettings
 from ..stepping.control import CHANGE, largest_change
 from ..stepping.state import State
 from ..transport.plane import COURANT
@@ -19,7 +19,7 @@ FASTEST = 1e3
 has as many would take many steps."""
 
 
-def check_step(time: Time, longest: float) -> None:
+def check_step(time: TimeSettings, longest: float) -> None:
     """Refuse a given step that is too long for the space cells; longest : Courant limit [fm]."""
     step = time.step
     if not isinstance(step, str) and step > longest:
@@ -29,7 +29,7 @@ def check_step(time: Time, longest: float) -> None:
         )
 
 
-def of_steps(time: Time, longest: float, backend: Backend, state: State) -> Iterator[str]:
+def of_steps(time: TimeSettings, longest: float, backend: Backend, state: State) -> Iterator[str]:
     """Runs of many steps; refuse those of too many. ``longest`` : Courant limit [fm]."""
     if not isinstance(time.step, str):
         bound, why = time.step, f"time.step = {time.step:.3g} fm"
@@ -49,7 +49,7 @@ def of_steps(time: Time, longest: float, backend: Backend, state: State) -> Iter
         yield f"time.end = {time.end:g} fm takes at least {steps:.1e} steps, as {why}"
 
 
-def _between_collisions(time: Time, backend: Backend, state: State) -> float:
+def _between_collisions(time: TimeSettings, backend: Backend, state: State) -> float:
     """The longest that collisions allow an automatic step to be [fm]; inf in short runs."""
     times = FREE_TIMES * min(1.0, largest_change(time.tolerance, 0.0) / CHANGE)
     if time.span * FASTEST <= MANY_STEPS * times:

@@ -40,7 +40,7 @@ DEPTH = 45.0
 
 
 @dataclass(frozen=True)
-class Reach:
+class EquilibriumCollisions:
     """Collisions of an equilibrium state, drawn in unlimited momentum space."""
 
     furthest: Array
@@ -70,7 +70,7 @@ class Reach:
         return max(float(furthest[np.searchsorted(b, loss * b[-1])]) for b in beyond)
 
 
-def of(elements: Elements, state: FreeState) -> Reach | None:
+def of(elements: Elements, state: FreeState) -> EquilibriumCollisions | None:
     """The collisions of a state; None if nothing collides in it."""
     model, rng = elements.model, np.random.default_rng(SEED)
     there = ~np.isnan(state.chemical_potential)
@@ -81,7 +81,7 @@ def of(elements: Elements, state: FreeState) -> Reach | None:
             drawn[key] = (channel, drawn.get(key, (channel, 0.0))[1] + channel.factor)
     if not drawn:
         return None
-    radii = {int(a): _Radii.of(model, state, int(a)) for a in np.flatnonzero(there)}
+    radii = {int(a): _MomentumTable.of(model, state, int(a)) for a in np.flatnonzero(there)}
     count = max(FEWEST, EVENTS // len(drawn))
     parts = [
         _collisions(elements, state, radii, channel, factor, rng, count)
@@ -92,7 +92,7 @@ def of(elements: Elements, state: FreeState) -> Reach | None:
     )
     if not 0 < rate.sum() < np.inf or not 0 < relaxation.sum() < np.inf:
         return None
-    return Reach(furthest, rate, relaxation)
+    return EquilibriumCollisions(furthest, rate, relaxation)
 
 
 def _identity(elements: Elements, state: FreeState, channel: Channel) -> tuple[Any, ...]:
@@ -109,14 +109,14 @@ def _identity(elements: Elements, state: FreeState, channel: Channel) -> tuple[A
 
 
 @dataclass(frozen=True)
-class _Radii:
+class _MomentumTable:
     """A table to draw |p| of a species in the rest frame of the fluid."""
 
     edges: Array  # [GeV]
     cumulative: Array  # from 0 to 1
 
     @classmethod
-    def of(cls, model: Model, state: FreeState, a: int) -> "_Radii":
+    def of(cls, model: Model, state: FreeState, a: int) -> "_MomentumTable":
         m, t = np.sqrt(state.mass_squared[a]), state.temperature
         kinetic = DEPTH * t + max(state.chemical_potential[a] - m, 0.0)
         edges = np.sqrt(kinetic * (kinetic + 2 * m)) * np.linspace(0, 1, BINS + 1) ** 2
@@ -136,7 +136,7 @@ class _Radii:
 def _collisions(
     elements: Elements,
     state: FreeState,
-    radii: dict[int, _Radii],
+    radii: dict[int, _MomentumTable],
     channel: Channel,
     factor: float,
     rng: np.random.Generator,

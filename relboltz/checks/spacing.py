@@ -46,7 +46,7 @@ def flat(h: float) -> float:
 
 
 @dataclass(frozen=True)
-class Scales:
+class MomentumScales:
     """What the spacing is compared with: of a species, at the start or at the end.
 
     length : momentum over which f changes by a factor e [GeV], T of thermal light particles
@@ -76,7 +76,7 @@ class Scales:
 
 
 def relaxation_error(h: float, length: float, screening: float = math.inf) -> float:
-    """Error of rates of relaxation on nodes h apart; quantities as in ``Scales``."""
+    """Error of rates of relaxation on nodes h apart; quantities as in ``MomentumScales``."""
     if math.isinf(length):
         return 0.0
     soft = SOFT * (length / max(screening, 1e-6)) ** POWER
@@ -177,7 +177,7 @@ def _values(
 
 def scales_of(
     grid: PhaseSpace, elements: Elements, f: Array, squares: Squares, predicted: Equilibrium
-) -> Iterator[Scales]:
+) -> Iterator[MomentumScales]:
     """Scales of the start, f (species, nodes), and of the predicted final state."""
     model, (mass_squared, screening2) = elements.model, squares
     states = [(START, f, mass_squared)]
@@ -202,7 +202,9 @@ def scales_of(
             else:
                 length = thermal_scale(grid, occupied[a], float(m2[a]))
             falling = partial(_steepest, [falling_with_s(elements, i, m2, screening2) for i in own])
-            yield Scales(f"{species.name} {when}", length, min(softest[i] for i in own), falling)
+            yield MomentumScales(
+                f"{species.name} {when}", length, min(softest[i] for i in own), falling
+            )
 
 
 def _steepest(slopes: list[Callable[[float], float]], h: float) -> float:
@@ -210,7 +212,7 @@ def _steepest(slopes: list[Callable[[float], float]], h: float) -> float:
     return max(slope(h) for slope in slopes)
 
 
-def of_spacing(grid: PhaseSpace, scales: list[Scales]) -> tuple[float, str]:
+def of_spacing(grid: PhaseSpace, scales: list[MomentumScales]) -> tuple[float, str]:
     """The spacing that will do for all scales [GeV], and what is wrong with that of the grid."""
     spacing = grid.largest_spacing
     worst = max(scales, key=lambda one: one.error(spacing), default=None)

@@ -39,10 +39,11 @@ def coefficients(
     tagged: Annotated[
         str | None, typer.Option(metavar="NAME", help="A species: adds its diffusion and drag.")
     ] = None,
-    nodes: Annotated[
+    on_grid: Annotated[
         bool | None,
-        typer.Option("--nodes/--unlimited", help="On the nodes of [grid], or unlimited momenta."),
+        typer.Option("--on-grid/--unlimited", help="On the nodes of [grid], or unlimited momenta."),
     ] = None,
+    nodes: Annotated[bool, typer.Option("--nodes", hidden=True)] = False,
     seed: Annotated[int | None, typer.Option(metavar="N", help="Of the random numbers.")] = None,
     out: Annotated[
         Path | None, typer.Option(metavar="F.nc", help="Write the Dataset here, NetCDF.")
@@ -64,6 +65,8 @@ def coefficients(
     from ..io import output
     from ..run import input_file as config
 
+    if nodes:
+        raise InputError("unknown option --nodes: it is called --on-grid now")
     for key, path in (("--out", out), ("--plot", plot), ("--json", json_)):
         if path is not None:
             output.check_writable(path, key)
@@ -74,10 +77,10 @@ def coefficients(
     if plot is not None and plot.suffix[1:] not in PICTURES:
         raise InputError(f"--plot {plot}: pictures end in .{', .'.join(PICTURES)}")
     overrides = overridden(set_, threads, backend)
-    given = {"events": events, "seed": seed, "nodes": nodes, "tagged": tagged}
+    given = {"events": events, "seed": seed, "on_grid": on_grid, "tagged": tagged}
     overrides += [f"coefficients.{k}={json.dumps(v)}" for k, v in given.items() if v is not None]
     overrides += [f"coefficients.temperature={list(temperature)}"] if temperature else []
-    settings = config.load(file, overrides, config.Matter)
+    settings = config.load(file, overrides, config.ModelConfig)
     with plain_warnings():
         ds = _found(settings, _potentials(mu))
     for part in table(ds):
@@ -132,7 +135,7 @@ def _found(settings: Any, mu: Any) -> xr.Dataset:
             )
         temperature, potential = _predicted(settings, model)
     grid = None
-    if asked.nodes:
+    if asked.on_grid:
         states = settings.build_initial()
         if not states and settings.grid.momentum_max == "auto":
             raise InputError(

@@ -10,7 +10,7 @@ from typing import Any
 import typer
 from rich.console import Console
 
-from ..util.console_streams import Steady
+from ..util.console_streams import FailSafeStream
 from ..util.errors import AccuracyWarning, BackendNotice, CheckpointWarning, Interrupted
 from ..util.launcher import started
 from ..util.text import harmless, unmarked
@@ -40,7 +40,7 @@ def announced(run: object) -> None:
 
 def delivered() -> None:
     """What a command has to tell is all it is for: fail if nobody got it."""
-    if isinstance(sys.stdout, Steady) and sys.stdout.error is not None:
+    if isinstance(sys.stdout, FailSafeStream) and sys.stdout.error is not None:
         raise typer.Exit(1)
 
 

@@ -13,12 +13,12 @@ SAMPLINGS = {
         "conserving": "scattered pairs land such that number, momentum and energy are exact",
         "nearest": "they land in the nearest cells, as in the paper: the energy is not exact",
     },
-    "sampling": {
+    "kinematics": {
         "cm": "directions in the centre-of-mass frame; all weights are bounded",
         "k2": "the paper's: the delta function fixes k2 (with projection = 'nearest')",
         "k3": "the paper's: the delta function fixes k3 (with projection = 'nearest')",
     },
-    "pairs": {
+    "pair_sampling": {
         "importance": "pairs are drawn where there are particles: least noise",
         "uniform": "all pairs of nodes alike",
     },

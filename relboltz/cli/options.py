@@ -17,8 +17,8 @@ WORDS = {
     "grid.boundary": ("periodic", "reflecting", "open"),
     "grid.momentum_boundary": ("closed", "periodic"),
     "collisions.projection": ("conserving", "nearest"),
-    "collisions.sampling": ("cm", "k2", "k3"),
-    "collisions.pairs": ("importance", "uniform"),
+    "collisions.kinematics": ("cm", "k2", "k3"),
+    "collisions.pair_sampling": ("importance", "uniform"),
     "run.backend": BACKENDS,
     "run.precision": ("auto", "float32", "float64"),
 }

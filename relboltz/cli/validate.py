@@ -16,7 +16,7 @@ from .console import console, delivered, errors, tell
 from .options import Backend, Json, Threads, check_place
 
 if TYPE_CHECKING:
-    from ..studies.validation import Effort, Problem, Row
+    from ..studies.validation import Comparison, KnownProblem, ValidationEffort
 
 
 def validate(
@@ -41,7 +41,7 @@ def validate(
     Ctrl-C ends it; rows found so far are told and written.
     """
     from ..io import output
-    from ..studies.validation import PROBLEMS, Effort
+    from ..studies.validation import PROBLEMS, ValidationEffort
 
     if list_:
         for problem in PROBLEMS.values():
@@ -56,7 +56,7 @@ def validate(
         output.check_writable(json_, "--json")
     if document is not None and not document.is_dir():
         raise InputError(f"--document {document}: is no folder; create it first")
-    effort = Effort(quick, resolved(where), many)
+    effort = ValidationEffort(quick, resolved(where), many)
     found = solved([PROBLEMS[name] for name in dict.fromkeys(names or PROBLEMS)], effort)
     if json_ is not None:
         json_.write_text(json.dumps(found, indent=1) + "\n")
@@ -77,7 +77,7 @@ def resolved(backend: str) -> str:
     return resolve(backend)[0]
 
 
-def documented(folder: Path, found: dict[str, Any], effort: "Effort") -> Path:
+def documented(folder: Path, found: dict[str, Any], effort: "ValidationEffort") -> Path:
     """The page about all of it, with errors of the exact solution against resolution."""
     import warnings
 
@@ -104,7 +104,7 @@ def device(backend: str) -> str:
     return f"{available_cores()} CPU cores"
 
 
-def solved(problems: list["Problem"], effort: "Effort") -> dict[str, Any]:
+def solved(problems: list["KnownProblem"], effort: "ValidationEffort") -> dict[str, Any]:
     """All rows of the problems, told on the way; what a JSON file holds.
 
     After a signal, what was found until then, and "interrupted", its number.
@@ -116,7 +116,7 @@ def solved(problems: list["Problem"], effort: "Effort") -> dict[str, Any]:
     began = time.perf_counter()
     for number, problem in enumerate(problems, 1):
         errors.print(unmarked(f"{number}/{len(problems)} {problem.name}: {problem.title} ..."))
-        start, rows = time.perf_counter(), list["Row"]()
+        start, rows = time.perf_counter(), list["Comparison"]()
         try:
             _gather(problem, effort, rows)
         except KeyboardInterrupt as error:  # of a run, or of the time between two
@@ -144,7 +144,7 @@ def solved(problems: list["Problem"], effort: "Effort") -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _gather(problem: "Problem", effort: "Effort", rows: list["Row"]) -> None:
+def _gather(problem: "KnownProblem", effort: "ValidationEffort", rows: list["Comparison"]) -> None:
     """Rows as they come: those before an interrupt stay."""
     import warnings
 
@@ -154,7 +154,7 @@ def _gather(problem: "Problem", effort: "Effort", rows: list["Row"]) -> None:
             rows.append(row)
 
 
-def _table(problem: "Problem", rows: list["Row"], seconds: float) -> Table:
+def _table(problem: "KnownProblem", rows: list["Comparison"], seconds: float) -> Table:
     """What a problem answered."""
     table = Table(title=unmarked(f"{problem.name}: {problem.title} ({seconds:.1f} s)"),
                   title_justify="left", box=SIMPLE_HEAD, pad_edge=False)  # fmt: skip

@@ -19,6 +19,7 @@ from ..grid.phase_space import MAX_CELLS, PhaseSpace, choices, half_widths, numb
 from ..grid.units import LARGEST, SMALLEST
 from ..model.process import Process
 from ..util.errors import InputError
+from ..util.renamed import renamed_key, renamed_option
 from ..util.text import shown, suggest
 
 MOST_RECORDS = 100_000
@@ -90,13 +91,13 @@ def key(default: Any = ..., advice: str = "", **limits: Any) -> Any:
     return Field(default, description=advice, **limits)
 
 
-class Table(BaseModel):
+class SettingsTable(BaseModel):
     """What all tables share: frozen, no conversions, no unknown keys."""
 
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid", allow_inf_nan=False)
 
 
-class Grid(Table):
+class GridSettings(SettingsTable):
     """[grid]: what PhaseSpace is given, which may be left to be chosen."""
 
     momentum_cells: Cells = (41, 41, 41)
@@ -133,13 +134,13 @@ class Grid(Table):
         return plain(keys)
 
 
-class Sampling(Table):
+class Sampling(SettingsTable):
     """[collisions]: how events are drawn and where they land."""
 
     projection: Literal["conserving", "nearest"] = "conserving"
-    sampling: Literal["cm", "k2", "k3"] = "cm"
+    kinematics: Literal["cm", "k2", "k3"] = "cm"
     symmetrical: bool = key(True, "use true or false")
-    pairs: Pairs = "importance"
+    pair_sampling: Pairs = "importance"
     samples: int = key(16, "use a whole number, 1 or more", ge=1, lt=2**32)
     seed: int = key(1, "use a whole number from 0 to 2^63 - 1", ge=0, lt=2**63)
 
@@ -147,8 +148,8 @@ class Sampling(Table):
     @classmethod
     def _uniform_in_the_paper(cls, data: Any) -> Any:
         """The paper's samplings draw uniform pairs."""
-        papers = isinstance(data, dict) and data.get("sampling") in ("k2", "k3")
-        return {"pairs": "uniform", **data} if papers else data
+        papers = isinstance(data, dict) and data.get("kinematics") in ("k2", "k3")
+        return {"pair_sampling": "uniform", **data} if papers else data
 
     def samples_of(self, channel: Channel, nodes: int) -> int:
         """Samples of a channel in one set of a step."""
@@ -164,7 +165,7 @@ class Sampling(Table):
         return sum(h * h for h in grid.spacing) / 3
 
 
-class Time(Table):
+class TimeSettings(SettingsTable):
     """[time]: times in fm."""
 
     end: float = key(advice=f"use a number of fm above 0, {WITHIN}", ge=SMALLEST, le=LARGEST)
@@ -176,7 +177,7 @@ class Time(Table):
         1e-3, f"use a number between 0 and 1, at least {LEAST_TOLERANCE:g}",
         ge=LEAST_TOLERANCE, lt=1,
     )  # fmt: skip
-    doublings: Literal["auto"] | Times = key(
+    regrid_times: Literal["auto"] | Times = key(
         "auto", "use 'auto', or a list of times in fm at which momentum spacings double"
     )
 
@@ -186,7 +187,7 @@ class Time(Table):
         return self.end - self.start
 
 
-class Run(Table):
+class RunSettings(SettingsTable):
     """[run]: where the work is done."""
 
     backend: Literal["auto", "cpu", "cuda"] = "auto"
@@ -204,7 +205,7 @@ class Run(Table):
     )
 
 
-class Output(Table):
+class OutputSettings(SettingsTable):
     """[output]: the file and the times [fm] of what is written into it."""
 
     file: str = key("run.nc", "use the name of a file", min_length=1)
@@ -216,13 +217,13 @@ class Output(Table):
     checkpoint_every: float = key(600.0, "use a number of seconds above 0", gt=0)
 
 
-class Settings(Table):
+class Settings(SettingsTable):
     """How to solve: everything but the physics."""
 
     collisions: Sampling = Sampling()
-    time: Time
-    run: Run = Run()
-    output: Output = Output()
+    time: TimeSettings
+    run: RunSettings = RunSettings()
+    output: OutputSettings = OutputSettings()
 
     @model_validator(mode="after")
     def _default_snapshots(self) -> Self:
@@ -254,12 +255,14 @@ class Settings(Table):
         data: dict[str, dict[str, Any]] = {name: {} for name in tables}
         for option, value in options.items():
             table = next((name for name, keys in tables.items() if option in keys), None)
-            if table is None and option in Grid.model_fields:
+            if table is None and option in GridSettings.model_fields:
                 raise InputError(
                     f"option {option} belongs to the grid: give solve() a "
                     "PhaseSpace(momentum_cells, momentum_max, space_cells, ...)"
                 )
             if table is None:
+                if present := renamed_option(option):
+                    raise InputError(f"unknown option {option}: it is called {present} now")
                 known = [key for keys in tables.values() for key in keys]
                 raise InputError(f"unknown option {option}: {suggest(option, known)}")
             of_numpy = isinstance(value, np.generic | np.ndarray)
@@ -284,17 +287,17 @@ class Settings(Table):
     def problems(self) -> Iterator[str]:
         """Keys that are legal alone but not together, or that need a later version."""
         collisions, time, output, run = self.collisions, self.time, self.output, self.run
-        sampling = collisions.sampling
+        kinematics = collisions.kinematics
         nearest = "only with projection = 'nearest'"
         if collisions.projection == "conserving":
-            if sampling != "cm":
-                yield f"collisions.sampling = {sampling!r}: {nearest}; use 'cm'"
+            if kinematics != "cm":
+                yield f"collisions.kinematics = {kinematics!r}: {nearest}; use 'cm'"
             if not collisions.symmetrical:
                 yield f"collisions.symmetrical = False: {nearest}; use true"
-        if sampling != "cm" and collisions.pairs == "importance":
+        if kinematics != "cm" and collisions.pair_sampling == "importance":
             yield (
-                f"collisions.pairs = 'importance': sampling = {sampling!r} draws uniform pairs; "
-                "use 'uniform' or leave it out"
+                f"collisions.pair_sampling = 'importance': kinematics = {kinematics!r} draws "
+                "uniform pairs; use 'uniform' or leave it out"
             )
         end = f"time.end = {time.end!r}"
         if time.end <= time.start:
@@ -334,12 +337,16 @@ class Settings(Table):
         if not table:
             return cls.model_fields
         kind = cls.model_fields[table].annotation
-        return kind.model_fields if isinstance(kind, type) and issubclass(kind, Table) else {}
+        return (
+            kind.model_fields if isinstance(kind, type) and issubclass(kind, SettingsTable) else {}
+        )
 
     @classmethod
     def unknown(cls, table: str, key: str, known: Sequence[str]) -> str:
         """unknown key grid.momentum_cell: did you mean momentum_cells?"""
         path = f"{table}.{key}" if table else key
+        if present := renamed_key(path):
+            return f"unknown key {path}: it is called {present} now"
         near = difflib.get_close_matches(key, known, n=1)
         if near:
             return f"unknown key {path}: did you mean {near[0]}?"
@@ -393,13 +400,13 @@ def refuse(problems: Iterable[str]) -> None:
         raise InputError("\n".join(lines))
 
 
-def of_expansion(grid: PhaseSpace, time: Time) -> Iterator[str]:
+def of_expansion(grid: PhaseSpace, time: TimeSettings) -> Iterator[str]:
     """What does not go together with an expansion of the grid."""
     law = grid.expansion
     if law is None:
-        if time.doublings not in ("auto", ()):
+        if time.regrid_times not in ("auto", ()):
             yield (
-                f"time.doublings = {list(time.doublings)}: is for momenta that expand; set "
+                f"time.regrid_times = {list(time.regrid_times)}: is for momenta that expand; set "
                 "grid.expansion, or leave it out"
             )
         return
@@ -410,10 +417,10 @@ def of_expansion(grid: PhaseSpace, time: Time) -> Iterator[str]:
     if problems := list(law.problems(time.start, time.end)):
         yield from problems
         return
-    if not isinstance(time.doublings, str) and any(t <= time.start for t in time.doublings):
+    if not isinstance(time.regrid_times, str) and any(t <= time.start for t in time.regrid_times):
         yield (
-            f"time.doublings = {list(time.doublings)}: the run begins at {time.start:g} fm; use "
-            "times after that, 'auto', or [] for none"
+            f"time.regrid_times = {list(time.regrid_times)}: the run begins at {time.start:g} fm; "
+            "use times after that, 'auto', or [] for none"
         )
     for axis, grows in zip("xyz", law.grows(time.start, time.end), strict=True):
         if grows and grid.space_cells["xyz".index(axis)] > 1:

@@ -121,7 +121,7 @@ def tightest(p, k3, low_1, low_2, high_1, high_2, r):
 
 
 @dataclass(frozen=True)
-class Draw:
+class DrawnEvents:
     """Identity of a set of events: everything that a redraw needs. Masses in GeV^2."""
 
     step: int
@@ -132,7 +132,7 @@ class Draw:
     """Number of the space cell among all of the run."""
 
     @classmethod
-    def of(cls, step: int, squares: Array, species: int, site: int = 0) -> Draw:
+    def of(cls, step: int, squares: Array, species: int, site: int = 0) -> DrawnEvents:
         """From one row of squared masses: of so many species, then of the screenings."""
         return cls(step, squares[:species], squares[species:], site)
 

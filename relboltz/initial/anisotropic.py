@@ -10,7 +10,7 @@ from ..grid.phase_space import PhaseSpace
 from ..model.model import Species
 from ..util.arrays import Array
 from ..util.errors import InputError
-from .baths import THERMAL_POINTS, Bath
+from .baths import THERMAL_POINTS, ThermalShape
 from .shapes import MOST, RANGE, Shape, cell_rule, is_momentum, mirror_classes
 
 GLASMA_POINTS = 4
@@ -20,7 +20,7 @@ NEAR = 4.0
 
 
 @dataclass(frozen=True)
-class RomatschkeStrickland(Bath):
+class RomatschkeStrickland(ThermalShape):
     """f = 1 / (exp((E_xi - mu) / T) - eta) with E_xi^2 = p_T^2 + (1 + xi) p_z^2 + m^2.
 
     A thermal state squeezed along z (xi > 0: smaller p_z) or stretched (-1 < xi < 0).

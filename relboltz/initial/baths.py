@@ -19,7 +19,7 @@ THERMAL_POINTS = 4
 
 
 @dataclass(frozen=True)
-class Bath(Shape):
+class ThermalShape(Shape):
     """What states with a temperature share: f = 1 / (exp((E - mu) / T) - eta) of some energy E."""
 
     temperature: float
@@ -37,7 +37,7 @@ class Bath(Shape):
         """How many axes E does not tell apart, and which way; 0: none."""
         return 3
 
-    def scaled(self, factor: float) -> "Bath":
+    def scaled(self, factor: float) -> "ThermalShape":
         """The same without a profile, and colder."""
         lowest = max(factor * self.temperature, SMALLEST)
         return replace(self, temperature=lowest, profile=None)
@@ -86,7 +86,7 @@ class Bath(Shape):
 
 
 @dataclass(frozen=True)
-class Thermal(Bath):
+class Thermal(ThermalShape):
     """f = 1 / (exp((u . p - mu) / T) - eta): equilibrium with flow, u . p = gamma (E - v . p).
 
     ``temperature`` T and ``chemical_potential`` mu [GeV] are those of the rest frame of the fluid,

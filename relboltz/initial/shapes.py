@@ -155,7 +155,7 @@ class Shape:
         if self.profile.scales == "f":
             if self._depends_on_place(grid):
                 return weight * self._values(grid, species, m2, site)
-            return weight * _anywhere(_Same(self), grid, species, m2)
+            return weight * _anywhere(_IdentityKey(self), grid, species, m2)
         return self.scaled(weight**0.25)._values(grid, species, m2, site)
 
     def scaled(self, factor: float) -> "Shape":
@@ -224,21 +224,21 @@ def cell_rule(points: int) -> tuple[Array, Array]:
     return places, np.einsum("i,j,k->ijk", weights, weights, weights).ravel()
 
 
-class _Same:
+class _IdentityKey:
     """A shape as a key: no other is equal to it."""
 
     def __init__(self, shape: Shape):
         self.shape = shape
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Same) and self.shape is other.shape
+        return isinstance(other, _IdentityKey) and self.shape is other.shape
 
     def __hash__(self) -> int:
         return id(self.shape)
 
 
 @lru_cache(maxsize=8)
-def _anywhere(same: _Same, grid: PhaseSpace, species: Species, m2: float) -> Array:
+def _anywhere(same: _IdentityKey, grid: PhaseSpace, species: Species, m2: float) -> Array:
     """f at all nodes of a shape that only its profile makes depend on the place."""
     return same.shape._values(grid, species, m2, 0)
 

@@ -17,7 +17,7 @@ from ..model.model import Model
 from ..util.arrays import Array
 from ..util.errors import InputError
 from .anisotropic import Glasma, RomatschkeStrickland
-from .baths import Bath, Thermal
+from .baths import Thermal, ThermalShape
 from .files import FromFile
 from .functions import FromFunction, NodeValues
 from .shapes import Gaussian, Gradient, Random, Shape, Step, place
@@ -66,7 +66,7 @@ def _assign(initial: Mapping[str, Shape], model: Model) -> dict[int, tuple[str, 
 
 
 @dataclass(frozen=True)
-class _State:
+class _OccupationOfMasses:
     """f of all species as a function of their masses; equal ones are computed once."""
 
     shapes: Mapping[int, tuple[str, Shape]]
@@ -81,7 +81,7 @@ class _State:
         for index, (name, shape) in self.shapes.items():
             species, m2 = self.model.species[index], float(mass_squared[index])
             identity: Any = shape if isinstance(shape, ALIKE) else index
-            if isinstance(shape, Bath):
+            if isinstance(shape, ThermalShape):
                 identity = (shape, species.statistics, m2)
             if identity not in known:
                 with named(name):
@@ -94,7 +94,7 @@ class _State:
         return coupling_integrals(self.grid, self.model, self.f(mass_squared), mass_squared)
 
 
-def _thermal_masses(state: _State) -> Array:
+def _thermal_masses(state: _OccupationOfMasses) -> Array:
     """m^2 [GeV^2] with which the thermal shapes reproduce their own masses.
 
     f depends on the masses and the masses on f, and near mu = m so strongly that plain iteration
@@ -103,12 +103,12 @@ def _thermal_masses(state: _State) -> Array:
     model, shapes = state.model, state.shapes
     m2 = model.constant_mass_squared.copy()
     active = np.asarray(model.mass_coupling.any(axis=1))
-    temperatures = [s.temperature for _, s in shapes.values() if isinstance(s, Bath)]
+    temperatures = [s.temperature for _, s in shapes.values() if isinstance(s, ThermalShape)]
     if not active.any() or not temperatures:
         return m2
     floor = np.zeros(len(m2))
     for index, (_, shape) in shapes.items():
-        if isinstance(shape, Bath) and active[index]:
+        if isinstance(shape, ThermalShape) and active[index]:
             floor[index] = shape.floor(model.species[index])
     m2[active] = np.maximum(m2, floor)[active] + 0.1 * max(temperatures) ** 2
     low = floor * (1 + MARGIN)
@@ -139,7 +139,7 @@ def _thermal_masses(state: _State) -> Array:
     return m2
 
 
-def _make_legal(f: Array, state: _State) -> None:
+def _make_legal(f: Array, state: _OccupationOfMasses) -> None:
     """Averages of ones that rounding made larger are 1; whatever else is illegal is refused."""
     f[(state.model.statistics == -1)[:, None] & (f > 1) & (f < 1 + 1e-12)] = 1.0
     for index, (name, _) in state.shapes.items():
@@ -181,7 +181,7 @@ def evaluate(initial: Mapping[str, Shape], grid: PhaseSpace, model: Model) -> Ar
     f = np.empty((grid.sites if local else 1, len(model.species), grid.size))
 
     def fill(site: int) -> None:
-        state = _State(shapes, grid, model, site)
+        state = _OccupationOfMasses(shapes, grid, model, site)
         f[site] = state.f(_thermal_masses(state))
         _make_legal(f[site], state)
 

@@ -36,7 +36,7 @@ Facts = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class Saved:
+class CheckpointContent:
     """What a checkpoint holds: facts as JSON has them, and arrays by name."""
 
     path: Path
@@ -90,7 +90,7 @@ def _settle_folder(folder: Path) -> None:
             os.close(handle)
 
 
-def read(path: Path) -> Saved:
+def read(path: Path) -> CheckpointContent:
     """A checkpoint whose every byte is as it was written.
 
     Raises
@@ -98,18 +98,18 @@ def read(path: Path) -> Saved:
     InputError : it is not
     """
     with _damage(path), open(path, "rb") as handle:
-        bytes_ = _Bytes(handle)
+        bytes_ = _ChecksummedFile(handle)
         head = bytes_.head()
         arrays = {name: bytes_.array(kind, shape) for name, kind, shape in head["arrays"]}
         bytes_.end()
-    return Saved(path, head["facts"], arrays)
+    return CheckpointContent(path, head["facts"], arrays)
 
 
 def in_words(path: Path) -> str:
     """A checkpoint and its time, as far as its head tells: its arrays are not looked at."""
     try:
         with _damage(path), open(path, "rb") as handle:
-            return f"{path.name}, t = {_Bytes(handle).head()['facts']['time']:g} fm"
+            return f"{path.name}, t = {_ChecksummedFile(handle).head()['facts']['time']:g} fm"
     except InputError:
         return f"{path.name}, damaged"
 
@@ -123,7 +123,7 @@ def _damage(path: Path) -> Iterator[None]:
         raise InputError(f"{path} is damaged: {error}") from None
 
 
-class _Bytes:
+class _ChecksummedFile:
     """Bytes of a checkpoint, each compared with its checksum."""
 
     def __init__(self, handle: BinaryIO):
@@ -191,7 +191,7 @@ def torn(file: Path) -> list[Path]:
     return []
 
 
-def latest(file: Path) -> Saved:
+def latest(file: Path) -> CheckpointContent:
     """The newest checkpoint of F.nc that is whole; those that are not are told of.
 
     Raises
@@ -226,7 +226,7 @@ def _nothing(file: Path) -> str:
     return f"{file}: {what or 'there is '}{beside}; start the run again, or name another result"
 
 
-class Keeper:
+class CheckpointWriter:
     """Writes the checkpoints of a run, each in the background, and keeps the last two.
 
     What goes wrong is kept in ``trouble`` and said once until one succeeds; the ones before stay,

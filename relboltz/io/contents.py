@@ -18,7 +18,7 @@ from ..model.model import Model
 from ..stepping.state import State
 from ..util.errors import InputError, RunError
 from ..util.text import is_number, shown
-from .checkpoint import Saved, of_run
+from .checkpoint import CheckpointContent, of_run
 from .journal import PARTS
 
 
@@ -80,7 +80,7 @@ FACTS: dict[str, Callable[[Any], bool]] = {
 """Facts that a run needs to go on, and what each must be."""
 
 
-def damaged(saved: Saved, what: str) -> InputError:
+def damaged(saved: CheckpointContent, what: str) -> InputError:
     """Make the error of a checkpoint that holds something else than a run writes."""
     name = saved.path.name.rpartition(".checkpoint-")[0]
     others = [p for p in of_run(saved.path.with_name(name)) if p != saved.path]
@@ -92,7 +92,7 @@ def damaged(saved: Saved, what: str) -> InputError:
 
 
 @contextlib.contextmanager
-def readable(saved: Saved) -> Iterator[None]:
+def readable(saved: CheckpointContent) -> Iterator[None]:
     """Turn whatever goes wrong while a checkpoint is taken apart into an InputError."""
     try:
         yield
@@ -103,7 +103,7 @@ def readable(saved: Saved) -> Iterator[None]:
         raise damaged(saved, f"{type(error).__name__}: {why}") from None
 
 
-def check_facts(saved: Saved) -> None:
+def check_facts(saved: CheckpointContent) -> None:
     """Refuse facts that are missing or of another kind than a run writes."""
     for name, fits in FACTS.items():
         value: Any = saved.facts
@@ -113,7 +113,7 @@ def check_facts(saved: Saved) -> None:
             raise damaged(saved, f"{name} = {shown(value)}")
 
 
-def check_arrays(saved: Saved, model: Model, grid: PhaseSpace) -> None:
+def check_arrays(saved: CheckpointContent, model: Model, grid: PhaseSpace) -> None:
     """Refuse arrays that are missing, of another shape, or hold NaN where a number is needed."""
     for name, found in saved.arrays.items():
         if found.dtype.kind not in "biuf":
@@ -149,7 +149,7 @@ def _lists(state: State) -> Iterator[tuple[str, Any]]:
         yield "origin", value if right else str(value)
 
 
-def check_state(saved: Saved, state: State, model: Model) -> None:
+def check_state(saved: CheckpointContent, state: State, model: Model) -> None:
     """Refuse a state whose plain numbers no run can have."""
     numbers = {"time": state.time, "work": state.work, "bits": state.bits}
     numbers |= {"recorded": state.recorded, "kept": state.kept}

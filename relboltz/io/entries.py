@@ -23,7 +23,7 @@ HEAD, COUNT = struct.Struct("<QI"), struct.Struct("<Q")
 """Before an entry its length and checksum; before the head of a row its length."""
 
 
-class Column(NamedTuple):
+class PackedArray(NamedTuple):
     """One array of a row: its bytes, or the compressed chunks that HDF5 will hold."""
 
     dtype: str
@@ -32,7 +32,7 @@ class Column(NamedTuple):
     parts: Sequence[bytes]
 
     @classmethod
-    def of(cls, values: Any, apart: int = 0) -> "Column":
+    def of(cls, values: Any, apart: int = 0) -> "PackedArray":
         """apart : leading axes that share no chunk"""
         values = np.asarray(values)
         if values.nbytes < LARGE_BYTES:
@@ -53,10 +53,10 @@ class Column(NamedTuple):
             dataset.id.write_direct_chunk((row, *at), part)
 
 
-Row = dict[str, Column]
+Row = dict[str, PackedArray]
 
 
-def stacked(columns: Sequence[Column]) -> NDArray[Any]:
+def stacked(columns: Sequence[PackedArray]) -> NDArray[Any]:
     """np.stack of arrays that were not compressed, as fast as most of them allow."""
     first = columns[0]
     if any(column.dtype != first.dtype for column in columns):
@@ -113,7 +113,7 @@ def unpack(payload: bytes) -> Row:
         for length in lengths:
             parts.append(payload[end : end + length])
             end += length
-        row[name] = Column(dtype, tuple(shape), chunks and tuple(chunks), parts)
+        row[name] = PackedArray(dtype, tuple(shape), chunks and tuple(chunks), parts)
     return row
 
 

@@ -32,10 +32,10 @@ import xarray as xr
 from ..util.arrays import Array
 from ..util.errors import InputError
 from . import output
-from .entries import Column, Row
-from .output import Frame
+from .entries import PackedArray, Row
+from .output import ResultFrame
 from .reserved import Reservation, base
-from .series import Series
+from .series import RecordSeries
 
 SERIES = ("records", "snapshots")
 MARKER = "relboltz-parts"
@@ -75,7 +75,7 @@ class Journal:
     everything stays in memory.
     """
 
-    def __init__(self, path: Path | None, frame: Frame, pause: float = 2.0):
+    def __init__(self, path: Path | None, frame: ResultFrame, pause: float = 2.0):
         self.path, self.frame = path, frame
         self.trouble: str | None = None
         self.first: Mapping[str, Any] = {}
@@ -83,7 +83,7 @@ class Journal:
         self._folder: Path | None = None
         self._reserved = None if path is None else Reservation(path)
         self._kept: tuple[list[Mapping[str, Any]], list[tuple[float, Array, Array]]] = ([], [])
-        self._records, self._snapshots = Series("records"), Series("snapshots")
+        self._records, self._snapshots = RecordSeries("records"), RecordSeries("snapshots")
         self._pause, self._next = pause, time.monotonic() + pause
         self._lost = 0
         """Snapshots that were asked for and went with a damaged F.nc."""
@@ -162,9 +162,9 @@ class Journal:
 
     def _emptied(
         self, place: Mapping[str, Any], needed: int
-    ) -> tuple[tuple[Series, int, int], ...]:
+    ) -> tuple[tuple[RecordSeries, int, int], ...]:
         """Begin with no rows; return each series, how many rows it had, and how many it needs."""
-        self._records, self._snapshots = Series("records"), Series("snapshots")
+        self._records, self._snapshots = RecordSeries("records"), RecordSeries("snapshots")
         records, snapshots = place["records"], place["snapshots"]
         return (self._records, records, records), (self._snapshots, snapshots, needed)
 
@@ -182,7 +182,7 @@ class Journal:
             raise OSError("it is not there")
         with open(self.path, "rb"):
             pass  # a file that may not be read is not damaged
-        told, rows = None, list[tuple[list[Row], Series, int]]()
+        told, rows = None, list[tuple[list[Row], RecordSeries, int]]()
         try:
             with h5py.File(self.path, "r") as file:
                 told = file.attrs.get("run", "")
@@ -221,7 +221,7 @@ class Journal:
         )
 
     def _rows_of(
-        self, file: h5py.File, series: Series, count: int, wanted: Callable[[Row], bool]
+        self, file: h5py.File, series: RecordSeries, count: int, wanted: Callable[[Row], bool]
     ) -> list[Row]:
         """Read the first rows of a series from F.nc, less the last ones that are not wanted."""
         names = ("time", *self.frame.quantities)
@@ -236,7 +236,9 @@ class Journal:
     def _rows(file: h5py.File, names: Sequence[str], count: int, apart: int) -> list[Row]:
         """The first rows of some variables."""
         count = min(count, len(file[names[0]]))
-        return [{name: Column.of(file[name][i], apart) for name in names} for i in range(count)]
+        return [
+            {name: PackedArray.of(file[name][i], apart) for name in names} for i in range(count)
+        ]
 
     def record(self, values: Mapping[str, Any]) -> None:
         """Append a record that is complete."""
@@ -254,14 +256,18 @@ class Journal:
             self._kept[1].append((time, f, scale))
         else:
             f = self.frame.arranged(f)
-            row = {"snapshot": Column.of(time), "f": Column.of(f, apart=1)}
-            row |= {"momentum_scale": Column.of(scale)} if len(self.frame.of_snapshots) > 2 else {}
+            row = {"snapshot": PackedArray.of(time), "f": PackedArray.of(f, apart=1)}
+            row |= (
+                {"momentum_scale": PackedArray.of(scale)}
+                if len(self.frame.of_snapshots) > 2
+                else {}
+            )
             self._snapshots.add(row)
             self._save()
 
     def _row(self, values: Mapping[str, Any]) -> Row:
         row = {name: self.frame.squeezed(values, name) for name in self.frame.quantities}
-        return {name: Column.of(v) for name, v in {"time": values["time"], **row}.items()}
+        return {name: PackedArray.of(v) for name, v in {"time": values["time"], **row}.items()}
 
     def _save(self) -> None:
         """What the disk refuses is kept, and offered again with the next record."""
@@ -339,7 +345,7 @@ class Journal:
 
     def _grown(
         self, attributes: Mapping[str, Any], tail: Sequence[Mapping[str, Any]] = ()
-    ) -> tuple[xr.Dataset, tuple[Series, Series]]:
+    ) -> tuple[xr.Dataset, tuple[RecordSeries, RecordSeries]]:
         """What a file is before it grows, and the rows that it grows by."""
         records = self._records.followed_by(map(self._row, tail))
         ds = self.frame.dataset((), (), attributes)

@@ -16,10 +16,10 @@ from ..grid.phase_space import PhaseSpace
 from ..grid.units import HBARC
 from ..model.gap_equation import field_energy
 from ..model.model import Model
-from ..stepping.expanding import Flow
+from ..stepping.expanding import ExpansionHistory
 from ..stepping.quanta import exact_sum
 from ..stepping.state import State
-from ..stepping.step import Course
+from ..stepping.step import StepPlan
 from ..thermodynamics.fits import Fits
 from ..thermodynamics.landau import LandauFits, frames, shear_stress
 from ..transport.moments import CURRENT, FLUX, MOMENTUM, Moments, Shells, momentum_words, whole
@@ -117,7 +117,7 @@ def integers(now: list[int], before: list[int]) -> NDArray[Any]:
     return np.array(changes, dtype=np.int64 if fits else np.float64)
 
 
-class Seen(NamedTuple):
+class StateSums(NamedTuple):
     """Sums over the numbers of a state."""
 
     moments: Moments
@@ -129,7 +129,7 @@ class Observer:
 
     def __init__(
         self, backend: "Backend", final: Array, shown: Quantities, marginals: Sequence[str] = (),
-        course: Course | None = None,
+        course: StepPlan | None = None,
     ):  # fmt: skip
         """final : f (species, nodes) where the run should end; shown : what a record must hold;
         course : of matter that expands"""
@@ -137,7 +137,7 @@ class Observer:
         self._flow = None if course is None else course.flow
         base = backend.grid if course is None else course.grid
         self.shells, self.shown, self.marginals = Shells.of(base), shown, tuple(marginals)
-        self._asked = (*self.marginals, *(("px py",) if "dN_deta" in shown else ()))
+        self._asked = (*self.marginals, *(("px py",) if "dN_dy" in shown else ()))
         self._final, self._fits = final, Fits(self.grid, self.model, backend.fits)
         self._landau = LandauFits(self.model)
 
@@ -146,12 +146,12 @@ class Observer:
         """The nodes of the moment."""
         return self.backend.grid
 
-    def look(self, state: State) -> Seen:
+    def look(self, state: State) -> StateSums:
         """What has to be asked of the numbers; the rest of a record needs them no more."""
         moments = self.backend.moments(state.squares, self._final)
-        return Seen(moments, [self.backend.marginal(m.split()) for m in self._asked])
+        return StateSums(moments, [self.backend.marginal(m.split()) for m in self._asked])
 
-    def record(self, state: State, seen: Seen | None = None) -> dict[str, Any]:
+    def record(self, state: State, seen: StateSums | None = None) -> dict[str, Any]:
         """Everything that the state itself tells; rates follow from the next step (``rates``)."""
         moments, marginals = seen or self.look(state)
         local, y = self._local(state, moments)
@@ -162,7 +162,7 @@ class Observer:
             record[marginal_name(kept)] = self._marginal(words, state.unit)
         if self._flow is not None:
             record |= self._expanding(state, self._flow)
-        if "dN_deta" in self.shown:
+        if "dN_dy" in self.shown:
             record |= self._per_rapidity(state, moments, marginals[-1])
         if "total_number" in self.shown:
             record |= {f"total_{name}": mean for name, mean in _averages(local).items()}
@@ -233,7 +233,7 @@ class Observer:
             "shear_stress": shear_stress(tensor, found),
         }
 
-    def _expanding(self, state: State, flow: Flow) -> dict[str, Any]:
+    def _expanding(self, state: State, flow: ExpansionHistory) -> dict[str, Any]:
         """How far matter expanded, and the work it did."""
         return {
             "scale": np.array(flow.scales(state.time)),
@@ -260,8 +260,8 @@ class Observer:
         transverse = np.sqrt(p2 + m2[:, None, None])
         hx, hy, _ = grid.spacing
         return {
-            "dN_deta": number.sum(axis=(1, 2)) * density,
-            "dET_deta": (number * transverse).sum() * density,
+            "dN_dy": number.sum(axis=(1, 2)) * density,
+            "dET_dy": (number * transverse).sum() * density,
             "dN_d2pT": number * (density / (hx * hy)),
         }
 

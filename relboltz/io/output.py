@@ -51,7 +51,7 @@ def versions() -> dict[str, str]:
 
 
 @dataclass(frozen=True)
-class Frame:
+class ResultFrame:
     """What does not change during a run: all of its result but the records and snapshots.
 
     p : mean momentum of the shells [GeV]
@@ -81,7 +81,7 @@ class Frame:
         """Records, snapshots (time, f by site, scale of momenta) and the prediction, with units."""
         times = np.array([r["time"] for r in records], dtype=float)
         taken = np.array([row[0] for row in snapshots], dtype=float)
-        clock = "proper time" if "dN_deta" in self.quantities else "time"
+        clock = "proper time" if "dN_dy" in self.quantities else "time"
         ds: dict[str, Any] = {"time": variable("time", times, "fm", clock)}
         ds |= self._coordinates()
         ds["snapshot"] = variable("snapshot", taken, "fm", "time of a snapshot")
@@ -250,7 +250,7 @@ def _part(path: Path) -> Path:
     return path.with_name(f"{path.name}.part-{os.getpid()}")
 
 
-class Rows(Protocol):
+class GrowingVariables(Protocol):
     """What a file grows by along one of its dimensions."""
 
     @property
@@ -267,7 +267,7 @@ class Rows(Protocol):
         """Write all rows."""
 
 
-def write(ds: xr.Dataset, path: Path, rows: Sequence[Rows] = ()) -> None:
+def write(ds: xr.Dataset, path: Path, rows: Sequence[GrowingVariables] = ()) -> None:
     """Write beside the file, then rename into place: a reader never sees half a file."""
     part = _part(path)
     try:
@@ -282,7 +282,7 @@ def write(ds: xr.Dataset, path: Path, rows: Sequence[Rows] = ()) -> None:
             part.unlink()
 
 
-def fill(ds: xr.Dataset, handle: BinaryIO, rows: Sequence[Rows] = ()) -> None:
+def fill(ds: xr.Dataset, handle: BinaryIO, rows: Sequence[GrowingVariables] = ()) -> None:
     """Write ds, which is built in memory, into an open file; add rows to it there."""
     growing = [name for some in rows if len(some) for name in some.layout]
     fixed = ds.drop_vars(growing)
@@ -299,7 +299,7 @@ def fill(ds: xr.Dataset, handle: BinaryIO, rows: Sequence[Rows] = ()) -> None:
                 _make_room(ds, some, file)
     handle.write(buffer.getbuffer())
     if growing:
-        disk = _Steady(handle)
+        disk = _FailSafeFile(handle)
         try:
             with h5py.File(disk, "r+") as file:
                 for some in rows:
@@ -309,7 +309,7 @@ def fill(ds: xr.Dataset, handle: BinaryIO, rows: Sequence[Rows] = ()) -> None:
                 raise disk.error
 
 
-def _make_room(ds: xr.Dataset, rows: Rows, file: h5netcdf.File) -> None:
+def _make_room(ds: xr.Dataset, rows: GrowingVariables, file: h5netcdf.File) -> None:
     """Make the variables that rows fill, of their final length.
 
     Readers look up the length of an unlimited dimension in all of its variables, each time: a
@@ -329,7 +329,7 @@ def _make_room(ds: xr.Dataset, rows: Rows, file: h5netcdf.File) -> None:
         made.attrs.update(old.attrs)
 
 
-class _Steady(io.RawIOBase):
+class _FailSafeFile(io.RawIOBase):
     """A file that never fails: the HDF5 library does not survive one that does.
 
     The first failure is kept in ``error``; what follows is dropped.

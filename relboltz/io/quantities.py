@@ -115,8 +115,8 @@ EXPANDING: Quantities = {
 }  # fmt: skip
 """What an expanding grid has besides, or with another meaning."""
 BJORKEN: Quantities = {
-    "dN_deta": (("species",), "fm^-2", "particles per rapidity and transverse area"),
-    "dET_deta": ((), "GeV fm^-2", "sum of sqrt(p_T^2 + m^2) per rapidity and transverse area"),
+    "dN_dy": (("species",), "fm^-2", "particles per rapidity and transverse area"),
+    "dET_dy": ((), "GeV fm^-2", "sum of sqrt(p_T^2 + m^2) per rapidity and transverse area"),
     "dN_d2pT": (("species", "px", "py"), "GeV^-2 fm^-2",
         "particles per rapidity, transverse momentum and area"),
     "spectrum": (("species", "p"), "1", "f averaged over all p_z and over rings of p_T"),

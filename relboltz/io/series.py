@@ -12,19 +12,19 @@ from typing import Any
 import h5py
 import numpy as np
 
-from .entries import HEAD, Column, Row, append, entries, pack, stacked, unpack
+from .entries import HEAD, PackedArray, Row, append, entries, pack, stacked, unpack
 from .output import COMPRESSED
 
 BLOCK_BYTES = 2**20
 """Of records: what is merged at once."""
 
 
-class Series:
+class RecordSeries:
     """Rows along a dimension that grows: on disk, and in memory while the disk refuses them."""
 
     def __init__(self, name: str):
         self.name, self._path = name, Path(name)
-        self.layout: dict[str, Column] = {}
+        self.layout: dict[str, PackedArray] = {}
         self._waiting: deque[Row] = deque()
         self._saved = self._end = self._row_bytes = 0
         self._handle: int | None = None
@@ -36,11 +36,11 @@ class Series:
             known = self.layout.get(name)
             if known is None or known.dtype != c.dtype:
                 kind = np.result_type(known.dtype if known else c.dtype, c.dtype).str
-                self.layout[name] = Column(kind, c.shape, c.chunks, ())
+                self.layout[name] = PackedArray(kind, c.shape, c.chunks, ())
         self._row_bytes = sum(len(part) for c in row.values() for part in c.parts)
         self._waiting.append(row)
 
-    def followed_by(self, rows: Iterable[Row]) -> "Series":
+    def followed_by(self, rows: Iterable[Row]) -> "RecordSeries":
         """This series and rows that are only shown."""
         shown = copy.copy(self)
         shown.layout, shown._waiting = dict(self.layout), deque(self._waiting)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..util.arrays import Array
-from .state import ORDERS, State
+from .state import ORDERS, ReferenceState
 
 Function = dict[float, Array]
 """Coefficients by power of E/T (species)."""
@@ -22,7 +22,7 @@ NOTHING = 1e-9
 class Basis:
     """tensor x (E/T)^k of every species of a state: functions of species 0, then of 1, ..."""
 
-    state: State
+    state: ReferenceState
     rank: str
     powers: tuple[float, ...]
     species: tuple[int, ...]
@@ -82,7 +82,7 @@ class Basis:
         return smaller, np.array(where)
 
 
-def product(state: State, rank: str, one: Function, other: Function) -> float:
+def product(state: ReferenceState, rank: str, one: Function, other: Function) -> float:
     """(one, other) of two functions of a rank [GeV^3 times their units]."""
     return float(
         sum(
@@ -93,7 +93,7 @@ def product(state: State, rank: str, one: Function, other: Function) -> float:
     )
 
 
-def conserved(state: State, rank: str, charges: Array) -> list[Function]:
+def conserved(state: ReferenceState, rank: str, charges: Array) -> list[Function]:
     """What no collision changes: momentum; energy and charges."""
     ones = np.ones(len(state.model.species))
     if rank == "vector":
@@ -103,13 +103,13 @@ def conserved(state: State, rank: str, charges: Array) -> list[Function]:
     return []
 
 
-def _norms(state: State, rank: str, functions: list[Function]) -> Array:
+def _norms(state: ReferenceState, rank: str, functions: list[Function]) -> Array:
     norms = np.sqrt([product(state, rank, f, f) for f in functions])
     return np.where(norms > 0, norms, 1.0)
 
 
 def orthogonal(
-    state: State, rank: str, function: Function, to: list[Function], by: list[Function]
+    state: ReferenceState, rank: str, function: Function, to: list[Function], by: list[Function]
 ) -> Function:
     """The function less combinations of ``by``, such that it is orthogonal to all of ``to``."""
     matrix = np.array([[product(state, rank, z, b) for b in by] for z in to])
@@ -126,18 +126,18 @@ def orthogonal(
     return result
 
 
-def shear_source(state: State) -> Function:
+def shear_source(state: ReferenceState) -> Function:
     """p_x p_y/E [GeV]."""
     return {-1.0: np.full(len(state.model.species), state.temperature)}
 
 
-def charge_source(state: State, charge: Array) -> Function:
+def charge_source(state: ReferenceState, charge: Array) -> Function:
     """p_x [q/E - n/(e + P)]; orthogonal to the momentum, which fixes n/(e + P)."""
     momentum = conserved(state, "vector", charge[None])
     return orthogonal(state, "vector", {-1.0: charge}, momentum, momentum)
 
 
-def bulk_source(state: State, charges: Array) -> Function:
+def bulk_source(state: ReferenceState, charges: Array) -> Function:
     """p^2/(3 E) - P_e [E - (T/2E) dm^2/dT] - Sum_c P_c [q_c - dm^2/d(mu_c/T)/(2 T E)] [GeV].
 
     Orthogonal to energy and charges, which fixes P_e = dP/de and P_c = dP/dn_c.

@@ -8,14 +8,14 @@ from functools import cached_property
 
 import numpy as np
 
-from ..backends.bracketing import Request, Table, Task, Trial
+from ..backends.bracketing import BracketRequest, ChannelEvents, Table, TrialFunctions
 from ..backends.elements import Elements
 from ..config.settings import Sampling
 from ..events.collisions import Channel, channels
 from ..model.model import Model
 from ..thermodynamics.gas import occupation
 from ..util.arrays import Array
-from .state import State
+from .state import ReferenceState
 
 BINS = 1024
 """Of |p| in the tables of the draw."""
@@ -40,11 +40,11 @@ ALL_SHARES = np.outer(SIGNS, SIGNS)
 """How legs add up in Delta phi Delta psi."""
 Tables = dict[tuple[int, tuple[int, ...]], Table]
 """Edges and cumulative densities by the species that is drawn and the bosons of its process."""
-Measure = Callable[[Elements, Request], Array]
+Measure = Callable[[Elements, BracketRequest], Array]
 
 
 @dataclass(frozen=True)
-class Member:
+class EquivalentChannel:
     """A channel that is drawn as another, equal one: its legs (k1, k2, k3, p) and multiplicity."""
 
     legs: tuple[int, int, int, int]
@@ -53,15 +53,15 @@ class Member:
 
 
 @dataclass(frozen=True)
-class Events:
+class EventSums:
     """Sums over events around a state.
 
-    sums (task, batch, rank, pair of legs, function, function), see ``Request``
+    sums (task, batch, rank, pair of legs, function, function), see ``BracketRequest``
     """
 
     model: Model
-    trial: Trial
-    members: tuple[tuple[Member, ...], ...]
+    trial: TrialFunctions
+    members: tuple[tuple[EquivalentChannel, ...], ...]
     """Of every task."""
     sums: Array
 
@@ -94,7 +94,8 @@ class Events:
 
         A tag goes on with the particle of that species that comes out, and is lost where there is
         none. Of two equal ones it is k3 for k1: either where all angles are drawn, and the one that
-        is deflected less where |M|^2 is peaked and only the forward half is (``Task.span``).
+        is deflected less where |M|^2 is peaked and only the forward half is
+        (``ChannelEvents.span``).
         """
         return self._assembled(rank, species, range(len(self.members)))
 
@@ -137,10 +138,12 @@ def tag_shares(legs: tuple[int, ...], species: int) -> Array:
     return share
 
 
-def plan(elements: Elements, state: State) -> tuple[list[Task], list[tuple[Member, ...]]]:
+def plan(
+    elements: Elements, state: ReferenceState
+) -> tuple[list[ChannelEvents], list[tuple[EquivalentChannel, ...]]]:
     """Events to draw for a state; channels that differ in names alone are drawn once."""
     model = elements.model
-    found: dict[object, tuple[Task, list[Member]]] = {}
+    found: dict[object, tuple[ChannelEvents, list[EquivalentChannel]]] = {}
     tables: Tables = {}
     for channel in channels(model):
         task = _task(elements, state, channel, tables)
@@ -150,12 +153,16 @@ def plan(elements: Elements, state: State) -> tuple[list[Task], list[tuple[Membe
             task.screening, task.alpha, task.eta, task.poles, task.span, task.coarse,
         )  # fmt: skip
         legs = (*channel.pair, *channel.nodes)
-        found.setdefault(key, (task, []))[1].append(Member(legs, channel.factor, channel.process))
+        found.setdefault(key, (task, []))[1].append(
+            EquivalentChannel(legs, channel.factor, channel.process)
+        )
     tasks, members = zip(*found.values(), strict=True) if found else ((), ())
     return list(tasks), [tuple(row) for row in members]
 
 
-def _task(elements: Elements, state: State, channel: Channel, tables: Tables) -> Task:
+def _task(
+    elements: Elements, state: ReferenceState, channel: Channel, tables: Tables
+) -> ChannelEvents:
     model, process = elements.model, elements.model.processes[channel.process]
     legs = (*channel.pair, *channel.nodes)
 
@@ -172,7 +179,7 @@ def _task(elements: Elements, state: State, channel: Channel, tables: Tables) ->
 
     named = tuple(model.index(leg) for leg in process.legs)
     grid = state.points.grid
-    measure, fields, coarse = 1.0, np.zeros((4, 0)), Task.coarse
+    measure, fields, coarse = 1.0, np.zeros((4, 0)), ChannelEvents.coarse
     if grid is not None:
         measure, eta = grid.cell_volume**2, model.statistics[:, None]
         with np.errstate(divide="ignore"):
@@ -180,7 +187,7 @@ def _task(elements: Elements, state: State, channel: Channel, tables: Tables) ->
         fields = np.concatenate([full[list(channel.pair)], state.f[list(channel.nodes)]])
         spacing2 = Sampling().compensated_spacing2(grid, process)
         coarse = (*elements.inner_weights(grid, [channel])[0], spacing2)
-    return Task(
+    return ChannelEvents(
         channel.process, four(state.mass_squared, legs), four(state.mass_squared, named),
         elements.screening(channel.process, state.screening2),
         four(state.chemical_potential / state.temperature, legs),
@@ -211,7 +218,7 @@ def _poles(elements: Elements, index: int, screening2: Array) -> tuple[float, fl
     return found["t"], 0.0 if elements.folds[index] else found["u"], share
 
 
-def _table(state: State, a: int, bosons: tuple[int, ...]) -> Table:
+def _table(state: ReferenceState, a: int, bosons: tuple[int, ...]) -> Table:
     """Edges of |p| and cumulative density to draw it of a species; or of nodes.
 
     bosons : species of the process that are; not looked at on nodes

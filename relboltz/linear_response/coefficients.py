@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import xarray as xr
 
-from ..backends.bracketing import Request, Trial
+from ..backends.bracketing import BracketRequest, TrialFunctions
 from ..backends.elements import Elements
 from ..checks import poles
 from ..checks.accuracy import warn
@@ -18,8 +18,8 @@ from ..util.arrays import Array
 from ..util.errors import InputError
 from ..util.text import shown, suggest
 from . import basis, brackets, given, report
-from .inverse import Found, dissipation, independent, response
-from .state import COMPONENTS, Points, State, scale_of
+from .inverse import InverseEstimate, dissipation, independent, response
+from .state import COMPONENTS, MomentumPoints, ReferenceState, scale_of
 
 BATCHES = 32
 """Independent sums over events, from which errors are taken."""
@@ -92,7 +92,7 @@ def transport_coefficients(
     if any(p.matrix_element in (qq_qq, qq_qq_ekt) and tagged in p.legs for p in model.processes):
         raise InputError(
             f"tagged = {tagged!r}: stands for all quarks and antiquarks, whose tags differ; use a "
-            "model with all of them, alike = False, and tag one"
+            "model with all of them, flavor_symmetric = False, and tag one"
         )
     if grid is not None and not isinstance(grid, PhaseSpace):
         raise InputError(f"grid = {shown(grid)}: give a PhaseSpace, or leave it out")
@@ -101,10 +101,10 @@ def transport_coefficients(
     found, said = [], list[str]()
     for t in all_t:
         points = (
-            Points.nodes(grid.at_a_site) if grid is not None
-            else Points.around(float(t), mu, model.constant_mass_squared)
+            MomentumPoints.nodes(grid.at_a_site) if grid is not None
+            else MomentumPoints.around(float(t), mu, model.constant_mass_squared)
         )  # fmt: skip
-        state = State.of(model, points, float(t), mu)
+        state = ReferenceState.of(model, points, float(t), mu)
         _check_elements(elements, state, said)
         warn(_of_basis(state, sizes), said)
         drawn = _drawn(elements, state, sizes, many, seed, tagged, measure)
@@ -113,7 +113,7 @@ def transport_coefficients(
     return report.described(result, model, grid, many, seed, sizes)
 
 
-def _check_elements(elements: Elements, state: State, said: list[str]) -> None:
+def _check_elements(elements: Elements, state: ReferenceState, said: list[str]) -> None:
     """Refuse matrix elements with a pole, and warn of those that screening makes negative."""
     t, mu = state.temperature, state.chemical_potential
     width = WIDTH * scale_of(t, mu, state.mass_squared)
@@ -122,7 +122,7 @@ def _check_elements(elements: Elements, state: State, said: list[str]) -> None:
     poles.check_state(elements, grid, f, (state.mass_squared, state.screening2), said)
 
 
-def _of_basis(state: State, sizes: dict[str, tuple[float, ...]]) -> Iterator[str]:
+def _of_basis(state: ReferenceState, sizes: dict[str, tuple[float, ...]]) -> Iterator[str]:
     """Where energies differ so little that powers of them are all but the same function."""
     model = state.model
     sharp = (model.statistics == -1) & (state.chemical_potential > np.sqrt(state.mass_squared))
@@ -145,23 +145,30 @@ def _measure(backend: str, threads: int, model: Model) -> brackets.Measure:
     return bracket_measure(backend, threads, model)
 
 
-def _ranks(state: State, sizes: dict[str, tuple[float, ...]]) -> dict[str, tuple[float, ...]]:
+def _ranks(
+    state: ReferenceState, sizes: dict[str, tuple[float, ...]]
+) -> dict[str, tuple[float, ...]]:
     """Powers of the ranks of the kernels."""
     return {rank: sizes.get(rank, sizes["shear"]) for rank in state.points.ranks}
 
 
 def _drawn(
-    elements: Elements, state: State, sizes: dict[str, tuple[float, ...]], events: int, seed: int,
-    tagged: str | None, measure: brackets.Measure,
-) -> brackets.Events:  # fmt: skip
+    elements: Elements,
+    state: ReferenceState,
+    sizes: dict[str, tuple[float, ...]],
+    events: int,
+    seed: int,
+    tagged: str | None,
+    measure: brackets.Measure,
+) -> brackets.EventSums:
     """All events: a few that find out where more are needed, then the rest."""
-    model, trial = elements.model, Trial.of(_ranks(state, sizes))
+    model, trial = elements.model, TrialFunctions.of(_ranks(state, sizes))
     tasks, members = brackets.plan(elements, state)
 
-    def draw(counts: Array, first_batch: int) -> brackets.Events:
+    def draw(counts: Array, first_batch: int) -> brackets.EventSums:
         some = tuple(replace(task, samples=int(n)) for task, n in zip(tasks, counts, strict=True))
-        request = Request(some, trial, BATCHES, first_batch, seed, state.points.grid)
-        return brackets.Events(model, trial, tuple(members), measure(elements, request))
+        request = BracketRequest(some, trial, BATCHES, first_batch, seed, state.points.grid)
+        return brackets.EventSums(model, trial, tuple(members), measure(elements, request))
 
     if len(tasks) == 1:
         return draw(np.array([max(FEWEST, round(events / BATCHES))]), 0)
@@ -173,7 +180,10 @@ def _drawn(
 
 
 def _spread(
-    state: State, drawn: brackets.Events, sizes: dict[str, tuple[float, ...]], tagged: str | None
+    state: ReferenceState,
+    drawn: brackets.EventSums,
+    sizes: dict[str, tuple[float, ...]],
+    tagged: str | None,
 ) -> Array:
     """How much the events of every task scatter, as far as the coefficients feel it."""
     charges = np.array(list(state.model.conserved.values()), float)
@@ -203,7 +213,7 @@ def _spread(
     return np.sqrt(total) if total.any() else np.ones_like(total)
 
 
-def _sources(state: State, rank: str, charges: Array) -> list[basis.Function]:
+def _sources(state: ReferenceState, rank: str, charges: Array) -> list[basis.Function]:
     """What gradients do to a state, by rank."""
     if rank == "vector":
         return [basis.charge_source(state, row) for row in charges]
@@ -220,12 +230,15 @@ def _zero(some: basis.Basis, rank: str, charges: Array) -> Array:
 
 
 def _coefficients(
-    state: State, drawn: brackets.Events, sizes: dict[str, tuple[float, ...]], tagged: str | None
-) -> dict[str, report.Rows]:
+    state: ReferenceState,
+    drawn: brackets.EventSums,
+    sizes: dict[str, tuple[float, ...]],
+    tagged: str | None,
+) -> dict[str, report.ResponseRows]:
     """(s, C^-1 s) of all sources, by rank; with the first so many powers, and with all."""
     charges = np.array(list(state.model.conserved.values()), float)
     electric = np.array([s.charges.get("electric", 0.0) for s in state.model.species])
-    found: dict[str, report.Rows] = {}
+    found: dict[str, report.ResponseRows] = {}
     for rank, power in _ranks(state, sizes).items():
         whole = basis.Basis(state, rank, power, tuple(range(len(state.model.species))))
         sources = _sources(state, rank, charges)
@@ -233,7 +246,7 @@ def _coefficients(
             sources.append(basis.charge_source(state, electric))
         norms = np.array([basis.product(state, rank, s, s) for s in sources])
         rows = _by_size(whole, drawn.matrices(rank), charges, sources, rank)
-        found[rank] = report.Rows(rows, norms / COMPONENTS[rank])
+        found[rank] = report.ResponseRows(rows, norms / COMPONENTS[rank])
     if tagged is not None:
         found["tagged"] = _tagged(state, drawn, sizes["vector"], state.model.index(tagged))
     return found
@@ -241,7 +254,7 @@ def _coefficients(
 
 def _by_size(
     whole: basis.Basis, matrices: Array, charges: Array, sources: list[basis.Function], rank: str
-) -> list[Found]:
+) -> list[InverseEstimate]:
     """Values with the first one, two, ... powers."""
     rows = []
     for count in range(1, len(whole.powers) + 1):
@@ -252,13 +265,13 @@ def _by_size(
             np.array([some.products(s) for s in sources]),
         )  # fmt: skip
         c = COMPONENTS[rank]
-        rows.append(Found(found.value / c, found.error / c, found.bias / c))
+        rows.append(InverseEstimate(found.value / c, found.error / c, found.bias / c))
     return rows
 
 
 def _tagged(
-    state: State, drawn: brackets.Events, powers: tuple[float, ...], species: int
-) -> report.Rows:
+    state: ReferenceState, drawn: brackets.EventSums, powers: tuple[float, ...], species: int
+) -> report.ResponseRows:
     """The same of a tagged particle: velocity p_x/E and momentum p_x [T]; weight f, not f F."""
     whole = basis.Basis(state, "vector", powers, (species,), state.density)
     one = np.ones(len(state.model.species))
@@ -266,4 +279,4 @@ def _tagged(
     matrices = drawn.tagged("vector", species)
     rows = _by_size(whole, matrices, np.zeros((0, 0)), sources, "vector")
     norms = [state.moment("vector", 2 * k, state.density)[species] for k in (-1.0, 0.0)]
-    return report.Rows(rows, np.array(norms) / COMPONENTS["vector"], matrices, whole)
+    return report.ResponseRows(rows, np.array(norms) / COMPONENTS["vector"], matrices, whole)

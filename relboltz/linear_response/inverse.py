@@ -17,7 +17,7 @@ dropped: what is left of them is rounding."""
 
 
 @dataclass(frozen=True)
-class Found:
+class InverseEstimate:
     """Values of all pairs of sources, their standard errors, and what the bias was (taken out)."""
 
     value: Array
@@ -59,7 +59,7 @@ def inverted(matrix: Array, sources: Array) -> Array:
     return np.asarray(half.T @ half)
 
 
-def dissipation(batches: Array, gram: Array, conserved: Array, sources: Array) -> Found:
+def dissipation(batches: Array, gram: Array, conserved: Array, sources: Array) -> InverseEstimate:
     """(s, C^-1 s') of all pairs of sources.
 
     batches : C (batch, function, function); conserved (n, function): combinations that it keeps;
@@ -68,7 +68,7 @@ def dissipation(batches: Array, gram: Array, conserved: Array, sources: Array) -
     q = directions(gram, conserved)
     if not q.shape[1]:
         nothing = np.zeros((len(sources), len(sources)))
-        return Found(nothing, nothing, nothing)
+        return InverseEstimate(nothing, nothing, nothing)
     parts = q.T @ batches @ q
     s, n, mean = q.T @ sources.T, len(batches), parts.mean(axis=0)
     whole = inverted(mean, s)
@@ -76,7 +76,7 @@ def dissipation(batches: Array, gram: Array, conserved: Array, sources: Array) -
     middle = without.mean(axis=0)
     error = np.sqrt((n - 1) / n * ((without - middle) ** 2).sum(axis=0))
     bias = (n - 1) * (middle - whole)
-    return Found(whole - bias, error, bias)
+    return InverseEstimate(whole - bias, error, bias)
 
 
 def response(batches: Array, gram: Array, conserved: Array, source: Array) -> Array:

@@ -20,24 +20,24 @@ from ..io.kinds import COEFFICIENTS
 from ..model.model import Model
 from ..util.arrays import Array
 from .basis import Basis
-from .inverse import Found
-from .state import COMPONENTS, State
+from .inverse import InverseEstimate
+from .state import COMPONENTS, ReferenceState
 
 E2 = 4 * np.pi / 137.036
 """e^2 of the electric charge."""
 
 
 @dataclass(frozen=True)
-class Rows:
+class ResponseRows:
     """(s, C^-1 s') with one, two, ... powers, and (s, s) of every source, of one component."""
 
-    rows: list[Found]
+    rows: list[InverseEstimate]
     norms: Array
     matrices: Array | None = None
     basis: Basis | None = None
 
     @property
-    def best(self) -> Found:
+    def best(self) -> InverseEstimate:
         """With all powers."""
         return self.rows[-1]
 
@@ -46,7 +46,7 @@ Pairs = Sequence[tuple[Any, Any]]
 """Values and errors."""
 
 
-class Table:
+class DatasetBuilder:
     """Variables of a Dataset, gathered one by one."""
 
     def __init__(self) -> None:
@@ -72,14 +72,16 @@ class Table:
             self.add(f"{name}_by_basis", values, unit, words, (basis, *dims))
 
 
-def pairs(rows: Rows, factor: float, pick: Any = (0, 0)) -> list[tuple[Any, Any]]:
+def pairs(rows: ResponseRows, factor: float, pick: Any = (0, 0)) -> list[tuple[Any, Any]]:
     """Values and errors of one source, or of several, times a factor."""
     return [(factor * row.value[pick], abs(factor) * row.error[pick]) for row in rows.rows]
 
 
-def dataset(found: dict[str, Rows], state: State, tagged: str | None) -> xr.Dataset:
+def dataset(
+    found: dict[str, ResponseRows], state: ReferenceState, tagged: str | None
+) -> xr.Dataset:
     """What was found around one state."""
-    table, model = Table(), state.model
+    table, model = DatasetBuilder(), state.model
     _thermodynamics(table, state)
     entropy = state.entropy / HBARC**3
     _shear(table, found, state, entropy)
@@ -97,12 +99,12 @@ def dataset(found: dict[str, Rows], state: State, tagged: str | None) -> xr.Data
     return xr.Dataset(table.variables, coordinates)
 
 
-def _numbers(rows: Rows) -> list[int]:
+def _numbers(rows: ResponseRows) -> list[int]:
     """Of powers in every row."""
     return list(range(1, len(rows.rows) + 1))
 
 
-def _thermodynamics(table: Table, state: State) -> None:
+def _thermodynamics(table: DatasetBuilder, state: ReferenceState) -> None:
     """The state itself."""
     fm3 = HBARC**-3
     table.add("temperature", state.temperature, "GeV", "temperature")
@@ -117,7 +119,9 @@ def _thermodynamics(table: Table, state: State) -> None:
     table.add("entropy", state.entropy * fm3, "fm^-3", "entropy density")
 
 
-def _shear(table: Table, found: dict[str, Rows], state: State, entropy: float) -> None:
+def _shear(
+    table: DatasetBuilder, found: dict[str, ResponseRows], state: ReferenceState, entropy: float
+) -> None:
     """eta = (s, C^-1 s)/T; on nodes from the five components, two along and three between axes."""
     over_t = HBARC**-2 / state.temperature
     if "shear" in found:
@@ -143,14 +147,18 @@ def _shear(table: Table, found: dict[str, Rows], state: State, entropy: float) -
     _time(table, "shear", rows[-1], norm * over_t, "shear stress")
 
 
-def _time(table: Table, name: str, value: tuple[Any, Any], norm: float, words: str) -> None:
+def _time(
+    table: DatasetBuilder, name: str, value: tuple[Any, Any], norm: float, words: str
+) -> None:
     """(s, C^-1 s)/(s, s): the area under a decay from 1 [fm]."""
     unit = HBARC / norm if norm > 0 else np.nan
     row = [(value[0] * unit, value[1] * unit)]
     table.measured(f"{name}_relaxation_time", row, "fm", f"mean relaxation time of the {words}")
 
 
-def _bulk(table: Table, found: Rows, state: State, entropy: float) -> None:
+def _bulk(
+    table: DatasetBuilder, found: ResponseRows, state: ReferenceState, entropy: float
+) -> None:
     """zeta = (s, C^-1 s)/T."""
     over_t = HBARC**-2 / state.temperature
     rows = pairs(found, over_t)
@@ -160,7 +168,7 @@ def _bulk(table: Table, found: Rows, state: State, entropy: float) -> None:
     _time(table, "bulk", rows[-1], found.norms[0] * over_t, "bulk pressure")
 
 
-def _diffusion(table: Table, found: Rows, state: State) -> None:
+def _diffusion(table: DatasetBuilder, found: ResponseRows, state: ReferenceState) -> None:
     """kappa of the conserved charges, and e^2/T times that of the electric charge."""
     count = len(state.model.conserved)
     kappa = pairs(found, HBARC**-2, (slice(count), slice(count)))
@@ -177,7 +185,9 @@ def _diffusion(table: Table, found: Rows, state: State) -> None:
     table.measured("conductivity_over_temperature", ratio, "1", "electric conductivity over T")
 
 
-def _tagged(table: Table, found: Rows, state: State, species: int) -> None:
+def _tagged(
+    table: DatasetBuilder, found: ResponseRows, state: ReferenceState, species: int
+) -> None:
     """D = (v, C^-1 v)/n of a tagged particle, how its velocity and momentum relax, and its drag."""
     name = state.model.names[species]
     n = state.numbers[species]
@@ -193,7 +203,7 @@ def _tagged(table: Table, found: Rows, state: State, species: int) -> None:
     table.measured("tagged_drag", [drag], "fm^-1", words)
 
 
-def _drag(found: Rows) -> tuple[float, float]:
+def _drag(found: ResponseRows) -> tuple[float, float]:
     """(p, C p)/(p, p) [fm^-1] and its error."""
     assert found.matrices is not None and found.basis is not None
     if 0.0 not in found.basis.powers:

@@ -35,7 +35,7 @@ COMPONENTS = {"shear": 10.0, "axes": 4.0, "planes": 6.0, "vector": 3.0, "scalar"
 
 
 @dataclass(frozen=True)
-class Points:
+class MomentumPoints:
     """Where a state is summed: momenta, weights and the squares of tensors there."""
 
     p2: Array  # [GeV^2]
@@ -45,7 +45,7 @@ class Points:
     grid: PhaseSpace | None = None
 
     @classmethod
-    def free(cls, scale: float, parts: int = 1) -> Points:
+    def free(cls, scale: float, parts: int = 1) -> MomentumPoints:
         """Radii of unlimited momentum space, dense at 0; scale [GeV] of the momenta."""
         x, w = gauss(GAUSS)
         x, w = ((x + np.arange(parts)[:, None]) / parts).ravel(), np.tile(w / parts, parts)
@@ -55,13 +55,13 @@ class Points:
         return cls(p2, p2 * slope * w / (2 * np.pi**2), squares)
 
     @classmethod
-    def around(cls, temperature: float, mu: Array, constant_mass_squared: Array) -> Points:
+    def around(cls, temperature: float, mu: Array, constant_mass_squared: Array) -> MomentumPoints:
         """Radii that resolve a state."""
         scale = scale_of(temperature, mu, constant_mass_squared)
         return cls.free(scale, int(np.ceil(scale / (SHARP * temperature))))
 
     @classmethod
-    def nodes(cls, grid: PhaseSpace) -> Points:
+    def nodes(cls, grid: PhaseSpace) -> MomentumPoints:
         """The nodes of a grid."""
         p2, fourth = grid.momentum_squared, (grid.momenta**4).sum(axis=0)
         squares = {  # as events.brackets has them of two legs
@@ -83,11 +83,11 @@ class Points:
 
 
 @dataclass(frozen=True)
-class State:
+class ReferenceState:
     """f = 1/(exp((E - mu)/T) - eta) of every species, with masses of its own."""
 
     model: Model
-    points: Points
+    points: MomentumPoints
     temperature: float  # [GeV]
     chemical_potential: Array  # (species) [GeV]
     mass_squared: Array  # (species) [GeV^2]
@@ -96,7 +96,9 @@ class State:
     f: Array  # (species, points)
 
     @classmethod
-    def of(cls, model: Model, points: Points, temperature: float, mu: Array) -> State:
+    def of(
+        cls, model: Model, points: MomentumPoints, temperature: float, mu: Array
+    ) -> ReferenceState:
         """The state of that temperature and those potentials, masses solved self-consistently."""
         _check_density(model, temperature, mu, model.constant_mass_squared)
 

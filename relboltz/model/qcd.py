@@ -14,6 +14,7 @@ from typing import ParamSpec
 import numpy as np
 
 from ..util.errors import InputError
+from ..util.renamed import renamed_option
 from ..util.text import is_number, shown
 from .model import Model, Process, Species
 from .qcd_settings import Masses, Screened, check_pole, constant_masses, screening_of
@@ -192,6 +193,9 @@ def _kept(function: Callable[P, Model]) -> Callable[P, Model]:
 
     @wraps(function)
     def make(*given: P.args, **named: P.kwargs) -> Model:
+        for option in named.keys() - signature.parameters.keys():
+            if present := renamed_option(option):
+                raise InputError(f"unknown option {option}: it is called {present} now")
         model = function(*given, **named)
         model.recipe = {"name": function.__name__, **signature.bind(*given, **named).arguments}
         return model
@@ -205,7 +209,7 @@ def qcd(
     flavors: int = 3,
     masses: Masses = "thermal",
     screening: Screened = None,
-    alike: bool = False,
+    flavor_symmetric: bool = False,
 ) -> Model:
     """Gluons and ``flavors`` quark flavours with their antiquarks: 34 processes for three.
 
@@ -216,13 +220,14 @@ def qcd(
     masses : "thermal" | "massless" | constant masses [GeV] such as {"g": 0.7, "quarks": 0.4}
     screening : "thermal" (the gluon mass in t and u, the paper's) | a mass [GeV] | "ekt" (soft
         exchange alone, of gluons and of quarks by their own masses)
-    alike : quarks and antiquarks of all flavours that start alike stay alike; then one species, q,
-        stands for all of them: the same physics with 2 species in place of 7, 4 processes of 34
+    flavor_symmetric : one species, q, stands for the quarks and antiquarks of all flavours, which
+        stay equal if they start equal: the same physics with 2 species instead of 7, 4 processes
+        instead of 34
     """
     quarks = FLAVORS[: _flavors(flavors, 0)]
-    if _flag("alike", alike):
+    if _flag("flavor_symmetric", flavor_symmetric):
         if not quarks:
-            raise InputError("model.alike = true: there are no quarks with flavors = 0")
+            raise InputError("model.flavor_symmetric = true: there are no quarks with flavors = 0")
         return _alike(alpha_s, len(quarks), masses, screening)
     return _build("qcd", alpha_s, ("g", *quarks, *(q + "bar" for q in quarks)), masses, screening)
 

@@ -22,9 +22,9 @@ from ..backends.contract import Backend
 from ..backends.cpu.threads import available_cores
 from ..backends.cuda import driver
 from ..backends.team.leader import Each, Team, worst
-from ..backends.team.mpi import Mpi, pieces
-from ..backends.team.worker import Told, Worker, portable
-from ..config.settings import Run, Sampling
+from ..backends.team.mpi import MpiExchange, pieces
+from ..backends.team.worker import StepOutcome, Worker, portable
+from ..config.settings import RunSettings, Sampling
 from ..grid.phase_space import PhaseSpace
 from ..model.model import Model
 from ..stepping.watch import Interrupt, interruptible
@@ -107,7 +107,7 @@ def receive(rank: int) -> Any:
     return pickle.loads(rooms[0].data, buffers=rooms[1:])
 
 
-class Side:
+class MpiProcess:
     """What leader and followers share: a place on a machine, and a worker."""
 
     def __init__(self) -> None:
@@ -124,13 +124,16 @@ class Side:
         self.worker, self._held = None, False
 
     def prepare(
-        self, make: Callable[[], Model], in_space: bool, sampling: Sampling, run: Run
+        self, make: Callable[[], Model], in_space: bool, sampling: Sampling, run: RunSettings
     ) -> Exception | None:
         """The model, and code that is compiled once on every machine."""
         from mpi4py import MPI
 
         self.leave()
-        self._here, self._exchange = self.comm.Split_type(MPI.COMM_TYPE_SHARED), Mpi(self.comm)
+        self._here, self._exchange = (
+            self.comm.Split_type(MPI.COMM_TYPE_SHARED),
+            MpiExchange(self.comm),
+        )
         self._held = True
         local, many = self._here.Get_rank(), self._here.Get_size()
         cores = available_cores()
@@ -163,12 +166,12 @@ class Side:
 # --- the first one ------------------------------------------------------------------------------
 
 
-class Leader(Side):
+class MpiLeader(MpiProcess):
     """The crew of a team, of which this process is one: see ``leader.Crew``."""
 
     words = "MPI"
 
-    def __init__(self, model: Model, run: Run, recipe: Recipe):
+    def __init__(self, model: Model, run: RunSettings, recipe: Recipe):
         super().__init__()
         self.model, self.run, self.recipe = model, run, recipe
         self._interrupt: object = False
@@ -231,7 +234,7 @@ def _sent(recipe: Recipe, model: Model) -> Recipe:
 
 
 def leading(
-    grid: PhaseSpace, model: Model, sampling: Sampling, run: Run, recipe: Recipe
+    grid: PhaseSpace, model: Model, sampling: Sampling, run: RunSettings, recipe: Recipe
 ) -> Backend:
     """A team of all processes."""
     if run.workers not in (0, world().Get_size()):
@@ -240,7 +243,9 @@ def leading(
             "is a worker; leave workers out"
         )
     name, precision = resolve(run)
-    crew = Leader(model, run.model_copy(update={"backend": name, "precision": precision}), recipe)
+    crew = MpiLeader(
+        model, run.model_copy(update={"backend": name, "precision": precision}), recipe
+    )
     made: Team = team(crew, name, grid, model, sampling)
     return made
 
@@ -261,7 +266,7 @@ def done(worker: Worker, name: str, arguments: tuple[Any, ...]) -> Any:
         return portable(error)
 
 
-class Follower(Side):
+class MpiFollower(MpiProcess):
     """A process that does what it is asked."""
 
     def serve(self, make: Callable[[Recipe], Model]) -> Any:
@@ -291,7 +296,7 @@ class Follower(Side):
         assert self.worker is not None
         self.worker.member.interrupt = interrupt if heeds else False
         answer = done(self.worker, name, arguments)
-        trouble = answer.trouble if isinstance(answer, Told) else answer
+        trouble = answer.trouble if isinstance(answer, StepOutcome) else answer
         if isinstance(trouble, Halted):
             trouble.args = (interrupt.signal,)
         return answer
@@ -303,7 +308,7 @@ def command(work: Callable[[], int], make: Callable[[Recipe], Model]) -> int:
     make : the model of a recipe
     """
     if follows():
-        code: int = Follower().serve(make)
+        code: int = MpiFollower().serve(make)
         return code
     try:
         with _leads(), _aborting():
@@ -370,7 +375,7 @@ def together(
             if not started() or _leading:
                 return function(*args, **kwargs)
             if follows():
-                outcome = Follower().serve(make(*args, **kwargs))
+                outcome = MpiFollower().serve(make(*args, **kwargs))
                 if isinstance(outcome, BaseException):
                     raise outcome
                 return outcome

@@ -20,9 +20,9 @@ from typing import Any, NamedTuple
 from .. import __version__, backends
 from ..backends.contract import Backend
 from ..backends.cpu.threads import available_cores
-from ..backends.team.exchange import Lost
+from ..backends.team.exchange import WorkerLost
 from ..backends.team.leader import Each, worst
-from ..config.settings import Run, Sampling
+from ..config.settings import RunSettings, Sampling
 from ..grid.phase_space import PhaseSpace
 from ..model.model import Model
 from ..stepping.watch import undisturbed
@@ -30,7 +30,7 @@ from ..util.errors import BackendNotice, InputError, RunError, say
 from ..util.launcher import started
 from ..util.text import shown
 from .ray_messages import speak_as_usual, speak_plainly
-from .worker_host import Seat, team, writable
+from .worker_host import WorkerActor, team, writable
 
 PLACED_WITHIN = 50.0
 """Seconds that workers may take to find a place."""
@@ -41,7 +41,7 @@ REACHED_WITHIN = 10.0
 POLL = 0.1
 
 
-def resolve(run: Run) -> tuple[str, str]:
+def resolve(run: RunSettings) -> tuple[str, str]:
     """Backend and precision; for workers elsewhere without looking at the GPUs of this machine."""
     if not run.workers or started():
         return backends.resolve(run.backend, run.precision)
@@ -54,7 +54,7 @@ def resolve(run: Run) -> tuple[str, str]:
 
 
 def choose(
-    grid: PhaseSpace, model: Model, sampling: Sampling, run: Run, recipe: Mapping[str, Any]
+    grid: PhaseSpace, model: Model, sampling: Sampling, run: RunSettings, recipe: Mapping[str, Any]
 ) -> Backend:
     """The backend that [run] asks for: one process, or a team; recipe : see ``resuming``."""
     if started():
@@ -66,13 +66,13 @@ def choose(
     backends.check_size(grid, model, sampling)
     name, precision = resolve(run)
     own = run.model_copy(update={"backend": name, "precision": precision})
-    return team(RayCrew(model, own), name, grid, model, sampling)
+    return team(RayWorkerPool(model, own), name, grid, model, sampling)
 
 
 # --- a worker of Ray ----------------------------------------------------------------------------
 
 
-class Place(NamedTuple):
+class NodeInfo(NamedTuple):
     """A machine, a process, a node of the cluster; and the version that is there."""
 
     host: str
@@ -81,31 +81,31 @@ class Place(NamedTuple):
     version: str
 
 
-class Actor(Seat):
+class RayActor(WorkerActor):
     """A process of the cluster that holds a worker."""
 
-    def where(self) -> Place:
+    def where(self) -> NodeInfo:
         """Where it is, and which relboltz it has."""
         import ray
 
         own: Any = ray
         node = own.get_runtime_context().get_node_id()
-        return Place(own.util.get_node_ip_address(), os.getpid(), node, __version__)
+        return NodeInfo(own.util.get_node_ip_address(), os.getpid(), node, __version__)
 
 
 # --- the driver ---------------------------------------------------------------------------------
 
 
-class RayCrew:
+class RayWorkerPool:
     """Workers of a Ray cluster: one that is running, or one that lives as long as this run."""
 
     words = "Ray"
 
-    def __init__(self, model: Model, run: Run):
+    def __init__(self, model: Model, run: RunSettings):
         self.size, self.run, self.interrupt = run.workers, run, False
         self._ray, self._started = _connected(run)
         self._actors: list[Any] = []
-        self._places: list[Place] = []
+        self._places: list[NodeInfo] = []
         self._gone: set[int] = set()
         self._group: Any = None
         self._warmed: set[str] = set()
@@ -175,7 +175,7 @@ class RayCrew:
         from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
         needs = self._needs
-        kind = self._ray.remote(Actor).options(
+        kind = self._ray.remote(RayActor).options(
             num_cpus=needs["CPU"], num_gpus=needs.get("GPU", 0.0), max_restarts=0,
             max_concurrency=4,
             scheduling_strategy=PlacementGroupSchedulingStrategy(
@@ -265,7 +265,7 @@ class RayCrew:
             if self.interrupt and not halted:
                 halted = True
                 self._hint("halt", self._orders)
-        lost |= {which[refs.index(ref)]: Lost("it does not answer") for ref in waiting}
+        lost |= {which[refs.index(ref)]: WorkerLost("it does not answer") for ref in waiting}
         if lost:
             self._gone |= set(lost)
             raise self._lost(next(iter(lost.values())))
@@ -277,7 +277,7 @@ class RayCrew:
             with contextlib.suppress(Exception):
                 getattr(actor, name).remote(*arguments)
 
-    def _lost(self, error: Exception) -> Lost:
+    def _lost(self, error: Exception) -> WorkerLost:
         """Who is gone, in words."""
         for k, actor in enumerate(self._actors):
             if k not in self._gone:
@@ -291,7 +291,7 @@ class RayCrew:
         gone = [(k, self._places[k]) for k in sorted(self._gone) if k < len(self._places)]
         where = [f"{k} ({place.host}, process {place.process})" for k, place in gone]
         why = str(error).strip().splitlines()
-        return Lost(f"worker {', '.join(where) or '?'} is gone: {why[0] if why else '?'}")
+        return WorkerLost(f"worker {', '.join(where) or '?'} is gone: {why[0] if why else '?'}")
 
     def _raise(self, told: Sequence[Any]) -> None:
         """What one of them met counts for all."""
@@ -326,7 +326,7 @@ def largest_share(cores: Sequence[int], workers: int) -> int:
     return next(fits, 1)
 
 
-def _connected(run: Run) -> tuple[Any, bool]:
+def _connected(run: RunSettings) -> tuple[Any, bool]:
     """Ray, and whether it was started here; joins a cluster if an address is given."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     os.environ.setdefault("RAY_ENABLE_UV_RUN_RUNTIME_ENV", "0")
@@ -347,7 +347,7 @@ def _connected(run: Run) -> tuple[Any, bool]:
         return ray, _joined(ray, run)
 
 
-def _joined(ray: Any, run: Run) -> bool:
+def _joined(ray: Any, run: RunSettings) -> bool:
     """Join a cluster, or start one."""
     quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": "error"}
     try:
@@ -407,7 +407,7 @@ def _pickled(ray: Any, model: Model) -> bytes:
 
 
 def spread(
-    work: Callable[[Any, int], Any], tasks: Sequence[Any], run: Run
+    work: Callable[[Any, int], Any], tasks: Sequence[Any], run: RunSettings
 ) -> Iterator[tuple[int, Any]]:
     """Do independent tasks in ``run.workers`` processes of Ray; their numbers and results, as done.
 

@@ -8,15 +8,15 @@ import numpy as np
 
 from .. import backends
 from ..backends.team.division import Division
-from ..backends.team.exchange import Broken, Exchange, gathered
+from ..backends.team.exchange import Exchange, ExchangeAborted, gathered
 from ..backends.team.leader import Team
-from ..backends.team.sockets import Sockets, listen
+from ..backends.team.sockets import SocketExchange, listen
 from ..backends.team.worker import Worker, portable
 from ..checks import matter
-from ..config.settings import Run, Sampling
+from ..config.settings import RunSettings, Sampling
 from ..grid.phase_space import PhaseSpace
 from ..model.model import Model
-from ..stepping.step import Course, begin
+from ..stepping.step import StepPlan, begin
 
 
 def team(crew: Any, name: str, grid: PhaseSpace, model: Model, sampling: Sampling) -> Team:
@@ -33,7 +33,7 @@ def worker_of(
     model: Model,
     grid: PhaseSpace,
     sampling: Sampling,
-    run: Run,
+    run: RunSettings,
     neighbours: int,
 ) -> Worker:
     """A worker, if the machine that it shares with so many neighbours has room for it."""
@@ -50,7 +50,7 @@ def worker_of(
             exchange.agree()
         exchange.waited = 0.0  # from here on it counts
         return worker
-    except Broken:
+    except ExchangeAborted:
         raise
     except Exception:
         exchange.give_up()
@@ -70,7 +70,7 @@ def _turn_at_gpu(exchange: Exchange) -> tuple[int, int, int]:
     return names[: exchange.rank].count(mine), most, names.count(mine)
 
 
-def warm(model: Model, sampling: Sampling, run: Run, in_space: bool) -> None:
+def warm(model: Model, sampling: Sampling, run: RunSettings, in_space: bool) -> None:
     """Compile all that a run needs, on a grid of a few cells."""
     cells = (2, 1, 1) if in_space else (1, 1, 1)
     grid = PhaseSpace(3, 1.0, cells)
@@ -78,7 +78,7 @@ def warm(model: Model, sampling: Sampling, run: Run, in_space: bool) -> None:
     backend = backends.choose(grid, model, few, run)
     f = np.full((grid.sites, len(model.species), grid.size), 0.1)
     state = begin(backend, f)
-    for _ in backend.advance(state, Course(1e-4, 1e-3, 1e-9, grid), 2e-4):
+    for _ in backend.advance(state, StepPlan(1e-4, 1e-3, 1e-9, grid), 2e-4):
         pass
     backend.moments(state.squares, np.zeros(f.shape[1:]))
 
@@ -94,7 +94,7 @@ def writable(value: Any) -> Any:
     return value
 
 
-class Seat:
+class WorkerActor:
     """A process that holds a worker, for one who calls its methods from elsewhere.
 
     Calls may overtake each other, so each names the round of workers, or the order, that it means.
@@ -103,10 +103,10 @@ class Seat:
     def __init__(self, model: bytes):
         self._model: Model = pickle.loads(model)
         self._worker: Worker | None = None
-        self._exchange: Sockets | None = None
-        self._round, self._stop = 0, Stop()
+        self._exchange: SocketExchange | None = None
+        self._round, self._stop = 0, StopFlag()
 
-    def warm(self, sampling: Sampling, run: Run, in_space: bool) -> Exception | None:
+    def warm(self, sampling: Sampling, run: RunSettings, in_space: bool) -> Exception | None:
         """Compile all that a run needs, so that others find it on the disk."""
         try:
             warm(self._model, sampling, run, in_space)
@@ -124,11 +124,11 @@ class Seat:
 
     def form(
         self, rank: int, addresses: Sequence[tuple[str, int]], token: bytes, grid: PhaseSpace,
-        sampling: Sampling, run: Run, neighbours: int,
+        sampling: Sampling, run: RunSettings, neighbours: int,
     ) -> Exception | None:  # fmt: skip
         """Join the others with a worker that has no state yet."""
         try:
-            self._exchange = Sockets(rank, addresses, self._listener, token)
+            self._exchange = SocketExchange(rank, addresses, self._listener, token)
             self._worker = worker_of(self._exchange, self._model, grid, sampling, run, neighbours)
             self._worker.member.interrupt = self._stop
         except Exception as error:
@@ -156,7 +156,7 @@ class Seat:
             return portable(error)
 
 
-class Stop:
+class StopFlag:
     """True while the order at hand is to be dropped."""
 
     order, halted = 0, -1

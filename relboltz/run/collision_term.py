@@ -42,7 +42,7 @@ def collision_term(
     f : as in ``solve``: node values (species, nx, ny, nz), or arrays, shapes, functions by species
     batches : independent estimates, each with ``samples`` events per node and process
     mass_squared : masses to use [GeV^2]; solved self-consistently by default
-    **options : samples, seed, pairs, projection, sampling, symmetrical, threads, backend,
+    **options : samples, seed, pair_sampling, projection, kinematics, symmetrical, threads, backend,
         precision
 
     Returns

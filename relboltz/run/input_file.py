@@ -11,7 +11,16 @@ from typing import Annotated, Any
 import tomli_w
 from pydantic import ConfigDict, Field, PrivateAttr
 
-from ..config.settings import Grid, Settings, Table, Time, key, no_marginals, refuse, short_axes
+from ..config.settings import (
+    GridSettings,
+    Settings,
+    SettingsTable,
+    TimeSettings,
+    key,
+    no_marginals,
+    refuse,
+    short_axes,
+)
 from ..grid.units import LARGEST, SMALLEST
 from ..initial import SHAPES, FromFunction, Shape, load_function
 from ..initial.start import named
@@ -26,7 +35,7 @@ MODELS: dict[str, Callable[..., Model]] = {"qcd": qcd, "gluons": gluons, "quarks
 TEMPLATE = (Path(__file__).parent.parent / "config" / "template.toml").read_text()
 
 
-class ModelTable(Table):
+class ModelTable(SettingsTable):
     """[model]: the name of a model and what its function is given."""
 
     model_config = ConfigDict(frozen=True, strict=True, extra="allow")
@@ -38,7 +47,7 @@ Temperature = Annotated[float, Field(ge=SMALLEST, le=LARGEST)]
 Powers = Annotated[tuple[float, ...], Field(strict=False, min_length=1)]
 
 
-class Coefficients(Table):
+class CoefficientSettings(SettingsTable):
     """[coefficients]: what ``relboltz coefficients`` is asked for; a run does not look at it."""
 
     temperature: Temperature | Annotated[tuple[Temperature, ...], Field(strict=False)] = key(
@@ -50,23 +59,23 @@ class Coefficients(Table):
     events: int = key(1_000_000, "use a whole number, 1000 or more", ge=1000)
     seed: int = key(1, "use a whole number from 0 to 2^63 - 1", ge=0, lt=2**63)
     tagged: str = key("", "use the name of a species, or leave it out")
-    nodes: bool = key(False, "use true for the nodes of [grid], false for unlimited momenta")
+    on_grid: bool = key(False, "use true for the nodes of [grid], false for unlimited momenta")
     powers: dict[str, Powers] = key({}, "use a table such as { shear = [-1, 0, 1] }")
 
 
-class _Asked(Settings):
+class _CoefficientsTable(Settings):
     """[coefficients] as a table among others, for its error messages."""
 
-    time: Time = Time(end=1.0)
-    coefficients: Coefficients = Coefficients()
+    time: TimeSettings = TimeSettings(end=1.0)
+    coefficients: CoefficientSettings = CoefficientSettings()
 
 
 @dataclass
-class _Built:
+class _BuiltConfig:
     """What a configuration describes, built once; its identity is the description."""
 
     folder: Path = Path()
-    coefficients: Coefficients = field(default_factory=Coefficients, compare=False)
+    coefficients: CoefficientSettings = field(default_factory=CoefficientSettings, compare=False)
     model: Model | None = field(default=None, compare=False)
     shapes: dict[str, Shape] = field(default_factory=dict, compare=False)
 
@@ -76,15 +85,15 @@ class Config(Settings):
 
     title: str = key("", "use a text")
     model: ModelTable
-    grid: Grid = Grid()
+    grid: GridSettings = GridSettings()
     initial: dict[str, dict[str, Any]] = Field(min_length=1)
 
-    _built: _Built = PrivateAttr(default_factory=_Built)
+    _built: _BuiltConfig = PrivateAttr(default_factory=_BuiltConfig)
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any], folder: str | Path = Path()) -> "Config":
         """Validates nested dictionaries as read from TOML; files are relative to the folder."""
-        built, data = _Built(Path(folder)), dict(data)
+        built, data = _BuiltConfig(Path(folder)), dict(data)
         problems = _take_coefficients(built, data)
         _place_expansion(built.folder, data)
         problems += _build_shapes(built, data.get("initial"))
@@ -140,7 +149,7 @@ class Config(Settings):
         return [str(self.folder / n) for n in names if isinstance(n, str) and ":" in n]
 
     @property
-    def coefficients(self) -> Coefficients:
+    def coefficients(self) -> CoefficientSettings:
         """What is asked of ``relboltz coefficients``."""
         return self._built.coefficients
 
@@ -160,11 +169,11 @@ class Config(Settings):
         return {name: shapes[name] for name in self.initial}
 
 
-class Matter(Config):
+class ModelConfig(Config):
     """A configuration of which only the model is needed."""
 
     initial: dict[str, dict[str, Any]] = Field(default_factory=dict)
-    time: Time = Time(end=1.0)
+    time: TimeSettings = TimeSettings(end=1.0)
 
 
 def _place_expansion(folder: Path, data: dict[str, Any]) -> None:
@@ -175,11 +184,11 @@ def _place_expansion(folder: Path, data: dict[str, Any]) -> None:
         data["grid"] = {**data["grid"], "expansion": str(folder / law)}
 
 
-def _take_coefficients(built: _Built, data: dict[str, Any]) -> list[str]:
+def _take_coefficients(built: _BuiltConfig, data: dict[str, Any]) -> list[str]:
     """Take [coefficients] out of a configuration; its errors."""
     table = data.pop("coefficients", {})
     try:
-        built.coefficients = _Asked.checked({"coefficients": table}).coefficients
+        built.coefficients = _CoefficientsTable.checked({"coefficients": table}).coefficients
     except InputError as error:
         return str(error).splitlines()
     return []
@@ -228,7 +237,7 @@ def call_model(name: str, arguments: Mapping[str, Any], folder: Path) -> Model:
     return model
 
 
-def _build_model(built: _Built, table: Any, initial: Any) -> list[str]:
+def _build_model(built: _BuiltConfig, table: Any, initial: Any) -> list[str]:
     """Errors of a built-in model and of the species given a start; runs no code of the user."""
     name = table.get("name") if isinstance(table, Mapping) else None
     if not isinstance(name, str) or ":" in name:
@@ -297,7 +306,7 @@ def build_shape(name: str, table: Mapping[str, Any], folder: Path) -> Shape:
         return kind(**given)
 
 
-def _build_shapes(built: _Built, initial: Any) -> list[str]:
+def _build_shapes(built: _BuiltConfig, initial: Any) -> list[str]:
     """Errors of the initial states; opens no file and runs no code of the user."""
     problems = []
     for name, table in initial.items() if isinstance(initial, Mapping) else ():

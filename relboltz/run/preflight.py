@@ -9,7 +9,7 @@ import numpy as np
 from ..backends.contract import Backend
 from ..backends.cpu.masses import coupling_integrals
 from ..checks import accuracy, box, duration, edges, matter, poles, spacing
-from ..config.settings import Time
+from ..config.settings import TimeSettings
 from ..model.model import Model
 from ..stepping.state import State
 from ..thermodynamics import states as equilibrium
@@ -23,7 +23,7 @@ ARRAYS = ("chemical_potential", "velocity", "mass_squared", "f")
 
 
 @dataclass
-class Known:
+class Preflight:
     """What is found out before the first step.
 
     predicted : the final state; lost : parts of the rate and of the relaxation in it that the box
@@ -46,7 +46,7 @@ class Known:
         return facts, {f"predicted {name}": getattr(self.predicted, name) for name in ARRAYS}
 
     @classmethod
-    def unpacked(cls, facts: Mapping[str, Any], arrays: Mapping[str, Array]) -> "Known":
+    def unpacked(cls, facts: Mapping[str, Any], arrays: Mapping[str, Array]) -> "Preflight":
         """What was packed."""
         found: dict[str, Any] = {name: arrays[f"predicted {name}"] for name in ARRAYS}
         rate, relaxation = facts["lost"]
@@ -64,7 +64,7 @@ def described(model: Model) -> dict[str, Any]:
     }
 
 
-def found_out(backend: Backend, state: State, time: Time, f: Array) -> Known:
+def found_out(backend: Backend, state: State, time: TimeSettings, f: Array) -> Preflight:
     """Predict the final state, and check matrix elements and accuracy before the first step.
 
     f : (sites, species, nodes)
@@ -109,4 +109,4 @@ def found_out(backend: Backend, state: State, time: Time, f: Array) -> Known:
     massless = bool((squares[0] == 0).any())
     accuracy.warn(accuracy.of_grid(grid, problems, small, massless), state.said)
     without = equilibrium.temperature_without_number(model, conserved[2])
-    return Known(predicted, lost, negative, {"temperature_at_zero_chemical_potential": without})
+    return Preflight(predicted, lost, negative, {"temperature_at_zero_chemical_potential": without})

@@ -18,7 +18,7 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-from ..util.console_streams import Steady
+from ..util.console_streams import FailSafeStream
 from ..util.launcher import started
 
 FIRST, PAUSE = 10.0, 30.0
@@ -30,7 +30,7 @@ RECENT, FEWEST = 60.0, 8
 
 
 @dataclass(frozen=True)
-class Moment:
+class RunProgress:
     """Where a run is: times in fm, drifts since the start."""
 
     time: float
@@ -49,7 +49,7 @@ class Moment:
         return not self.recorded <= 0
 
 
-Report = Callable[[Moment], None]
+Report = Callable[[RunProgress], None]
 _heard: list[Callable[[str], None]] = []
 """Who is told of stages: the last one listens."""
 
@@ -70,7 +70,7 @@ def listening(listener: Callable[[str], None]) -> Iterator[None]:
         _heard.remove(listener)
 
 
-class Stages:
+class StageLog:
     """Lines in a log about stages that take long, from a thread of their own.
 
     One that takes more than PATIENCE seconds is told of, and again every PAUSE seconds.
@@ -100,7 +100,7 @@ class Stages:
             so_far = f", {duration(time.monotonic() + PAUSE - began)} so far"
 
 
-class Lines:
+class ProgressLog:
     """A line now and then for a log; short runs print none.
 
     clock : seconds that went by
@@ -111,7 +111,7 @@ class Lines:
         self._next = math.inf
         self._marks: deque[tuple[float, float]] = deque()
 
-    def __call__(self, now: Moment) -> None:
+    def __call__(self, now: RunProgress) -> None:
         """Take note of a step; print if it is time to."""
         wall = self._clock()
         left = self._left(wall, now)
@@ -127,7 +127,7 @@ class Lines:
                     text += f" until {now.recorded:.3g} fm"
             self._say(text)
 
-    def _left(self, wall: float, now: Moment) -> str:
+    def _left(self, wall: float, now: RunProgress) -> str:
         """How long it will take at the pace of late: steps grow, and what was slow is over."""
         marks = self._marks
         if not marks:  # after the first step: all is compiled
@@ -155,7 +155,7 @@ def bar(console: Console | None = None) -> Iterator[Report]:
     """A bar on a terminal or in a notebook; lines elsewhere."""
     lines = Console().is_jupyter and find_spec("ipywidgets") is None  # a bar there needs it
     plain: Any = {"force_jupyter": False, "force_terminal": False} if lines else {}
-    console = console or Console(file=Steady(sys.stderr), **plain)  # type: ignore[arg-type]
+    console = console or Console(file=FailSafeStream(sys.stderr), **plain)  # type: ignore[arg-type]
     if started() or not (console.is_terminal or console.is_jupyter):  # mpirun feigns a terminal
         with _lines(console) as report:
             yield report
@@ -171,9 +171,9 @@ def _lines(console: Console) -> Iterator[Report]:
     def say(text: str) -> None:
         console.print(text, soft_wrap=True, markup=False, highlight=False)
 
-    lines, stages = Lines(say), Stages(say)
+    lines, stages = ProgressLog(say), StageLog(say)
 
-    def report(now: Moment) -> None:
+    def report(now: RunProgress) -> None:
         stages.end()
         lines(now)
 
@@ -192,7 +192,7 @@ def _display(console: Console) -> Iterator[Report]:
     with Progress(*columns, console=console, transient=True) as display:
         task = display.add_task("starting ...", total=None, label="preparing")
 
-        def report(now: Moment) -> None:
+        def report(now: RunProgress) -> None:
             text = f"t = {now.time:.3g} of {now.end:g} fm, step {now.step:.2g} fm"
             if now.drifts_known:
                 text += f", dN = {now.number_drift}, dE/E = {now.energy_drift:.0e}"

@@ -12,11 +12,11 @@ from typing import Any
 import tomli_w
 import xarray as xr
 
-from ..config.settings import Grid, Settings
+from ..config.settings import GridSettings, Settings
 from ..grid.expansion import FUNCTION, Expansion
 from ..grid.phase_space import PhaseSpace
 from ..io import checkpoint, kinds, output
-from ..io.checkpoint import Saved
+from ..io.checkpoint import CheckpointContent
 from ..io.contents import check_arrays, check_facts, readable
 from ..model.model import Model, check_model
 from ..parallel.mpi import together
@@ -28,7 +28,7 @@ from ..util.trust import allow_code, as_kept, path_of, refuse_changed
 from .input_file import Config, call_model
 from .preflight import described
 from .progress import Report, bar, stage
-from .runner import About, Run
+from .runner import Run, RunInfo
 
 
 def _as_given(
@@ -193,7 +193,7 @@ def _grid(
         allow_code(told, facts.get("law"), file, trust)
         chosen = Expansion(told, source=facts.get("law"))
     still = {**facts["grid"], "expansion": "none"} if chosen is not None else facts["grid"]
-    asked = Grid.model_validate(still, strict=False)
+    asked = GridSettings.model_validate(still, strict=False)
     grid = asked.phase_space() if chosen is None else asked.phase_space(expansion=chosen)
     known = facts.get("scales") if grid.expansion is not None else None
     for t, *scales in known or []:
@@ -206,16 +206,16 @@ def _grid(
     return grid
 
 
-def _about(facts: Mapping[str, Any], settings: Settings) -> About:
+def _about(facts: Mapping[str, Any], settings: Settings) -> RunInfo:
     """Words and recipe of the run; its configuration tells of the new end."""
-    about = About(**facts["about"])
+    about = RunInfo(**facts["about"])
     described = tomllib.loads(about.configuration)
     described["time"]["end"] = settings.time.end
     described["output"]["snapshots"] = list(settings.output.snapshots)
-    return About(about.title, tomli_w.dumps(described), about.recipe)
+    return RunInfo(about.title, tomli_w.dumps(described), about.recipe)
 
 
-def _tell_versions(saved: Saved) -> None:
+def _tell_versions(saved: CheckpointContent) -> None:
     """Say if other software began the run: its bits may be others."""
     now = output.versions()
     before = saved.facts["versions"]

@@ -12,31 +12,31 @@ import numpy as np
 import xarray as xr
 
 from ..checks import accuracy, poles
-from ..config.settings import Grid, Settings, of_expansion, refuse, short_axes
+from ..config.settings import GridSettings, Settings, of_expansion, refuse, short_axes
 from ..events.collisions import Flows
 from ..grid.phase_space import PhaseSpace
-from ..io.checkpoint import WAITED_FOR, Keeper, Saved
+from ..io.checkpoint import WAITED_FOR, CheckpointContent, CheckpointWriter
 from ..io.contents import check_state, readable
 from ..io.journal import Journal
-from ..io.observables import Observer, Seen
-from ..io.output import Frame, versions
+from ..io.observables import Observer, StateSums
+from ..io.output import ResultFrame, versions
 from ..io.quantities import quantities
 from ..model.model import Model
 from ..parallel.ray import choose
-from ..stepping.expanding import Flow
+from ..stepping.expanding import ExpansionHistory
 from ..stepping.quanta import occupation
 from ..stepping.state import State
-from ..stepping.step import Course, Leg, begin
-from ..stepping.watch import Interrupt, Stops, interruptible
-from ..transport.ledger import Ledger
+from ..stepping.step import Segment, StepPlan, begin
+from ..stepping.watch import Interrupt, OutputTimes, interruptible
+from ..transport.ledger import LostQuanta
 from ..util.arrays import Array, Integers
 from ..util.errors import CheckpointWarning, Halted, Interrupted, RunError, say
-from .preflight import Known, described, found_out
-from .progress import Moment, Report, stage
+from .preflight import Preflight, described, found_out
+from .progress import Report, RunProgress, stage
 
 
 @dataclass(frozen=True)
-class About:
+class RunInfo:
     """What a run carries along: words for its file, and how its model can be made again.
 
     recipe : see ``resuming``; claim : complains if the output is not free to be written
@@ -61,16 +61,16 @@ class Run:
         self,
         model: Model,
         grid: PhaseSpace,
-        start: Array | Saved,
+        start: Array | CheckpointContent,
         settings: Settings,
         file: Path | None = None,
-        about: About | None = None,
+        about: RunInfo | None = None,
     ):
         """start : f (sites, species, nodes), or the checkpoint to go on from"""
         refuse(short_axes(grid.momentum_cells, settings.collisions.projection))
         refuse(of_expansion(grid, settings.time))
         self.model, self.grid, self.settings = model, grid, settings
-        self.about = about or About()
+        self.about = about or RunInfo()
         self.backend = choose(grid, model, settings.collisions, settings.run, self.about.recipe)
         try:
             self._set_up(start, file)
@@ -78,18 +78,18 @@ class Run:
             self.backend.close()
             raise
 
-    def _set_up(self, start: Array | Saved, file: Path | None) -> None:
+    def _set_up(self, start: Array | CheckpointContent, file: Path | None) -> None:
         """All that is fixed before the first step."""
         model, grid, settings = self.model, self.grid, self.settings
         wants, kept = settings.time, settings.output
-        named = () if isinstance(wants.doublings, str) else wants.doublings
-        self.stops = Stops(wants.end, kept.every, kept.snapshots, wants.start, named)
+        named = () if isinstance(wants.regrid_times, str) else wants.regrid_times
+        self.stops = OutputTimes(wants.end, kept.every, kept.snapshots, wants.start, named)
         law = grid.expansion
-        flow = None if law is None else Flow(law, wants.start, wants.doublings)
-        self.course = Course(wants.step, wants.tolerance, self.stops.near, grid, flow=flow)
+        flow = None if law is None else ExpansionHistory(law, wants.start, wants.regrid_times)
+        self.course = StepPlan(wants.step, wants.tolerance, self.stops.near, grid, flow=flow)
         self._wall = 0.0
         self._last: tuple[dict[str, Any], dict[str, Any]] | None = None
-        if isinstance(start, Saved):
+        if isinstance(start, CheckpointContent):
             self._take_up(start)
         else:
             f = start.reshape(-1, len(model.species), grid.size)
@@ -105,21 +105,23 @@ class Run:
             self.backend, known.predicted.f, shown, kept.marginals, self.course
         )
         p = self.observer.shells.p
-        self.journal = Journal(file, Frame(grid, model, p, known.predicted, known.lost, shown))
-        if isinstance(start, Saved):
+        self.journal = Journal(
+            file, ResultFrame(grid, model, p, known.predicted, known.lost, shown)
+        )
+        if isinstance(start, CheckpointContent):
             self._recall(start)
         self._keeper = None
         if file is not None:
-            origin = start.path if isinstance(start, Saved) else None
-            self._keeper = Keeper(file, self._settle, origin)
+            origin = start.path if isinstance(start, CheckpointContent) else None
+            self._keeper = CheckpointWriter(file, self._settle, origin)
 
-    def _take_up(self, saved: Saved) -> None:
+    def _take_up(self, saved: CheckpointContent) -> None:
         """Go on from a checkpoint."""
         facts, arrays = saved.facts, saved.arrays
         with readable(saved):
-            self.state = State.unpacked(arrays, Ledger(self.grid, self.model))
+            self.state = State.unpacked(arrays, LostQuanta(self.grid, self.model))
             check_state(saved, self.state, self.model)
-            self.known = Known.unpacked(facts["known"], arrays)
+            self.known = Preflight.unpacked(facts["known"], arrays)
         self.backend.put(arrays["number"], self.state.bits)
         if self.course.flow is not None:
             now = self.course.grid_at(self.state.time, self.state.doublings)
@@ -127,7 +129,7 @@ class Run:
         self.known.attributes |= self._attributes()
         self._wall = facts["wall_seconds"]
 
-    def _recall(self, saved: Saved) -> None:
+    def _recall(self, saved: CheckpointContent) -> None:
         """Records and snapshots up to a checkpoint."""
         stops, now = self.stops, self.state.time
 
@@ -249,7 +251,7 @@ class Run:
             report = backend.collide(state.step, 0.0, state.squares)
             self._complete(report.flows, report.null_weight)
 
-    def _look(self) -> tuple[Seen | None, Integers | None] | None:
+    def _look(self) -> tuple[StateSums | None, Integers | None] | None:
         """What is asked of the state for a record and a snapshot; None if none is due.
 
         The next steps may begin then, while the host turns the answers into a record.
@@ -262,7 +264,7 @@ class Run:
         seen = self.observer.look(state) if record else None
         return seen, self.backend.get() if snapshot else None
 
-    def _record(self, looked: tuple[Seen | None, Integers | None] | None) -> None:
+    def _record(self, looked: tuple[StateSums | None, Integers | None] | None) -> None:
         """Keep what was seen of the state, if anything was due."""
         if looked is None:
             return
@@ -272,7 +274,7 @@ class Run:
         if number is not None:
             self._snapshot(number)
 
-    def _measure(self, seen: Seen | None = None) -> None:
+    def _measure(self, seen: StateSums | None = None) -> None:
         """A record of the state; what the next steps tell of it is added later."""
         state = self.state
         state.pending.append(self.observer.record(state, seen) | state.watch.since_last_record())
@@ -312,11 +314,11 @@ class Run:
         waiting = self.state.pending
         return self.state.first, waiting[-1] if waiting else self.state.last
 
-    def _progress(self, leg: Leg) -> Moment:
+    def _progress(self, leg: Segment) -> RunProgress:
         first, last = self._ends()
         drift = max((abs(int(d)) for d in last["charge_drift"]), default=0)
         energy = energy_of(last) / energy_of(first) - 1
-        return Moment(self.state.time, self.stops.end, leg.length, drift, energy, last["time"])
+        return RunProgress(self.state.time, self.stops.end, leg.length, drift, energy, last["time"])
 
     # -- checkpoints -----------------------------------------------------------------------------
 
@@ -363,7 +365,7 @@ class Run:
             "law": None if law is None else law.source,
             "known": known, "about": self.about.packed(), "place": self.journal.place(),
             "settings": {name: settings[name] for name in Settings.model_fields},
-            "grid": Grid.told(self.grid),
+            "grid": GridSettings.told(self.grid),
             "described": described(self.model), "time": self.state.time, "end": self.stops.end,
             "wall_seconds": time.perf_counter() - self._began, "versions": versions(),
         }  # fmt: skip

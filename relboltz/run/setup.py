@@ -15,7 +15,7 @@ import numpy as np
 import xarray as xr
 
 from .. import __version__
-from ..config.settings import Grid, Settings
+from ..config.settings import GridSettings, Settings
 from ..grid.phase_space import PhaseSpace
 from ..initial import Shape, Start, evaluate, starting_states
 from ..io import checkpoint, output
@@ -28,7 +28,7 @@ from .input_file import Config
 from .preflight import described
 from .progress import Report
 from .resume import fingerprints, recipe_of_config, recipe_of_model, taken_up
-from .runner import About, Run
+from .runner import Run, RunInfo
 from .solve import Request, planned, prepare, settings_of
 
 BESIDES = ("file", "checkpoint_every")
@@ -45,14 +45,14 @@ class Case:
     states: Mapping[str, Shape]
     grid: PhaseSpace
     settings: Settings
-    about: About = field(default_factory=About)
+    about: RunInfo = field(default_factory=RunInfo)
 
     @classmethod
     def of_config(cls, config: Config) -> "Case":
         """The case of a configuration, with the box that it is given if that is "auto"."""
         with resting():
             model, states = config.build_model(), config.build_initial()
-            about = About(config.title, "", recipe_of_config(config))
+            about = RunInfo(config.title, "", recipe_of_config(config))
             return cls.of(model, states, config.grid, config, about)
 
     @classmethod
@@ -60,13 +60,13 @@ class Case:
         """The case of what ``solve`` is given."""
         with resting():
             settings = settings_of(grid, options)
-            about = About("", "", recipe_of_model(model))
+            about = RunInfo("", "", recipe_of_model(model))
             return cls.of(model, starting_states(initial, model), grid, settings, about)
 
     @classmethod
     def of(
         cls, model: Model, states: Mapping[str, Shape], request: Request, settings: Settings,
-        about: About,
+        about: RunInfo,
     ) -> "Case":  # fmt: skip
         """What is left to choose is chosen: the grid, the backend and its precision."""
         grid, backend, precision = planned(model, states, request, settings, None)
@@ -94,7 +94,7 @@ class Case:
         told = {
             "version": __version__, "model": described(self.model),
             "elements": fingerprints(self.model),
-            "grid": Grid.told(self.grid),
+            "grid": GridSettings.told(self.grid),
             "collisions": settings["collisions"], "time": settings["time"], "output": kept,
             "run": resolve(self.settings.run),
         }  # fmt: skip

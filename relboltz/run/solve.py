@@ -14,7 +14,7 @@ from ..backends.cpu.threads import available_cores
 from ..checks import accuracy, box, matter
 from ..checks.edges import of_node_values
 from ..checks.start import of_start
-from ..config.settings import Grid, Settings, no_marginals, refuse
+from ..config.settings import GridSettings, Settings, no_marginals, refuse
 from ..grid.phase_space import PhaseSpace
 from ..initial import FromFile, NodeValues, Shape, Start, evaluate, file_grid, starting_states
 from ..initial.start import named
@@ -29,7 +29,7 @@ from ..util.text import shown
 from .input_file import Config
 from .progress import Report, bar, stage
 from .resume import recipe_of_config, recipe_of_model
-from .runner import About, Run
+from .runner import Run, RunInfo
 
 
 @together(lambda model, *_, **__: lambda recipe: model)
@@ -62,8 +62,9 @@ def solve(
     replicas : number of independent runs, with seeds of their own, to take the mean of; every
         ``*_error`` is its standard error. They are kept in F.replicas beside ``file``
     **options : keys of [collisions], [time], [run] and [output]: samples, seed, projection,
-        sampling, symmetrical, pairs, start, step, tolerance, doublings, backend, precision,
-        threads, workers, address, gpus_per_worker, every, snapshots, marginals, checkpoint_every
+        kinematics, symmetrical, pair_sampling, start, step, tolerance, regrid_times, backend,
+        precision, threads, workers, address, gpus_per_worker, every, snapshots, marginals,
+        checkpoint_every
 
     Returns
     -------
@@ -102,7 +103,7 @@ def solve(
         with resting():
             claim()
             run = prepare(
-                model, states, grid, settings, path, About("", "", recipe_of_model(model), claim)
+                model, states, grid, settings, path, RunInfo("", "", recipe_of_model(model), claim)
             )
         return run.go(told)
 
@@ -145,14 +146,14 @@ def run_config(
             )
     with resting():
         model = config.build_model()
-        about = About(config.title, "", recipe_of_config(config), claim)
+        about = RunInfo(config.title, "", recipe_of_config(config), claim)
         run = prepare(model, states, config.grid, config, path, about)
     if announce is not None:
         announce(run)
     return run.go(progress)
 
 
-Request = PhaseSpace | Grid | int | Sequence[int]
+Request = PhaseSpace | GridSettings | int | Sequence[int]
 """A grid; what is known of one; or numbers of cells."""
 
 
@@ -162,7 +163,7 @@ def prepare(
     request: Request,
     settings: Settings,
     file: Path | None,
-    about: About | None = None,
+    about: RunInfo | None = None,
 ) -> Run:
     """A run that can start: where it is computed and written to, its grid and its f."""
     grid, backend, precision = planned(model, states, request, settings, file)
@@ -172,10 +173,10 @@ def prepare(
     shapes = {name: repr(state) for name, state in states.items()}
     described: dict[str, Any] = {"model": model.describe(), "grid": {}, "initial": shapes}
     described |= settings.to_dict()  # a configuration has its own words
-    described["grid"] |= Grid.describe(grid)  # what "auto" and defaults came to
+    described["grid"] |= GridSettings.describe(grid)  # what "auto" and defaults came to
     described["run"] |= {"backend": backend, "precision": precision}
     described["output"]["file"] = "" if file is None else str(file)
-    about = replace(about or About(), configuration=_written(described))
+    about = replace(about or RunInfo(), configuration=_written(described))
     run = Run(model, grid, f, settings, file, about)
     accuracy.warn(of_start(grid, model, states, f), run.state.said)
     sites = f.reshape(-1, len(model.species), grid.size)
@@ -219,7 +220,7 @@ def _outline(request: Request) -> PhaseSpace:
         raise InputError(
             "grid = None: give a PhaseSpace, or a number of cells for an automatic box"
         )
-    if isinstance(request, Grid):
+    if isinstance(request, GridSettings):
         return request.phase_space(momentum_max=1.0)
     return PhaseSpace(request, 1.0)
 
@@ -228,7 +229,7 @@ def grid_of(request: Request, model: Model, states: Mapping[str, Shape]) -> Phas
     """The grid that is asked for, with a box for the model and its start where that is "auto"."""
     if isinstance(request, PhaseSpace):
         return request
-    if not isinstance(request, Grid):
+    if not isinstance(request, GridSettings):
         if any(isinstance(state, NodeValues) for state in states.values()):
             raise InputError("grid: an initial state given as an array needs a PhaseSpace")
         stage("box that start and equilibrium need")

@@ -65,15 +65,15 @@ all, in quanta times half a spacing squared, and all quanta."""
 
 
 @dataclass(frozen=True)
-class Flow:
+class ExpansionHistory:
     """How a run expands.
 
-    start : its first time [fm]; doublings : times [fm] at which spacings double, or "auto"
+    start : its first time [fm]; regrid_times : times [fm] at which spacings double, or "auto"
     """
 
     law: Expansion
     start: float
-    doublings: tuple[float, ...] | str = "auto"
+    regrid_times: tuple[float, ...] | str = "auto"
 
     def scales(self, time: float) -> Scales:
         """a_i at a time."""
@@ -95,12 +95,12 @@ class Flow:
         return bound / fastest if fastest > 0 else math.inf
 
 
-def reserve(flow: Flow, grid: PhaseSpace) -> int:
+def reserve(flow: ExpansionHistory, grid: PhaseSpace) -> int:
     """Binary digits that numbers may gain: the same whenever a run ends, so that it may go on."""
-    if isinstance(flow.doublings, str):
+    if isinstance(flow.regrid_times, str):
         count = 0 if flow.law.law == "hubble" else DOUBLINGS
     else:
-        count = min(len(flow.doublings), 2 * DOUBLINGS)
+        count = min(len(flow.regrid_times), 2 * DOUBLINGS)
     cells = grid.momentum_cells[2:] if flow.law.law == "bjorken" else grid.momentum_cells
     return count * max(more_bits(n) for n in cells)
 
@@ -133,20 +133,20 @@ def stresses(grid: PhaseSpace, model: Model, moments: Moments, squares: Array) -
     return found
 
 
-def begin_flow(backend: Backend, state: State, flow: Flow) -> None:
+def begin_flow(backend: Backend, state: State, flow: ExpansionHistory) -> None:
     """The state of the start does work from here on."""
     mean = backend.stresses(state.squares).mean(axis=0)
     state.strain = [_row(flow, state.time, mean)]
 
 
-def _row(flow: Flow, time: float, mean: Array) -> list[float]:
+def _row(flow: ExpansionHistory, time: float, mean: Array) -> list[float]:
     """ln a_i and V (P_i + B), with the volume V in units of that of the start."""
     a = flow.scales(time)
     volume = a[0] * a[1] * a[2]
     return [*(math.log(s) for s in a), *(float(volume * p) for p in mean[:3])]
 
 
-def carry_on(backend: Backend, state: State, flow: Flow, base: PhaseSpace) -> None:
+def carry_on(backend: Backend, state: State, flow: ExpansionHistory, base: PhaseSpace) -> None:
     """After a step: the work that was done, and spacings that double."""
     mean = backend.stresses(state.squares).mean(axis=0)
     rows = [*state.strain, _row(flow, state.time, mean)]
@@ -172,12 +172,12 @@ def _integral(points: list[tuple[float, float]]) -> float:
     return area
 
 
-def _tight(state: State, flow: Flow, mean: Array) -> int | None:
+def _tight(state: State, flow: ExpansionHistory, mean: Array) -> int | None:
     """The axis along which momenta have become too few, if there is one."""
     scales, gained = flow.scales(state.time), flow.gained(state)
     order = [i for i in np.argsort(gained)[::-1] if scales[i] > min(scales) and not state.stuck[i]]
-    if not isinstance(flow.doublings, str):
-        due = sum(t <= state.time * (1 + 1e-12) for t in flow.doublings)
+    if not isinstance(flow.regrid_times, str):
+        due = sum(t <= state.time * (1 + 1e-12) for t in flow.regrid_times)
         return int(order[0]) if order and due > sum(state.doublings) else None
     for axis in order:
         fine = mean[6 + axis] >= FINE**2 * mean[9]
@@ -192,7 +192,9 @@ def _changed(values: list[T], axis: int, value: T) -> list[T]:
     return [value if i == axis else old for i, old in enumerate(values)]
 
 
-def double(backend: Backend, state: State, flow: Flow, base: PhaseSpace, axis: int) -> None:
+def double(
+    backend: Backend, state: State, flow: ExpansionHistory, base: PhaseSpace, axis: int
+) -> None:
     """Twice the spacing along an axis, unless nodes are too few to keep the energy, or digits."""
     grid, name = backend.grid, "xyz"[axis]
     extra, number = more_bits(grid.momentum_cells[axis]), backend.get()
@@ -214,7 +216,7 @@ def double(backend: Backend, state: State, flow: Flow, base: PhaseSpace, axis: i
     lost = after / before - 1 if before > 0 else 0.0
     if abs(lost) > MOST_LOST:
         gained = flow.gained(state)
-        if isinstance(flow.doublings, str) and gained[axis] < LATEST * min(gained):
+        if isinstance(flow.regrid_times, str) and gained[axis] < LATEST * min(gained):
             wait = PATIENCE * gained[axis] / min(gained)
             state.waits = _changed(state.waits, axis, wait)
             return

@@ -18,7 +18,7 @@ from . import control
 
 
 @dataclass(frozen=True)
-class Part:
+class Substep:
     """One part of a step: which axis it streams and pushes along, None for collisions."""
 
     axis: int | None
@@ -26,11 +26,11 @@ class Part:
     """Of the length of the step."""
 
 
-def parts(grid: PhaseSpace, forces: Sequence[Force] = ()) -> list[Part]:
+def parts(grid: PhaseSpace, forces: Sequence[Force] = ()) -> list[Substep]:
     """The parts of a step, in their order."""
     moving = sorted({*grid.moving_axes, *(force.axis for force in forces)})
-    halves = [Part(axis, 0.5) for axis in moving]
-    return [*halves, Part(None, 1.0), *reversed(halves)]
+    halves = [Substep(axis, 0.5) for axis in moving]
+    return [*halves, Substep(None, 1.0), *reversed(halves)]
 
 
 mean_during = build([control.mean_during], scalar).mean_during

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from ..transport.ledger import Ledger
+from ..transport.ledger import LostQuanta
 from ..util.arrays import Array
-from .watch import Watch
+from .watch import AccuracyWatch
 
 History = list[tuple[Array, float]]
 """Rates of change in the last two steps, newest first, and the lengths of these steps [fm]."""
@@ -57,12 +57,12 @@ class State:
     squares: Array
     species: int
     wanted: float
-    ledger: Ledger
+    ledger: LostQuanta
     time: float = 0.0
     step: int = 0
     past: History = field(default_factory=list)
     by_part: list[History] = field(default_factory=list)
-    watch: Watch = field(default_factory=Watch)
+    watch: AccuracyWatch = field(default_factory=AccuracyWatch)
     fit: Array | None = None
     origin: tuple[list[int], list[int]] | None = None
     first: dict[str, Any] = field(default_factory=dict)
@@ -156,7 +156,7 @@ class State:
         return arrays | {"plain": np.frombuffer(text.encode(), np.uint8)}
 
     @classmethod
-    def unpacked(cls, arrays: dict[str, Array], ledger: Ledger) -> State:
+    def unpacked(cls, arrays: dict[str, Array], ledger: LostQuanta) -> State:
         """What was packed; ledger: an empty one of the same grid."""
         plain = json.loads(bytes(np.asarray(arrays["plain"], np.uint8)))
         ledger.unpack(arrays)
@@ -170,7 +170,7 @@ class State:
         ]
         return cls(
             squares=arrays["squares"], ledger=ledger, past=histories[0], by_part=histories[1:],
-            watch=Watch(**plain["watch"]), fit=arrays.get("fit"), said=plain["said"],
+            watch=AccuracyWatch(**plain["watch"]), fit=arrays.get("fit"), said=plain["said"],
             origin=plain["origin"] and tuple(plain["origin"]), first=first, last=last,
             pending=pending, **{name: plain[name] for name in PLAIN if name in plain},
         )  # fmt: skip

@@ -21,12 +21,21 @@ from ..events.collisions import Flows
 from ..grid.phase_space import PhaseSpace
 from ..model.model import Model
 from ..transport.forces import Force, courant_limit, total
-from ..transport.ledger import Ledger, Passage
+from ..transport.ledger import LostQuanta, WallFlux
 from ..util.arrays import Array
 from ..util.errors import RunError
 from .control import FIRST_STEP, adapted, largest_change, step_length
-from .expanding import DRIVEN, QUIET, SPREAD, Flow, begin_flow, carry_on, reserve, uninterrupted
-from .parts import Part, mean_squares, parts
+from .expanding import (
+    DRIVEN,
+    QUIET,
+    SPREAD,
+    ExpansionHistory,
+    begin_flow,
+    carry_on,
+    reserve,
+    uninterrupted,
+)
+from .parts import Substep, mean_squares, parts
 from .quanta import quantised
 from .report import StepReport
 from .state import History, State
@@ -36,7 +45,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Course:
+class StepPlan:
     """How a run is stepped: what stays the same from its start to its end.
 
     step : a length [fm] or "auto"; near : times closer than this [fm] are the same; grid : the
@@ -48,14 +57,14 @@ class Course:
     near: float
     grid: PhaseSpace
     forces: Sequence[Force] = ()
-    flow: Flow | None = None
+    flow: ExpansionHistory | None = None
 
     def grid_at(self, time: float, doublings: list[int]) -> PhaseSpace:
         """The nodes of a moment."""
         return self.grid if self.flow is None else self.flow.grid(self.grid, time, doublings)
 
     @cached_property
-    def parts(self) -> list[Part]:
+    def parts(self) -> list[Substep]:
         """The parts of a step: what streams, what is pushed, collisions."""
         return parts(self.grid, self.forces)
 
@@ -93,7 +102,7 @@ class Course:
 
 
 @dataclass(frozen=True)
-class Leg:
+class Segment:
     """Steps that were just done: the last length, and rates of the state they started from.
 
     The first two steps of a run are legs of their own. ``flows`` is None where rates are not known:
@@ -105,21 +114,21 @@ class Leg:
     null_weight: float
 
 
-def begin(backend: Backend, f: Array, flow: Flow | None = None) -> State:
+def begin(backend: Backend, f: Array, flow: ExpansionHistory | None = None) -> State:
     """Hand f (sites, species, nodes) to a backend; masses are solved self-consistently."""
     grid, model = backend.grid, backend.model
     number, bits = quantised(f, model, 0 if flow is None else reserve(flow, grid))
     backend.put(number, bits)
     bare = np.append(model.constant_mass_squared, np.zeros(len(model.screenings)))
     squares = backend.masses(np.tile(bare, (grid.sites, 1)))
-    state = State(bits, squares, len(model.species), FIRST_STEP, Ledger(grid, model))
+    state = State(bits, squares, len(model.species), FIRST_STEP, LostQuanta(grid, model))
     if flow is not None:
         state.time = flow.start
         begin_flow(backend, state, flow)
     return state
 
 
-def advance(backend: Backend, state: State, course: Course, stop: float) -> Iterator[Leg]:
+def advance(backend: Backend, state: State, course: StepPlan, stop: float) -> Iterator[Segment]:
     """Step until the stop [fm], telling after every step."""
     model, forces, flow = backend.model, course.forces, course.flow
     while state.time < stop:
@@ -132,7 +141,7 @@ def advance(backend: Backend, state: State, course: Course, stop: float) -> Iter
         if flow is not None and course.automatic:
             longest = min(longest, flow.longest(state.time, course.tolerance))
         length = course.length(state, stop - state.time, longest)
-        attempt = _Attempt(backend, state, course, length, state.wanted)
+        attempt = _StepAttempt(backend, state, course, length, state.wanted)
         report = attempt.report()
         state.wanted = attempt.wanted
         if report is not None:
@@ -143,21 +152,21 @@ def advance(backend: Backend, state: State, course: Course, stop: float) -> Iter
             if flow is not None:
                 with uninterrupted(backend):  # or the step would stand without its work
                     carry_on(backend, state, flow, course.grid)
-            yield Leg(length, report.flows, report.null_weight)
+            yield Segment(length, report.flows, report.null_weight)
 
 
 @dataclass
-class _Attempt:
+class _StepAttempt:
     """One try at a step: all its parts, and what they left behind."""
 
     backend: Backend
     state: State
-    course: Course
+    course: StepPlan
     length: float
     wanted: float
     squares: Array = field(init=False)
     rates: list[Array] = field(init=False)
-    passages: list[Passage] = field(init=False)
+    passages: list[WallFlux] = field(init=False)
 
     def report(self) -> StepReport | None:
         """What the collisions showed; None if the step has to be done again, shorter."""

@@ -20,7 +20,7 @@ NEAREST = 1e-6
 """Times further apart [fm] are never the same: much less than a first step."""
 
 
-class Stops:
+class OutputTimes:
     """Times [fm] that a step must hit: records at every multiple and at the end, snapshots, others.
 
     Times closer than ``near`` are the same. None of them depends on the end but the last, so that
@@ -69,7 +69,7 @@ class Stops:
         return self._at(self._snapshots, now)
 
 
-class Seen(NamedTuple):
+class AccuracyRecord(NamedTuple):
     """What all steps of a run showed of its accuracy."""
 
     noise: float = 0.0
@@ -83,7 +83,7 @@ class Seen(NamedTuple):
 
 
 @dataclass
-class Watch:
+class AccuracyWatch:
     """Keeps an eye on noise, limits and lost weight."""
 
     steps: int = 0
@@ -131,13 +131,13 @@ class Watch:
         below = np.nan_to_num(record["negative_weight"])
         self.negative = np.maximum(self.negative or np.zeros(len(below)), below).tolist()
 
-    def summary(self) -> Seen:
+    def summary(self) -> AccuracyRecord:
         """What all steps showed."""
         if not self.steps:
-            return Seen()
+            return AccuracyRecord()
         noise = math.sqrt(self.scatter / self.moved) if self.moved > 0 else 0.0
         limited, change = self.limited_sum / self.steps, self.changed / self.elapsed
-        return Seen(noise, limited, self.null_max, change)
+        return AccuracyRecord(noise, limited, self.null_max, change)
 
 
 class Interrupt:

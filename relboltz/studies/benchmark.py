@@ -13,13 +13,13 @@ import numpy as np
 
 from ..backends import choose, resolve
 from ..config.settings import Pairs, Sampling, Settings
-from ..events.collisions import SETS, Draw, channels
+from ..events.collisions import SETS, DrawnEvents, channels
 from ..grid.phase_space import PhaseSpace
 from ..initial import evaluate, gaussian
 from ..io.output import versions
 from ..model.qcd import gluons, qcd
 from ..stepping.state import State
-from ..stepping.step import Course, begin
+from ..stepping.step import StepPlan, begin
 
 SIZES = (20, 30, 40)
 PAIRS: tuple[Pairs, ...] = ("uniform", "importance")
@@ -67,7 +67,7 @@ def _setup(backend: str, case: Case, threads: int) -> tuple[Any, np.ndarray, Sta
         start["quarks"] = start["antiquarks"] = gaussian(0.3, [0.8, 0.8, 0.6])
     f = evaluate(start, grid, model)
     run = Settings.from_options(end=1.0, backend=backend, threads=threads).run
-    worker = choose(grid, model, Sampling(pairs=pairs, samples=SAMPLES[backend][name]), run)
+    worker = choose(grid, model, Sampling(pair_sampling=pairs, samples=SAMPLES[backend][name]), run)
     return worker, f, begin(worker, f[None])
 
 
@@ -106,7 +106,7 @@ def _median(work: Callable[[], Any], seconds: float) -> float:
 def _on_cpu(worker: Any, state: State) -> dict[str, float]:
     """A step of given length and its parts; landing is timed on one chunk."""
     collider, number, scale = worker.colliders[0], worker.get()[0].ravel(), 0.001 / state.unit
-    draw = Draw(0, state.mass_squared[0], state.screening2[0])
+    draw = DrawnEvents(0, state.mass_squared[0], state.screening2[0])
     table, occupancy = collider.tables(number, state.unit)
     share = SECONDS["cpu"] / 4
     drawing = _median(lambda: collider.draw(draw, table, occupancy), share)
@@ -133,7 +133,7 @@ def _on_gpu(worker: Any, state: State) -> dict[str, float]:
     from ..backends.cuda import layout as k
 
     machine = worker.machine
-    desk = worker.ahead.start(state, Course(1e-6, 1e-3, 0.0, worker.grid), 1e6)
+    desk = worker.ahead.start(state, StepPlan(1e-6, 1e-3, 0.0, worker.grid), 1e6)
 
     def timed(work: Callable[[], Any], often: int = 8) -> float:
         work()

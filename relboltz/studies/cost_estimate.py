@@ -23,10 +23,10 @@ from ..initial import evaluate
 from ..io.checkpoint import KEPT
 from ..io.quantities import quantities
 from ..parallel.ray import resolve
-from ..run.preflight import Known
+from ..run.preflight import Preflight
 from ..run.runner import Run
 from ..run.setup import Case
-from ..stepping.watch import Stops
+from ..stepping.watch import OutputTimes
 from ..transport.forces import courant_limit
 from ..transport.moments import Shells
 from ..util.errors import AccuracyWarning, InputError
@@ -54,7 +54,7 @@ CHECKPOINT = 15_000
 
 
 @dataclass(frozen=True)
-class Estimate:
+class CostEstimate:
     """What a run will take."""
 
     steps: float
@@ -76,7 +76,7 @@ class Estimate:
     """Bytes of what lies beside it while it runs."""
     finished: bool
     """Whether the coarse trial came to the end; else its last steps stand for those that follow."""
-    known: Known
+    known: Preflight
 
     @property
     def seconds(self) -> float:
@@ -90,7 +90,7 @@ class Estimate:
         return self.seconds_to_begin + self.busy * (self.seconds - self.seconds_to_begin)
 
 
-def estimate(case: Case, budget: float = BUDGET) -> Estimate:
+def estimate(case: Case, budget: float = BUDGET) -> CostEstimate:
     """What the run of a case will take on this machine; budget : seconds for each of two trials."""
     settings, grid = case.settings, case.grid
     if settings.run.workers:
@@ -98,7 +98,7 @@ def estimate(case: Case, budget: float = BUDGET) -> Estimate:
             f"run.workers = {settings.run.workers}: one process can be estimated; set it to 0"
         )
     time, kept = settings.time, settings.output
-    stops = Stops(time.end, kept.every, kept.snapshots or (), time.start)
+    stops = OutputTimes(time.end, kept.every, kept.snapshots or (), time.start)
     if isinstance(settings.time.step, str):
         steps, finished = _steps(case, budget)
     else:
@@ -113,7 +113,7 @@ def estimate(case: Case, budget: float = BUDGET) -> Estimate:
     host = host_memory(
         grid, case.model, settings.collisions.samples if backend == "cpu" else 0, threads
     )
-    return Estimate(
+    return CostEstimate(
         steps=steps,
         seconds_to_begin=START + timed.begin * share,
         seconds_per_step=timed.step * share,
@@ -173,7 +173,7 @@ def steps_left(marks: Sequence[tuple[float, int]], end: float, longest: float) -
     return float(np.trapezoid(1 / lengths, ahead))
 
 
-def _given_steps(stops: Stops, step: float) -> float:
+def _given_steps(stops: OutputTimes, step: float) -> float:
     """Steps of a given length, shortened where a stop comes first."""
     between = np.diff(stops.all)
     return float(np.ceil(between / step - 1e-9).sum())
@@ -231,7 +231,7 @@ def _begun(case: Case) -> Run:
 
 
 @dataclass(frozen=True)
-class Timed:
+class TrialTiming:
     """What a trial took: seconds to begin, of a step, of a record; cores in use, bytes on a GPU."""
 
     begin: float
@@ -239,10 +239,10 @@ class Timed:
     record: float
     busy: float
     device: float
-    known: Known
+    known: Preflight
 
 
-def _timed(case: Case, budget: float) -> Timed:
+def _timed(case: Case, budget: float) -> TrialTiming:
     """A few steps of a case, and a record."""
     at = time.perf_counter()
     run = _begun(case)
@@ -268,7 +268,7 @@ def _timed(case: Case, budget: float) -> Timed:
         record = time.perf_counter() - at
         step = float(np.median(seconds[1:]))
         busy = float(np.median(cores[1:])) / step
-        return Timed(begin, step, record, busy, float(backend.memory), run.known)
+        return TrialTiming(begin, step, record, busy, float(backend.memory), run.known)
     finally:
         run.backend.close()
 

@@ -15,7 +15,7 @@ from ..io import kinds
 from ..util.errors import RunError
 
 if TYPE_CHECKING:
-    from .scan import Point
+    from .scan import ScanPoint
 
 OF_A_POINT = ("steps", "wall_seconds", "warnings", "run", "status", "kind", "title")
 """Attributes that are told of a point or of the scan in other ways, or of neither."""
@@ -24,7 +24,7 @@ NODES = ("p", "px", "py", "pz")
 
 
 def combined(
-    points: Sequence[Point], found: Sequence[xr.Dataset | None], status: Sequence[str]
+    points: Sequence[ScanPoint], found: Sequence[xr.Dataset | None], status: Sequence[str]
 ) -> xr.Dataset:
     """Results of all points with a dimension for each key; NaN where there is none."""
     there = [ds for ds in found if ds is not None]

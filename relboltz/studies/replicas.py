@@ -20,7 +20,7 @@ import numpy as np
 import tomli_w
 import xarray as xr
 
-from ..config.settings import Grid
+from ..config.settings import GridSettings
 from ..io import checkpoint, kinds, output
 from ..io.output import GROWING
 from ..io.reserved import Reservation, base
@@ -141,7 +141,7 @@ def combined(parts: Sequence[xr.Dataset]) -> xr.Dataset:
             raise RunError("replicas have records at different times; start them again")
     found: dict[str, Any] = {}
     for name, variable in first.data_vars.items():
-        values, words = Values(parts, str(name)), variable.attrs.get("long_name", name)
+        values, words = ReplicaValues(parts, str(name)), variable.attrs.get("long_name", name)
         grows = any(dim in GROWING for dim in variable.dims)
         if variable.dtype.kind not in "fiu" or (not grows and np.all(_same(values))):
             found[str(name)] = variable
@@ -159,7 +159,7 @@ def combined(parts: Sequence[xr.Dataset]) -> xr.Dataset:
 
 
 @dataclass(frozen=True)
-class Values:
+class ReplicaValues:
     """A quantity of all replicas, one after the other."""
 
     parts: Sequence[xr.Dataset]
@@ -220,7 +220,7 @@ def _keep_plan(folder: Path, case: Case, count: int) -> None:
     plan: dict[str, Any] = {"replicas": count}
     if isinstance(case.settings, Config):
         given = case.settings.to_dict()
-        given["grid"] |= Grid.describe(case.grid)  # what "auto" came to
+        given["grid"] |= GridSettings.describe(case.grid)  # what "auto" came to
         plan |= {"configuration": tomli_w.dumps(given), "folder": str(case.settings.folder)}
         plan["sources"] = case.settings.sources()
     (folder / PLAN).write_text(json.dumps(plan, indent=1))

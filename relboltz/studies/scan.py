@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from ..config.settings import Run as RunSettings
+from ..config.settings import RunSettings as RunSettings
 from ..io import output
 from ..io.reserved import Reservation
 from ..parallel import ray as distributed
@@ -39,7 +39,7 @@ Between = Callable[[int, int, str], None]
 
 
 @dataclass(frozen=True)
-class Point:
+class ScanPoint:
     """One combination of values, by key."""
 
     setup: Setup
@@ -88,7 +88,7 @@ class Point:
 
 def points_of(
     setup: Setup, over: Mapping[str, Sequence[Any]], changes: Sequence[str] = ()
-) -> list[Point]:
+) -> list[ScanPoint]:
     """All combinations, the last key fastest."""
     if not callable(setup) and not isinstance(setup, str | Path):
         raise InputError(
@@ -115,7 +115,7 @@ def points_of(
         raise InputError(f"{count} points: a scan has at most {MOST}; use fewer values")
     plain = [[v.item() if isinstance(v, np.generic) else v for v in over[key]] for key in over]
     return [
-        Point(setup, tuple(zip(over, values, strict=True)), tuple(changes))
+        ScanPoint(setup, tuple(zip(over, values, strict=True)), tuple(changes))
         for values in itertools.product(*plain)
     ]
 
@@ -189,7 +189,7 @@ def check_free(path: Path | None, force: bool, remedy: str) -> None:
 
 
 def scanned(
-    points: Sequence[Point],
+    points: Sequence[ScanPoint],
     file: Path | None,
     progress: Any = None,
     spread: tuple[int, str] = (0, ""),
@@ -229,7 +229,7 @@ def scanned(
     return ds
 
 
-def _legal(points: Sequence[Point]) -> tuple[dict[int, Case], dict[int, str]]:
+def _legal(points: Sequence[ScanPoint]) -> tuple[dict[int, Case], dict[int, str]]:
     """Cases of all points that are legal, and what is wrong with the others, by their number."""
     cases, wrong = {}, {}
     for i, point in enumerate(points):
@@ -245,9 +245,12 @@ def _legal(points: Sequence[Point]) -> tuple[dict[int, Case], dict[int, str]]:
 
 
 def _in_turn(
-    points: Sequence[Point], cases: Mapping[int, Case], paths: Mapping[int, Path], progress: Any,
+    points: Sequence[ScanPoint],
+    cases: Mapping[int, Case],
+    paths: Mapping[int, Path],
+    progress: Any,
     tell: Between,
-) -> Iterator[tuple[int, str]]:  # fmt: skip
+) -> Iterator[tuple[int, str]]:
     """One point after the other, with the threads of this process; what became of each."""
     for i, case in cases.items():
         point = points[i]
@@ -263,7 +266,7 @@ def _in_turn(
 
 
 def _spread(
-    points: Sequence[Point], paths: Mapping[int, Path], spread: tuple[int, str], tell: Between
+    points: Sequence[ScanPoint], paths: Mapping[int, Path], spread: tuple[int, str], tell: Between
 ) -> Iterator[tuple[int, str]]:
     """Several at once, in processes of Ray."""
     tasks = [(points[i], str(path.resolve())) for i, path in paths.items()]
@@ -274,7 +277,7 @@ def _spread(
         yield i, status
 
 
-def done_elsewhere(task: tuple[Point, str], threads: int) -> str:
+def done_elsewhere(task: tuple[ScanPoint, str], threads: int) -> str:
     """Do a point in another process; what became of it."""
     point, path = task
     try:

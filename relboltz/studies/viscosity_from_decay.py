@@ -13,7 +13,7 @@ import xarray as xr
 from ..grid.phase_space import PhaseSpace
 from ..grid.units import HBARC
 from ..linear_response import given
-from ..linear_response.state import COMPONENTS, Points, State
+from ..linear_response.state import COMPONENTS, MomentumPoints, ReferenceState
 from ..model.model import Model, Screening
 from ..run.solve import solve
 from ..util.arrays import Array
@@ -26,7 +26,7 @@ RECORDS = 20
 """Records in a relaxation time."""
 
 
-def frozen(state: State) -> Model:
+def frozen(state: ReferenceState) -> Model:
     """The model with the masses and screening of a state, whatever happens to f."""
     model = state.model
     rows = {
@@ -69,7 +69,9 @@ def relaxing_viscosity(
     if not 0 < strength < 1:
         raise InputError(f"strength = {shown(strength)}: use a number between 0 and 1")
     t = float(given.temperatures(temperature)[0])
-    state = State.of(model, Points.nodes(grid), t, given.potentials(model, chemical_potential))
+    state = ReferenceState.of(
+        model, MomentumPoints.nodes(grid), t, given.potentials(model, chemical_potential)
+    )
     px, py, _ = grid.momenta
     shapes = {"axes": 0.5 * (px**2 - py**2), "planes": px * py}
     found: dict[str, Any] = {}
@@ -83,13 +85,13 @@ def relaxing_viscosity(
     return xr.Dataset(found, {"time": ("time", time, {"units": "fm"})})
 
 
-def _norm(state: State, rank: str) -> float:
+def _norm(state: ReferenceState, rank: str) -> float:
     """(s, s) of one component [GeV^5]."""
     return float(state.moment(rank, -2.0).sum()) * state.temperature**2 / COMPONENTS[rank]
 
 
 def _stresses(
-    state: State, grid: PhaseSpace, shape: Array, strength: float, tau: float, name: str,
+    state: ReferenceState, grid: PhaseSpace, shape: Array, strength: float, tau: float, name: str,
     options: dict[str, Any],
 ) -> tuple[Array, Array]:  # fmt: skip
     """The stress of a run over its first value, and the times [fm]."""

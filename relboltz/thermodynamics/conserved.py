@@ -58,7 +58,7 @@ def reachable(model: Model, numbers: Array) -> tuple[Indices, Array]:
 
 
 @dataclass(frozen=True)
-class Conserved:
+class ConservedTotals:
     """What the final state must have, for the species present."""
 
     present: Indices
@@ -69,7 +69,7 @@ class Conserved:
     number: float  # [fm^-3] of the start: an estimate unless it is among the charges
 
     @classmethod
-    def of(cls, model: Model, numbers: Array, momentum: Array, energy: float) -> "Conserved":
+    def of(cls, model: Model, numbers: Array, momentum: Array, energy: float) -> "ConservedTotals":
         """What survives of the numbers of all species, and the rest."""
         present, charges = reachable(model, numbers)
         densities = charges @ numbers[present]
@@ -141,7 +141,12 @@ def fixed_point(image: Image, z: Array, positive: int, tolerance: float) -> Any:
 
 
 def self_consistent(
-    at_rest: float, model: Model, given: Conserved, gas: Gas, y: Array, tolerance: float = 1e-13
+    at_rest: float,
+    model: Model,
+    given: ConservedTotals,
+    gas: Gas,
+    y: Array,
+    tolerance: float = 1e-13,
 ) -> Solved | None:
     """theta and Y of the state whose masses are those of its own Y, or None."""
     theta = None

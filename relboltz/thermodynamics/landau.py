@@ -31,7 +31,7 @@ EMPTY = 1e-12
 
 
 @dataclass(frozen=True)
-class Frames:
+class RestFrames:
     """Where the energy of every site is at rest; NaN where there is none."""
 
     energy: Array
@@ -52,7 +52,7 @@ class Frames:
         return np.asarray(number * self.u[:, :1] - flow)
 
 
-def frames(tensor: Array) -> Frames:
+def frames(tensor: Array) -> RestFrames:
     """The Landau frames of kinetic tensors T^{mu nu} (sites, 4, 4) [GeV fm^-3].
 
     T is a sum over p^mu p^nu with weights that are not negative, T = S S^T. The eigenvalues of T g
@@ -70,10 +70,10 @@ def frames(tensor: Array) -> Frames:
         u = np.where(there[:, None], u * np.sign(u[:, :1]), np.nan)
     trace = tensor[:, 0, 0] - tensor[:, 1, 1] - tensor[:, 2, 2] - tensor[:, 3, 3]
     e = np.where(there, e, np.nan)
-    return Frames(e, u, (e - trace) / 3)
+    return RestFrames(e, u, (e - trace) / 3)
 
 
-def shear_stress(tensor: Array, found: Frames) -> Array:
+def shear_stress(tensor: Array, found: RestFrames) -> Array:
     """pi^{mu nu} = T^{mu nu} - e u^mu u^nu + P (g^{mu nu} - u^mu u^nu) (sites, 4, 4)."""
     both = found.u[:, :, None] * found.u[:, None, :]
     e, p = found.energy[:, None, None], found.pressure[:, None, None]
@@ -90,7 +90,7 @@ def radial_points() -> tuple[Array, Array, Array, Array]:
 
 
 @dataclass(frozen=True)
-class Local:
+class LocalEquilibrium:
     """Equilibrium with the charges and the total energy of every site, at rest in its frame.
 
     Masses are its own, and it knows no box. NaN where there is none: no matter, or more particles
@@ -111,14 +111,14 @@ class LandauFits:
 
     def match(
         self, energy: Array, densities: Array, squares: Array, guess: tuple[Array, Array]
-    ) -> Local:
+    ) -> LocalEquilibrium:
         """The states with these energies [GeV fm^-3], field included, and densities [fm^-3].
 
         densities (sites, species) : of the conserved charges they hold, the equilibrium has the
         same; squares : m^2 of the sites [GeV^2]; guess : T (sites) and mu (sites, species) [GeV]
         """
         sites, kinds = densities.shape
-        found = Local(
+        found = LocalEquilibrium(
             np.full(sites, np.nan), np.full((sites, kinds), np.nan), np.full(sites, np.nan)
         )
         total = densities.sum(axis=1)
@@ -139,7 +139,7 @@ class LandauFits:
 
     def _solve(
         self, which: Indices, pattern: Flags, energy: Array, densities: Array, squares: Array,
-        guess: tuple[Array, Array], found: Local,
+        guess: tuple[Array, Array], found: LocalEquilibrium,
     ) -> None:  # fmt: skip
         """Sites with the same species."""
         model = self._model

@@ -14,7 +14,7 @@ from ..grid.units import HBARC
 from ..model.gap_equation import kinetic_energy
 from ..model.model import Model
 from ..util.arrays import Array, Integers, remembered
-from .conserved import MODE_WEIGHT, Conserved, fixed_point, self_consistent
+from .conserved import MODE_WEIGHT, ConservedTotals, fixed_point, self_consistent
 from .fits import FLAT, Fits
 from .gas import Gas, Indices, Refined, fluid_energy, gas_on, nodes, occupation, refine, resolved
 
@@ -147,7 +147,7 @@ def predict(
     numbers, momentum = np.asarray(numbers, float), np.asarray(momentum, float)
     if not (numbers.sum() > 0 and energy_total > 0):
         return nowhere(grid, model)
-    given = Conserved.of(model, numbers, momentum, energy_total)
+    given = ConservedTotals.of(model, numbers, momentum, energy_total)
     gas = gas_on(nodes(grid), model, (given.present, given.charges), given.flowing)
     solved = self_consistent(grid.rest_inverse_energy, model, given, gas, given.first_y(model))
     if solved is None:
@@ -162,7 +162,7 @@ def predict(
     return _with_condensate(grid, model, given, state, boson, y) or state
 
 
-def _softest_boson(model: Model, given: Conserved, state: Equilibrium) -> int | None:
+def _softest_boson(model: Model, given: ConservedTotals, state: Equilibrium) -> int | None:
     """The boson whose mu is closest to m, the least energy in the fluid.
 
     One that carries no charge has mu = 0 and never too many particles: it cannot condense.
@@ -184,7 +184,7 @@ def _crowded(grid: PhaseSpace, model: Model, state: Equilibrium, boson: int, num
 
 
 def _with_condensate(
-    grid: PhaseSpace, model: Model, given: Conserved, state: Equilibrium, boson: int, y: Array
+    grid: PhaseSpace, model: Model, given: ConservedTotals, state: Equilibrium, boson: int, y: Array
 ) -> Equilibrium | None:
     """The state with mu = m and a condensate; None if it needs none, NaN if undecided.
 
@@ -256,7 +256,7 @@ def temperature_without_number(model: Model, energy_total: float) -> float:
         heaviest = np.sqrt(model.constant_mass_squared.max())
         grid = PhaseSpace(48, 14 * temperature + np.sqrt(28 * temperature * heaviest))
         number = energy_total / (3 * temperature)
-        given = Conserved(present, charges, none, np.zeros(3), float(energy_total), number)
+        given = ConservedTotals(present, charges, none, np.zeros(3), float(energy_total), number)
         # a massless boson at mu = 0 has a singular f at p = 0
         points = resolved(grid, np.zeros(3)) if massless.any() else nodes(grid)
         gas = gas_on(points, model, (present, charges))

@@ -8,7 +8,7 @@ from ..grid.units import HBARC
 from ..model.gap_equation import field_energy
 from ..model.model import Model
 from ..util.arrays import Array
-from .conserved import MODE_WEIGHT, NO_FLOW, Conserved, self_consistent
+from .conserved import MODE_WEIGHT, NO_FLOW, ConservedTotals, self_consistent
 from .gas import Gas, Indices
 from .radii import gauss, radii
 
@@ -42,7 +42,7 @@ def predict(model: Model, numbers: Array, momentum: Array, energy_total: float) 
     if not (number > 0 and energy_total > flow):
         return None
     axis, flow = (momentum / flow, flow) if flow > NO_FLOW * energy_total else (momentum, 0.0)
-    there = Conserved.of(model, numbers, np.zeros(3), energy_total)
+    there = ConservedTotals.of(model, numbers, np.zeros(3), energy_total)
     present, charges = there.present, there.charges
     p, weight = _weighted(energy_total / number)
     speed, y = 0.0, there.first_y(model)

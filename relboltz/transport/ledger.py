@@ -14,7 +14,7 @@ LOW_WORD = 0xFFFFFFFF
 
 
 @dataclass(frozen=True)
-class Passage:
+class WallFlux:
     """What left through the walls of an axis, and what closed momentum faces refused."""
 
     axis: int
@@ -26,7 +26,7 @@ class Passage:
     """Quanta by side and species."""
 
 
-class Ledger:
+class LostQuanta:
     """All that ever left the box, and the flux that was refused at the edge of momenta."""
 
     def __init__(self, grid: PhaseSpace, model: Model):
@@ -40,7 +40,7 @@ class Ledger:
         self.energy = np.zeros((3, 2))
         self.refused = np.zeros((3, 2, species))
 
-    def enter(self, passages: Sequence[Passage]) -> None:
+    def enter(self, passages: Sequence[WallFlux]) -> None:
         """Add what a step that stands let out."""
         for passage in passages:
             if len(passage.left):

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from ..grid.phase_space import PhaseSpace
 from ..model.model import Model
 from ..util.arrays import Array, Integers
-from .ledger import Passage
+from .ledger import WallFlux
 from .plane import KINDS, LANES, OPEN, PERIODIC, ROWS
 
 
@@ -71,7 +71,7 @@ class Pencils:
         """Whether something may leave."""
         return self.walls[0] == OPEN
 
-    def passage(self, left: Integers, energies: Array, refused: Array) -> Passage:
+    def passage(self, left: Integers, energies: Array, refused: Array) -> WallFlux:
         """What left and what was refused, from the sums of the groups in their order."""
         by_species = refused.reshape(self.across, self.species, self.blocks, 2).sum(axis=(0, 2))
-        return Passage(self.axis, left, energies.sum(axis=0), by_species.T)
+        return WallFlux(self.axis, left, energies.sum(axis=0), by_species.T)

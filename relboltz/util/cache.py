@@ -129,7 +129,7 @@ def _plain(key: Any) -> Any:
     return tuple(map(_plain, key)) if isinstance(key, tuple) else key
 
 
-class Files:
+class CachedFunction:
     """The compiled code of one function, by key; Numba asks it to ``load`` and to ``save``."""
 
     def __init__(self, function: Function, folder: Callable[[], Path | None], pack: Any):
@@ -173,7 +173,7 @@ def kept(kind: Any, folder: Callable[[], Path | None]) -> Any:
     folder : where files are; asked when the first is wanted
     """
 
-    class Implementation(kind._impl_class):  # type: ignore[misc]
+    class CodePacking(kind._impl_class):  # type: ignore[misc]
         """How code is packed, as Numba does it; where, is not for Numba to choose."""
 
         def __init__(self, function: Function):
@@ -190,15 +190,15 @@ def kept(kind: Any, folder: Callable[[], Path | None]) -> Any:
         def ensure_cache_path(self) -> None:
             """It is there, or nothing is kept."""
 
-    class Kept(kind):  # type: ignore[misc]
+    class FailSafeCache(kind):  # type: ignore[misc]
         """A function's cache that never stops a run."""
 
-        _impl_class = Implementation
+        _impl_class = CodePacking
 
         def __init__(self, function: Function):
             super().__init__(function)
             numbas: Any = vars(self)["_cache_file"]
-            self._cache_file = Files(function, folder, numbas._dump)
+            self._cache_file = CachedFunction(function, folder, numbas._dump)
 
         def load_overload(self, signature: Any, context: Any) -> Any:
             """Compiled code; None if it must be compiled."""
@@ -214,7 +214,7 @@ def kept(kind: Any, folder: Callable[[], Path | None]) -> Any:
             except Exception as error:
                 tell(f"{_words(error)} ({self._cache_file.name})")
 
-    return Kept
+    return FailSafeCache
 
 
 _told: list[str] = []

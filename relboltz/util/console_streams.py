@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 
-class Steady:
+class FailSafeStream:
     """A stream whose failure stops nothing: it is kept in ``error``, and what follows is dropped.
 
     stream : None for one that was closed before we started
@@ -70,7 +70,7 @@ def steady() -> Iterator[None]:
         pass  # a file that we write must not become standard error because that was closed
     os.close(number)
     before = sys.stdout, sys.stderr
-    ours = Steady(before[0]), Steady(before[1])
+    ours = FailSafeStream(before[0]), FailSafeStream(before[1])
     sys.stdout, sys.stderr = ours
     try:
         yield

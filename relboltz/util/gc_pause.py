@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 
-class Collector:
+class GarbageCollectorPause:
     """The garbage collector, as several threads put it to rest."""
 
     def __init__(self) -> None:
@@ -36,7 +36,7 @@ class Collector:
                 gc.enable()
 
 
-collector = Collector()
+collector = GarbageCollectorPause()
 
 
 @contextmanager

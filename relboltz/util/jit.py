@@ -38,7 +38,7 @@ FASTMATH = {"contract", "nsz", "arcp"}
 """Licences that keep NaN and infinities meaningful."""
 
 
-class Compiling(event.Listener):
+class CompilationListener(event.Listener):
     """Numba tells it when it compiles or loads compiled code: the garbage collector rests."""
 
     def on_start(self, event: Any) -> None:
@@ -50,7 +50,7 @@ class Compiling(event.Listener):
         collector.go_on()
 
 
-event.register("numba:compiler_lock", Compiling())  # type: ignore[no-untyped-call]
+event.register("numba:compiler_lock", CompilationListener())  # type: ignore[no-untyped-call]
 
 
 @cache
@@ -88,7 +88,7 @@ def kernel(function: Function, signature: Any = None, inlined: bool = False) -> 
         "forceinline": inlined,
     }  # fmt: skip
     dispatcher = keep(numba.njit(**flags)(function), FunctionCache)
-    return dispatcher if signature is None else Eager(dispatcher, signature)
+    return dispatcher if signature is None else SignedKernel(dispatcher, signature)
 
 
 def keep(dispatcher: Any, kind: Any) -> Any:
@@ -98,7 +98,7 @@ def keep(dispatcher: Any, kind: Any) -> Any:
     return dispatcher
 
 
-class Eager:
+class SignedKernel:
     """A kernel with a fixed signature, compiled when it is first called: not at import."""
 
     def __init__(self, dispatcher: Any, signature: Any):

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ...config.settings import Sampling
-from ...events.collisions import Draw
+from ...events.collisions import DrawnEvents
 from ...events.estimates import Estimates
 from ...grid.phase_space import PhaseSpace
 from ...model.gap_equation import MassModel, unsolved
@@ -20,8 +20,8 @@ from ...stepping.expanding import stresses
 from ...stepping.quanta import capacities
 from ...stepping.report import StepReport
 from ...stepping.state import State
-from ...stepping.step import Course, Leg, advance
-from ...transport.ledger import Passage
+from ...stepping.step import Segment, StepPlan, advance
+from ...transport.ledger import WallFlux
 from ...transport.moments import FIT_SUMS, Moments, Shells
 from ...transport.pencils import Pencils
 from ...util.arrays import Array, Integers
@@ -30,7 +30,7 @@ from ..team.exchange import Exchange
 from .collider import ALONE, Collider
 from .masses import coupling_integrals, masses, site_masses
 from .moments import fit_sums, marginal, measure_sites, tables
-from .stages import Stages
+from .stages import SiteStages
 from .threads import Threads
 from .transport import sweep
 
@@ -101,7 +101,7 @@ class CpuBackend(Threads):
         self._saved = np.empty_like(self.number)
         self._unit = 2.0**-bits
         self._capacity = capacities(self.model, bits).astype(float)
-        self._stages = [Stages(collider, bits) for collider in self.colliders]
+        self._stages = [SiteStages(collider, bits) for collider in self.colliders]
 
     def get(self) -> Integers:
         """The state (sites, species, nodes) in quanta."""
@@ -127,11 +127,11 @@ class CpuBackend(Threads):
 
     # -- what happens to it ----------------------------------------------------------------------
 
-    def advance(self, state: State, course: Course, stop: float) -> Iterator[Leg]:
+    def advance(self, state: State, course: StepPlan, stop: float) -> Iterator[Segment]:
         """Step until the stop [fm]."""
         return advance(self, state, course, stop)
 
-    def set_out(self, state: State, course: Course, stop: float) -> None:
+    def set_out(self, state: State, course: StepPlan, stop: float) -> None:
         """Nothing: all cores are at the host's work already."""
 
     def settle(self) -> None:
@@ -139,7 +139,7 @@ class CpuBackend(Threads):
 
     def stream(
         self, axis: int, length: float, squares: Array, push: Array | None = None
-    ) -> Passage:
+    ) -> WallFlux:
         """Stream along an axis for a length [fm], with these squared masses at the sites."""
         pencils = self.pencils(axis)
         return pencils.passage(*self.swept(pencils, self.number, length, squares, push))
@@ -194,7 +194,7 @@ class CpuBackend(Threads):
         reports: list[Any] = [None] * sites
 
         def work(thread: int, site: int) -> None:
-            draw = Draw.of(step, squares[site], kinds, int(self.numbers[site]))
+            draw = DrawnEvents.of(step, squares[site], kinds, int(self.numbers[site]))
             number = self.number[site].ravel()
             new, reports[site] = self._stages[thread].collide(number, draw, length)
             self.number[site] = new.reshape(self.shape[1:])
@@ -274,7 +274,7 @@ class CpuBackend(Threads):
         per_state = np.repeat(1.0 / self.model.degeneracy, self.grid.size)
 
         def found() -> Estimates:
-            draws = [Draw.of(batch, squares, self.shape[1]) for batch in batches]
+            draws = [DrawnEvents.of(batch, squares, self.shape[1]) for batch in batches]
             return Estimates.of([self.colliders[0].estimate(f, d) for d in draws], per_state)
 
         return found

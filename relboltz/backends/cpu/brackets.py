@@ -15,7 +15,7 @@ from ...events.kinematics import NO_NODES
 from ...util.arrays import Array
 from ...util.errors import negative_element, raising_element
 from ...util.jit import kernel
-from ..bracketing import Request
+from ..bracketing import BracketRequest
 from ..elements import Elements
 from ..physics import compiled as physics
 from . import events as k
@@ -336,11 +336,11 @@ def nodes_batch(
     return 0
 
 
-def measure(elements: Elements, request: Request, threads: int) -> Array:
+def measure(elements: Elements, request: BracketRequest, threads: int) -> Array:
     """Sums over the events of every task and batch; the same bits for any number of threads."""
     pool = Threads(threads)
     sums = np.zeros(request.shape)
-    rooms = [_Room(request) for _ in range(pool.count)]
+    rooms = [_ChunkMemory(request) for _ in range(pool.count)]
 
     def work(thread: int, item: int) -> None:
         task, batch = divmod(item, request.batches)
@@ -354,10 +354,10 @@ def measure(elements: Elements, request: Request, threads: int) -> Array:
     return sums
 
 
-class _Room:
+class _ChunkMemory:
     """What one thread needs for a chunk of events."""
 
-    def __init__(self, request: Request):
+    def __init__(self, request: BracketRequest):
         ranks, pairs, many, _ = request.trial.shape(request.cells)
         self.scratch = (
             np.zeros(k.ROWS * CHUNK), np.empty(4 * CHUNK, np.uint64), np.empty(4 * CHUNK, np.uint64)
@@ -369,7 +369,12 @@ class _Room:
 
 
 def _batch(
-    elements: Elements, request: Request, room: _Room, number: int, batch: int, sums: Array
+    elements: Elements,
+    request: BracketRequest,
+    room: _ChunkMemory,
+    number: int,
+    batch: int,
+    sums: Array,
 ) -> None:
     """One batch of the events of a task."""
     task, trial, grid = request.tasks[number], request.trial, request.grid

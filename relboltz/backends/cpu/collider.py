@@ -16,7 +16,7 @@ from ...config.settings import Sampling
 from ...events.collisions import (  # fmt: skip
     SETS,
     Channel,
-    Draw,
+    DrawnEvents,
     Estimate,
     Flows,
     channels,
@@ -29,7 +29,7 @@ from ..elements import Elements
 from ..team.exchange import Exchange, gathered, total
 from . import deposits as d
 from . import events as k
-from .plan import Events, Group, Kept, Scratch, new_events
+from .plan import ChunkGroup, Events, Kept, ThreadMemory, new_events
 from .threads import Threads
 
 STORE_LIMIT = 4e9
@@ -79,7 +79,7 @@ class Collider:
         self._gain_rows = np.array([not channel.forward for channel in of_chunk], dtype=np.int64)
         self._only_p = not sampling.symmetrical
         self._leg_share = 0.25 if self._only_p else 1.0
-        self._scratch = [Scratch(self.cells) for _ in range(self.threads.count)]
+        self._scratch = [ThreadMemory(self.cells) for _ in range(self.threads.count)]
         own = sum(len(group.chunks) for group in self._groups)
         capacity = own * self._capacity
         self._stored = capacity * EVENT_BYTES <= STORE_LIMIT
@@ -87,7 +87,7 @@ class Collider:
         self._counts = np.zeros(own, np.int64)
         self._levels = np.empty(self.cells, np.int16)
         self._ln_top = np.zeros(len(model.species))
-        self._draw: Draw | None = None
+        self._draw: DrawnEvents | None = None
         self._signed = np.zeros((2, len(model.processes)))
         self._added = np.zeros((0, 2))
         """Forward and net flow of each chunk that compensation adds to those of collisions."""
@@ -109,13 +109,13 @@ class Collider:
     @property
     def _capacity(self) -> int:
         """Most events a chunk can hold: the paper's samplings have two roots."""
-        return k.CHUNK if self.sampling.sampling == "cm" else 2 * k.CHUNK
+        return k.CHUNK if self.sampling.kinematics == "cm" else 2 * k.CHUNK
 
     def samples_of(self, channel: Channel) -> int:
         """Samples of a channel in one set of a step."""
         return self.sampling.samples_of(channel, self.size)
 
-    def _plan(self) -> list[Group]:
+    def _plan(self) -> list[ChunkGroup]:
         """All samples of a step in chunks, and the chunks in groups that one call works through.
 
         Chunks are the same for any number of threads, so nothing that is summed in floating point
@@ -131,12 +131,12 @@ class Collider:
                 last = min(first + most, chunks[index])
                 count = min(last * k.CHUNK, total) - first * k.CHUNK
                 span = slice(before + first, before + last)
-                plan.append(Group(which, index, first * k.CHUNK, count, span))
+                plan.append(ChunkGroup(which, index, first * k.CHUNK, count, span))
             before += chunks[index]
         self._chunks_of_set = sum(chunks)
         return plan
 
-    def _shared_out(self, plan: list[Group]) -> list[Group]:
+    def _shared_out(self, plan: list[ChunkGroup]) -> list[ChunkGroup]:
         """The groups that this worker draws: their chunks are counted from 0 again."""
         if self._exchange is None:
             return plan
@@ -194,7 +194,7 @@ class Collider:
         return table, occupancy
 
     def draw(
-        self, draw: Draw, table: Array, occupancy: Array, compensates: bool = True
+        self, draw: DrawnEvents, table: Array, occupancy: Array, compensates: bool = True
     ) -> tuple[float, float]:
         """Draw all events of a step; returns (weight of physical collisions, part lost).
 
@@ -213,7 +213,7 @@ class Collider:
         self.threads.share(prepare, len(self.model.species))
         sums = np.zeros((len(self._counts), 5))
 
-        def work(scratch: Scratch, group: Group) -> None:
+        def work(scratch: ThreadMemory, group: ChunkGroup) -> None:
             self._generate(scratch, group, self._events(scratch, group), sums[group.span])
 
         self._run(work)
@@ -245,7 +245,7 @@ class Collider:
                 )  # fmt: skip
             return scratch.total.copy(), self._flows(sums)
 
-        def work(scratch: Scratch, group: Group) -> None:
+        def work(scratch: ThreadMemory, group: ChunkGroup) -> None:
             d.apply_group(
                 self._again(scratch, group), tables[group.which], scale, limits, self._only_p,
                 scratch.w, scratch.total[group.which], sums[group.span],
@@ -263,7 +263,7 @@ class Collider:
     def gross(self, table: Array, scale: float) -> Demands:
         """Gain and loss of every cell in whole units."""
 
-        def work(scratch: Scratch, group: Group) -> None:
+        def work(scratch: ThreadMemory, group: ChunkGroup) -> None:
             events, gain, loss = self._again(scratch, group), scratch.gain, scratch.total[0]
             d.gross_group(events, table, scale, self._only_p, scratch.w, gain, loss)
 
@@ -273,13 +273,13 @@ class Collider:
     def demands(self, tables: Tables, scale: float) -> Demands:
         """What all events together want to take from, and to put into, every cell."""
 
-        def work(scratch: Scratch, group: Group) -> None:
+        def work(scratch: ThreadMemory, group: ChunkGroup) -> None:
             events, table = self._again(scratch, group), tables[group.which]
             d.demands_group(events, table, scale, scratch.w, scratch.total[0], scratch.gain)
 
         return self._two_sums(work)
 
-    def estimate(self, f: Array, draw: Draw) -> Estimate:
+    def estimate(self, f: Array, draw: DrawnEvents) -> Estimate:
         """C[f] from one draw of events; f (species, nodes)."""
         total, lost, table = self.draw_of(draw, f.ravel())
         same = (table,) * SETS
@@ -292,18 +292,20 @@ class Collider:
         null = lost / total if total > 0 else 0.0
         return Estimate(change / scale, gain / scale, loss / scale, flows, null)
 
-    def draw_of(self, draw: Draw, f: Array, compensates: bool = True) -> tuple[float, float, Array]:
+    def draw_of(
+        self, draw: DrawnEvents, f: Array, compensates: bool = True
+    ) -> tuple[float, float, Array]:
         """Draw the events of a given f: as ``draw``, and the table of f."""
         number = f * np.repeat(self.model.degeneracy, self.size)
         table, occupancy = self.tables(number, 1.0)
         return *self.draw(draw, table, occupancy, compensates), table
 
-    def negative_weight(self, draw: Draw, occupancy: Array) -> Array:
+    def negative_weight(self, draw: DrawnEvents, occupancy: Array) -> Array:
         """As ``Flows.negative_weight``, of newly drawn events."""
         self.draw_of(draw, occupancy)
         return self._flows(np.zeros((len(self._process_of), 4))).negative_weight
 
-    def landing_share(self, draw: Draw, occupancy: Array) -> float:
+    def landing_share(self, draw: DrawnEvents, occupancy: Array) -> float:
         """Part of the time of drawing that goes into landing, from one chunk of each channel."""
         self.draw_of(draw, occupancy)
         scratch, spent = self._scratch[0], [0.0, 0.0]
@@ -314,9 +316,11 @@ class Collider:
                 spent = [a + b if repeat else 0.0 for a, b in zip(spent, times, strict=True)]
         return min(1.0, spent[1] / spent[0])
 
-    def _time_landing(self, scratch: Scratch, group: Group, draw: Draw) -> tuple[float, float]:
+    def _time_landing(
+        self, scratch: ThreadMemory, group: ChunkGroup, draw: DrawnEvents
+    ) -> tuple[float, float]:
         """Seconds of drawing and landing one chunk, and of landing it again."""
-        first = Group(0, group.channel, 0, min(group.count, k.CHUNK), slice(0, 1))
+        first = ChunkGroup(0, group.channel, 0, min(group.count, k.CHUNK), slice(0, 1))
         channel, room = self.channels[group.channel], scratch.events(self._capacity)
         mass, offsets = self._of_legs(channel, draw)
         began = time.perf_counter()
@@ -329,7 +333,7 @@ class Collider:
         )  # fmt: skip
         return between - began, time.perf_counter() - between
 
-    def _two_sums(self, work: Callable[[Scratch, Group], None]) -> Demands:
+    def _two_sums(self, work: Callable[[ThreadMemory, ChunkGroup], None]) -> Demands:
         """Run work that adds to both accumulators; their sums over the threads."""
         for scratch in self._scratch:
             scratch.gain = np.zeros(self.cells, np.int64)
@@ -343,7 +347,7 @@ class Collider:
     def _fill_table(self, a: int, mass_squared: float, occupancy: Array) -> None:
         """Weights sqrt(f + 0.02 f_max)/E, or equal ones."""
         f, inverse_e = np.empty(0), np.empty(0)
-        if self.sampling.pairs == "importance":
+        if self.sampling.pair_sampling == "importance":
             f = occupancy[self._cells_of(a)]
             inverse_e = self.grid.inverse_energies(mass_squared)
         k.sampling_table(f, inverse_e, self.grid.packed, *self._tables[a])
@@ -352,7 +356,7 @@ class Collider:
         """Cells of a species."""
         return slice(a * self.size, (a + 1) * self.size)
 
-    def _events(self, scratch: Scratch, group: Group) -> Events:
+    def _events(self, scratch: ThreadMemory, group: ChunkGroup) -> Events:
         """Where a group's events are kept."""
         if not self._stored:
             return scratch.events(len(group.chunks) * self._capacity)
@@ -364,14 +368,16 @@ class Collider:
         legs, weights, ratios = self._all
         return self._counts[span], self._capacity, (legs[part], weights[part], ratios[part])
 
-    def _again(self, scratch: Scratch, group: Group) -> Kept:
+    def _again(self, scratch: ThreadMemory, group: ChunkGroup) -> Kept:
         """A group's events, drawn again if they were not kept."""
         events = self._events(scratch, group)
         if not self._stored:
             self._generate(scratch, group, events, np.empty((len(group.chunks), 5)))
         return self._counts[group.span], self._capacity, events
 
-    def _of_legs(self, channel: Channel, draw: Draw) -> tuple[tuple[float, ...], tuple[int, ...]]:
+    def _of_legs(
+        self, channel: Channel, draw: DrawnEvents
+    ) -> tuple[tuple[float, ...], tuple[int, ...]]:
         """Squared masses of k1, k2, k3 and p, and where the cells of their species begin."""
         kinds = (*channel.pair, *channel.nodes)
         mass = tuple(float(draw.mass_squared[a]) for a in kinds)
@@ -387,7 +393,9 @@ class Collider:
         a, b = channel.pair
         return *self._state, float(self._ln_top[a] + self._ln_top[b])
 
-    def _generate(self, scratch: Scratch, group: Group, events: Events, sums: Array) -> None:
+    def _generate(
+        self, scratch: ThreadMemory, group: ChunkGroup, events: Events, sums: Array
+    ) -> None:
         """Draw and land a group of chunks; sums: weights of each chunk, see ``land``."""
         assert self._draw is not None
         channel, draw = self.channels[group.channel], self._draw
@@ -400,7 +408,7 @@ class Collider:
             float(process.peak == "t"), 1.0 if self.elements.folds[channel.process] else 2.0,
             self._spacing2(channel), channel.weight(self.grid.cell_volume, SETS * samples),
             float(self.sampling.projection == "nearest"), float(process.built_in),
-            k.THROUGH[self.sampling.sampling],
+            k.THROUGH[self.sampling.kinematics],
             4 * self.grid.momentum_max[0] * self.grid.momentum_max[1],
         )  # fmt: skip
         element_m2 = tuple(float(draw.mass_squared[a]) for a in legs)
@@ -422,7 +430,7 @@ class Collider:
             value, s, t = (float(v) for v in fault[3:])
             raise negative_element(process.name, value, s, t, sum(element_m2) - s - t)
 
-    def _run(self, work: Callable[[Scratch, Group], None]) -> None:
+    def _run(self, work: Callable[[ThreadMemory, ChunkGroup], None]) -> None:
         """All groups, on all threads."""
         groups, scratch = self._groups, self._scratch
         self.threads.share(lambda thread, item: work(scratch[thread], groups[item]), len(groups))

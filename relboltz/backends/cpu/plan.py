@@ -21,7 +21,7 @@ def new_events(count: int) -> Events:
 
 
 @dataclass(frozen=True)
-class Group:
+class ChunkGroup:
     """Consecutive chunks of one set and channel: their first sample, and how many samples."""
 
     which: int
@@ -37,7 +37,7 @@ class Group:
         return range(self.span.start, self.span.stop)
 
 
-class Scratch:
+class ThreadMemory:
     """What one thread needs for one chunk, and its accumulators."""
 
     def __init__(self, cells: int):

@@ -17,8 +17,8 @@ from ...grid.phase_space import PhaseSpace
 from ...model.model import Model
 from ...stepping.report import StepReport, from_rows, to_rows
 from ...stepping.state import State
-from ...stepping.step import Course, Leg, advance
-from ...transport.ledger import Passage
+from ...stepping.step import Segment, StepPlan, advance
+from ...transport.ledger import WallFlux
 from ...transport.moments import Moments
 from ...transport.pencils import Pencils
 from ...util.arrays import Array, Integers
@@ -119,7 +119,7 @@ class CpuSlab:
 
     # -- all sites -------------------------------------------------------------------------------
 
-    def advance(self, state: State, course: Course, stop: float) -> Iterator[Leg]:
+    def advance(self, state: State, course: StepPlan, stop: float) -> Iterator[Segment]:
         """Step until the stop [fm]."""
         return advance(self, state, course, stop)  # type: ignore[arg-type]
 
@@ -149,7 +149,7 @@ class CpuSlab:
 
     def stream(
         self, axis: int, length: float, squares: Array, push: Array | None = None
-    ) -> Passage:
+    ) -> WallFlux:
         """Stream and push along an axis; everybody is told what left anywhere."""
         whole = Pencils.of(self.grid, self.model, axis)
         if self.division.cuts(axis):
@@ -162,7 +162,9 @@ class CpuSlab:
         left = total(self.exchange, left) if whole.open else left
         return whole.passage(left, found[:, :2].copy(), found[:, 2:].copy())
 
-    def _across(self, whole: Pencils, length: float, squares: Array, push: Array | None) -> Passage:
+    def _across(
+        self, whole: Pencils, length: float, squares: Array, push: Array | None
+    ) -> WallFlux:
         """Sweep along an axis that is cut."""
         division, rank, number = self.division, self.exchange.rank, self.own.number
         nodes, shares = self._nodes_of(whole.axis), division.pencils(whole.axis)
@@ -178,7 +180,7 @@ class CpuSlab:
             number[:, :, some] = part
         return self._passage(whole, *found)
 
-    def _passage(self, whole: Pencils, left: Integers, energies: Array, refused: Array) -> Passage:
+    def _passage(self, whole: Pencils, left: Integers, energies: Array, refused: Array) -> WallFlux:
         """What left and was refused, of the pencils of all workers in their order."""
         shape, shares = (whole.across, whole.species), self.division.pencils(whole.axis)
         blocks = [whole.some(share).blocks for share in shares]

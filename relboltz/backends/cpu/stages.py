@@ -13,7 +13,7 @@ import math
 
 import numpy as np
 
-from ...events.collisions import AHEAD, SETS, Draw, Flows
+from ...events.collisions import AHEAD, SETS, DrawnEvents, Flows
 from ...stepping.quanta import SUM_BITS, capacities, exact_sum
 from ...stepping.report import StepReport, no_limits, too_long
 from ...util.arrays import Array, Integers
@@ -34,7 +34,7 @@ def noise_sums(first: Integers) -> tuple[float, float]:
     return float(np.square(a - b).sum()), float(np.square(a + b).sum())
 
 
-class Stages:
+class SiteStages:
     """The stages of a step of collisions at one site."""
 
     def __init__(self, collider: Collider, bits: int):
@@ -45,7 +45,9 @@ class Stages:
         self._capacity = capacities(model, bits)[species]
         self._all = collider.sampling.symmetrical
 
-    def collide(self, n0: Integers, draw: Draw, length: float) -> tuple[Integers, StepReport]:
+    def collide(
+        self, n0: Integers, draw: DrawnEvents, length: float
+    ) -> tuple[Integers, StepReport]:
         """Numbers of quanta after a step of collisions with these events."""
         table, occupancy = self.collider.tables(n0, self.unit)
         drawn = self.collider.draw(draw, table, occupancy)

@@ -52,7 +52,7 @@ def turn(control, number, places, back, turned, aside):
 
 
 @dataclass
-class Cut:
+class CutAxis:
     """An axis that is cut: which nodes each worker sweeps, and the pencils of this one, if any."""
 
     nodes: list[Integers]
@@ -62,17 +62,17 @@ class Cut:
     refused: Any
 
 
-class Across:
+class DistributedSweep:
     """All axes of a division that are cut, for one of the workers."""
 
     def __init__(self, backend: CudaBackend, division: Division, rank: int):
         self.backend, self.division, self.rank = backend, division, rank
         self.machine = machine = backend.machine
-        size = Across.bytes(division, rank, machine.species) // 8
+        size = DistributedSweep.bytes(division, rank, machine.species) // 8
         self._turned = machine.room((1, size), np.int64)
         self._aside = machine.new(k.CONTROLS, np.int64)  # numbers are in its row 0
         self._given, self._taken = (driver.pinned(size, np.int64) for _ in range(2))
-        self._axes: dict[int, Cut] = {}
+        self._axes: dict[int, CutAxis] = {}
         self._grid = division.grid
 
     def stretch(self, grid: PhaseSpace) -> None:
@@ -96,12 +96,12 @@ class Across:
             sizes.append(grid.sites * (share.stop - share.start) * grid.momentum_cells[axis])
         return 8 * species * max(sizes)
 
-    def _axis(self, axis: int) -> Cut:
+    def _axis(self, axis: int) -> CutAxis:
         if axis not in self._axes:
             self._axes[axis] = self._cut(axis)
         return self._axes[axis]
 
-    def _cut(self, axis: int) -> Cut:
+    def _cut(self, axis: int) -> CutAxis:
         machine, shares = self.machine, self.division.pencils(axis)
         nodes = [self.division.nodes(axis, share) for share in shares]
         lengths = [len(some) for some in nodes]
@@ -114,9 +114,9 @@ class Across:
             own, scratch = self._pencils(axis), self.backend.scratch
             sweep = Sweep(machine, own, lengths[self.rank], scratch)
             sums = [sweep.energies, sweep.refused]
-        return Cut(nodes, machine.to(places, np.int64), sweep, *sums)
+        return CutAxis(nodes, machine.to(places, np.int64), sweep, *sums)
 
-    def sweep(self, exchange: Exchange | None, axis: int, squares: Any, push: Any) -> Cut:
+    def sweep(self, exchange: Exchange | None, axis: int, squares: Any, push: Any) -> CutAxis:
         """Sweep along an axis, for as long as the desk says; without exchange it is only launched.
 
         squares, push : of all sites
@@ -152,7 +152,7 @@ class Across:
             every[:, :, some] = piece
         return every
 
-    def _turn(self, cut: Cut, rows: int, back: bool) -> None:
+    def _turn(self, cut: CutAxis, rows: int, back: bool) -> None:
         machine = self.machine
         machine.launch(
             turn, rows * -(-machine.nodes // k.THREADS), machine.desk.control, machine.number,

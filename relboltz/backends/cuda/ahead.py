@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...events.collisions import Draw
+from ...events.collisions import DrawnEvents
 from ...grid.phase_space import PhaseSpace
 from ...model.gap_equation import unsolved
 from ...stepping.parts import parts
 from ...stepping.report import no_limits, too_long
 from ...stepping.state import State
-from ...stepping.step import Course, Leg
+from ...stepping.step import Segment, StepPlan
 from ...transport.pencils import Pencils
 from ...transport.plane import PERIODIC
 from ...util.arrays import Array
@@ -30,10 +30,10 @@ from ...util.errors import Halted, RunError
 from . import driver, kernels
 from . import layout as k
 from .flows import flows_of, report_fault
-from .ledger import Ledger
-from .machine import Desk
+from .ledger import WallLedger
+from .machine import LaunchContext
 from .masses import launch_masses
-from .stages import Stages
+from .stages import BatchStages
 
 if TYPE_CHECKING:
     from .backend import CudaBackend
@@ -50,7 +50,7 @@ WATCHED = {
 """Where a GPU keeps what ``Watch`` adds up."""
 
 
-class Ahead:
+class GraphStepper:
     """Matter on its way on a GPU.
 
     grid : of all sites of the run, if the backend does not have them all (``together``)
@@ -73,12 +73,13 @@ class Ahead:
         self.now = self.rows[k.NOW]
         self._axes = machine.to(np.reshape(walls, (-1, 3)), np.int64)
         self._widths = machine.to(np.reshape([p.widths for p in pencils.values()], (-1, 2)), float)
-        self.ledger = Ledger(machine, pencils)
-        self._stages = Stages(machine)
+        self.ledger = WallLedger(machine, pencils)
+        self._stages = BatchStages(machine)
         self._steps = [
-            driver.Again(machine.stream, partial(self.step, careful)) for careful in (False, True)
+            driver.RepeatedLaunch(machine.stream, partial(self.step, careful))
+            for careful in (False, True)
         ]
-        self._copies = driver.Copies(
+        self._copies = driver.HostCopies(
             machine.stream, self.desk.control, self.desk.scalars, self.rows, machine.flows,
             *self.ledger.arrays,
         )  # fmt: skip
@@ -95,7 +96,7 @@ class Ahead:
 
     def _again(self, work: Callable[[], None]) -> Callable[[], None]:
         """Launches to be recorded: not those of workers, who may be threads of one process."""
-        return driver.Again(self.machine.stream, work) if self.alone else work
+        return driver.RepeatedLaunch(self.machine.stream, work) if self.alone else work
 
     # -- a step, as launches ---------------------------------------------------------------------
 
@@ -180,7 +181,7 @@ class Ahead:
 
     # -- from stop to stop -----------------------------------------------------------------------
 
-    def advance(self, state: State, course: Course, stop: float) -> Iterator[Leg]:
+    def advance(self, state: State, course: StepPlan, stop: float) -> Iterator[Segment]:
         """Step until the stop [fm]."""
         machine, under_way = self.machine, self._under_way
         launched = under_way is not None and under_way[0] is state and under_way[1] == stop
@@ -204,7 +205,7 @@ class Ahead:
                 flows = flows_of(machine, self._flows)
                 rates_known = True
             if done:
-                yield Leg(state.watch.length, flows, float(self._scalars[k.RATES_NULL]))
+                yield Segment(state.watch.length, flows, float(self._scalars[k.RATES_NULL]))
             self._raise_trouble(state, status)
             if status == k.ARRIVED:  # the next steps may be on their way
                 return
@@ -213,7 +214,7 @@ class Ahead:
             if status == k.LIMIT:
                 self._go_on_carefully()
 
-    def set_out(self, state: State, course: Course, stop: float) -> None:
+    def set_out(self, state: State, course: StepPlan, stop: float) -> None:
         """Launch steps towards a stop: whoever asks next sees where they came to."""
         self.settle()
         self.start(state, course, stop)
@@ -236,7 +237,7 @@ class Ahead:
         self._integers[k.NEEDED] = self._integers[k.ACCEPTED] + 1
         self.desk.control.copy_to_device(self._integers)
 
-    def start(self, state: State, course: Course, stop: float) -> Desk:
+    def start(self, state: State, course: StepPlan, stop: float) -> LaunchContext:
         """Set out for a stop; the desk that steps are launched from."""
         self.machine.desk = self.desk
         pace, squares, known = self._known
@@ -255,7 +256,7 @@ class Ahead:
             self.desk.control, self.desk.scalars, self.rows, self._axes, self._widths, self._stop
         )
 
-    def _upload(self, state: State, course: Course) -> None:
+    def _upload(self, state: State, course: StepPlan) -> None:
         """Tell the GPU of a state that it does not know."""
         machine = self.machine
         integers, scalars = machine.fresh_control(state.unit)
@@ -346,7 +347,7 @@ class Ahead:
         """Say which matrix element is illegal."""
         machine, own = self.machine, site - self.machine.before
         used = self.rows[k.USED].copy_to_host()[site]
-        draw = Draw.of(state.step, used, machine.species, int(self.backend.numbers[own]))
+        draw = DrawnEvents.of(state.step, used, machine.species, int(self.backend.numbers[own]))
         report_fault(machine, block, draw, self.backend.f_of(own, int(self._integers[k.SOURCE])))
 
     def _where(self, site: int) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ...config.settings import Sampling
-from ...events.collisions import Draw
+from ...events.collisions import DrawnEvents
 from ...events.estimates import Estimates
 from ...grid.phase_space import PhaseSpace
 from ...model.gap_equation import unsolved
@@ -20,8 +20,8 @@ from ...stepping.expanding import stresses
 from ...stepping.quanta import capacities, occupation
 from ...stepping.report import StepReport, no_limits, too_long
 from ...stepping.state import State
-from ...stepping.step import Course, Leg, advance
-from ...transport.ledger import Passage
+from ...stepping.step import Segment, StepPlan, advance
+from ...transport.ledger import WallFlux
 from ...transport.moments import FIT_SUMS, Moments
 from ...transport.pencils import Pencils
 from ...util.arrays import Array, Integers
@@ -32,18 +32,18 @@ from ..team.division import Division
 from ..team.exchange import Exchange
 from . import driver
 from . import layout as k
-from .across import Across
-from .ahead import Ahead
+from .across import DistributedSweep
+from .ahead import GraphStepper
 from .builders import build_ahead
 from .estimates import Estimator
 from .flows import flows_of, report_fault
-from .machine import Machine
-from .masses import MassRoom, launch_masses
-from .memory import Plan, check_memory
-from .moments import Meter, Sums, fit_sums
-from .stages import Stages
-from .sweeps import Scratch, Sweep, passage
-from .together import Together
+from .machine import DeviceBuffers
+from .masses import MassMemory, launch_masses
+from .memory import MemoryPlan, check_memory
+from .moments import MarginalSums, MomentMeasurer, fit_sums
+from .stages import BatchStages
+from .sweeps import Sweep, SweepMemory, passage
+from .together import MultiGpuStepper
 
 NONE_LEFT = np.zeros(0, np.int64)
 
@@ -82,15 +82,16 @@ class CudaBackend:
         self.interrupt: object = False
         shared, workers, beside = None, 1, 0
         if division is not None and exchange is not None:
-            beside = Across.bytes(division, exchange.rank, self.shape[1])
+            beside = DistributedSweep.bytes(division, exchange.rank, self.shape[1])
         elif exchange is not None:
             shared, workers = exchange, exchange.size
         plan, free = (
-            Plan(grid, model, sampling, precision, workers, beside), part * driver.free_memory()
-        )  # fmt: skip
+            MemoryPlan(grid, model, sampling, precision, workers, beside),
+            part * driver.free_memory(),
+        )
         check_memory(plan, free)
         self.elements = Elements(model)
-        self.machine = machine = Machine(plan, self.elements, self.numbers, free, shared)
+        self.machine = machine = DeviceBuffers(plan, self.elements, self.numbers, free, shared)
         self.row = 0
         """Of the two rows of numbers, the one that holds the state."""
         self._squares = machine.new((grid.sites, machine.width), np.float64)
@@ -99,21 +100,24 @@ class CudaBackend:
         self._push = machine.new((*self.shape[:2], 2), np.float64)
         self.no_push = self._push[:0]
         self.capacity = machine.new(self.shape[1], np.float64)
-        self.mass_room = MassRoom.of(machine)
-        self._meter, self._sums = Meter(machine, grid), dict[tuple[str, ...], Sums]()
+        self.mass_room = MassMemory.of(machine)
+        self._meter, self._sums = (
+            MomentMeasurer(machine, grid),
+            dict[tuple[str, ...], MarginalSums](),
+        )
         self._axes: dict[int, Sweep] = {}
-        self.scratch = Scratch(machine, plan.scratch)
+        self.scratch = SweepMemory(machine, plan.scratch)
         sites, kinds = grid.sites, machine.species
         self._fits = (
             machine.new((sites, 4 + kinds), np.float64), machine.new(sites, np.int64),
             machine.new((sites * kinds, FIT_SUMS), np.float64),
         )  # fmt: skip
-        self._stages = Stages(machine)
-        self.ahead: Ahead
+        self._stages = BatchStages(machine)
+        self.ahead: GraphStepper
         if division is not None and exchange is not None:
-            self.ahead = Together(self, division, exchange)
+            self.ahead = MultiGpuStepper(self, division, exchange)
         else:
-            self.ahead = Ahead(self)
+            self.ahead = GraphStepper(self)
         if not driver.SIMULATED:
             build_ahead(self.ahead.launches, driver.device, [fitting.JOB, landau.JOB])
 
@@ -213,13 +217,13 @@ class CudaBackend:
 
     # -- what happens to it ----------------------------------------------------------------------
 
-    def advance(self, state: State, course: Course, stop: float) -> Iterator[Leg]:
+    def advance(self, state: State, course: StepPlan, stop: float) -> Iterator[Segment]:
         """Step until the stop [fm]: the GPU does so on its own, unless the host leads."""
         if self.led(course):
             return advance(self, state, course, stop)
         return self.ahead.advance(state, course, stop)
 
-    def set_out(self, state: State, course: Course, stop: float) -> None:
+    def set_out(self, state: State, course: StepPlan, stop: float) -> None:
         """Steps until the stop begin while the host has other work."""
         if self.ahead.alone and not self.led(course) and not self.interrupt:
             self.ahead.set_out(state, course, stop)
@@ -228,7 +232,7 @@ class CudaBackend:
         """Steps that were set out on are done, and the state is theirs."""
         self.ahead.settle()
 
-    def led(self, course: Course) -> bool:
+    def led(self, course: StepPlan) -> bool:
         """Whether the host leads every step."""
         pushed = bool(course.forces) or course.flow is not None
         return pushed or not (self.machine.blocks or self.grid.moving_axes)
@@ -246,7 +250,7 @@ class CudaBackend:
 
     def stream(
         self, axis: int, length: float, squares: Array, push: Array | None = None
-    ) -> Passage:
+    ) -> WallFlux:
         """Stream along an axis for a length [fm], with these squared masses at the sites."""
         if self.interrupt:
             raise Halted
@@ -337,7 +341,7 @@ class CudaBackend:
         if control[k.FAULT] < k.NO_FAULT:
             site, block = divmod(int(control[k.FAULT]), machine.blocks)
             site -= machine.before
-            draw = Draw.of(step, squares[site], machine.species, int(self.numbers[site]))
+            draw = DrawnEvents.of(step, squares[site], machine.species, int(self.numbers[site]))
             report_fault(machine, block, draw, self.f_of(site, self.row))
         if control[k.TROUBLED]:
             self._stages.limited()
@@ -385,7 +389,7 @@ class CudaBackend:
         self._set()
         axes = tuple(kept)
         if axes not in self._sums:
-            self._sums[axes] = Sums(self.machine, self.grid, axes)
+            self._sums[axes] = MarginalSums(self.machine, self.grid, axes)
         return self._sums[axes].of_state()
 
     def fits(self, theta: Array, squares: Array, which: Integers) -> Array:

@@ -9,7 +9,7 @@ from typing import Any
 
 from ...model.model import Model
 from ...util.errors import InputError
-from ..bracketing import Request
+from ..bracketing import BracketRequest
 from ..elements import load
 from .draw import element_parts, kinds_of
 from .driver import SIMULATED
@@ -281,7 +281,7 @@ NODES = {
 """On nodes."""
 
 
-def bracket_kernel(model: Model, request: Request, entries: int) -> Any:
+def bracket_kernel(model: Model, request: BracketRequest, entries: int) -> Any:
     """The kernel for a model and these trial functions; entries : of the sums of a block."""
     stride, owned = _stride(request), -(-entries // THREADS)
     ours = all(process.built_in for process in model.processes)
@@ -301,7 +301,7 @@ def bracket_kernel(model: Model, request: Request, entries: int) -> Any:
     return functions["brackets"]
 
 
-def _stride(request: Request) -> int:
+def _stride(request: BracketRequest) -> int:
     """Numbers that an event has in shared memory; odd, so that threads do not collide."""
     legs = request.cells
     stride = legs * request.trial.span + 4 * legs + 3

@@ -274,7 +274,7 @@ def recorded(stream: Any, work: Callable[[], None]) -> Callable[[], None]:
     return launch
 
 
-class Again:
+class RepeatedLaunch:
     """Work that is launched again and again: the first time as it is, later as a graph."""
 
     def __init__(self, stream: Any, work: Callable[[], None]):
@@ -300,7 +300,7 @@ def pinned(shape: int | tuple[int, ...], kind: Any = np.float64) -> NDArray[Any]
     return array
 
 
-class Copies:
+class HostCopies:
     """Arrays of a GPU that the host looks at again and again."""
 
     def __init__(self, stream: Any, *arrays: Any):

@@ -14,7 +14,7 @@ import numpy as np
 from numba import float64
 
 from ...config.settings import Sampling
-from ...events.collisions import GROSS_BITS, Draw, Flows, finest_scale
+from ...events.collisions import GROSS_BITS, DrawnEvents, Flows, finest_scale
 from ...events.estimates import Estimates
 from ...grid.phase_space import PhaseSpace
 from ...model.gap_equation import MassModel, unsolved
@@ -27,9 +27,9 @@ from . import layout as k
 from .driver import kernel
 from .flows import flows_of, rates_of, report_fault
 from .layout import THREADS
-from .memory import Plan, check_memory
+from .memory import MemoryPlan, check_memory
 from .physics import cuda, keep_sums, physics
-from .problem import Problem
+from .problem import DeviceProblem
 
 SIDE_BY_SIDE = 2**26
 """Bytes for draws that are done at once: far less than a GPU has, far more than fill it."""
@@ -97,10 +97,10 @@ def average(change, units, draws, species, nodes, before, found, squared):
 class Estimator:
     """What ``collision_term`` needs of a GPU: no state, and nothing for steps."""
 
-    def __init__(self, problem: Problem):
+    def __init__(self, problem: DeviceProblem):
         self.elements, self._problem = problem.elements, problem
         self._draw_kernel = problem.drawing(apart=True)
-        self.spare: list[Room] = []
+        self.spare: list[DrawMemory] = []
         """Work space that is not in use."""
 
     def squares(self, f: Array) -> Array:
@@ -123,20 +123,20 @@ class Estimator:
 
     def estimates(self, f: Array, squares: Array, batches: range) -> Callable[[], Estimates]:
         """See ``contract.Estimator``."""
-        rows = Room.rows_of(self._problem, len(batches))
+        rows = DrawMemory.rows_of(self._problem, len(batches))
         try:
             room = self.spare.pop()  # one thread alone gets it
         except IndexError:
             room = None
         if room is None or room.rows < rows:
-            room = Room(self._problem, rows)
+            room = DrawMemory(self._problem, rows)
         given = self._draw_kernel, room, f, squares, batches
-        draws, problem = Draws(*given, self._problem.channel_floats), self._problem
+        draws, problem = IndependentDraws(*given, self._problem.channel_floats), self._problem
 
         def found() -> Estimates:
             result = draws.result()
             if problem.compensates(squares[: problem.species]):  # gain, loss: those of collisions
-                plain = Draws(*given, problem.plain_floats).result()
+                plain = IndependentDraws(*given, problem.plain_floats).result()
                 result = dataclasses.replace(result, gain=plain.gain, loss=plain.loss)
             if room.allocated <= KEPT:
                 self.spare[:] = [room]
@@ -151,8 +151,8 @@ def estimator(grid: PhaseSpace, model: Model, sampling: Sampling, precision: str
     key = (grid, model.value, sampling, precision) if ours else None  # others' functions may change
     found = _last.get(key)
     if found is None:
-        check_memory(Plan(grid, model, sampling, precision), driver.free_memory())
-        found = Estimator(Problem(grid, model, sampling, precision, Elements(model)))
+        check_memory(MemoryPlan(grid, model, sampling, precision), driver.free_memory())
+        found = Estimator(DeviceProblem(grid, model, sampling, precision, Elements(model)))
         _last.clear()
         if ours:
             _last[key] = found
@@ -163,10 +163,10 @@ _last: dict[Any, Estimator] = {}
 """The last estimator, by what it is of."""
 
 
-class Room:
+class DrawMemory:
     """Work space for some draws at once."""
 
-    def __init__(self, problem: Problem, rows: int):
+    def __init__(self, problem: DeviceProblem, rows: int):
         self.problem, self.rows = problem, rows
         cells, kinds, blocks = problem.cells, problem.species, problem.blocks
         self.allocated = 0
@@ -203,22 +203,22 @@ class Room:
         return array
 
     @staticmethod
-    def rows_of(problem: Problem, batches: int) -> int:
+    def rows_of(problem: DeviceProblem, batches: int) -> int:
         """Draws that are done at once, of so many."""
         of_one = 2 * 8 * problem.cells + 8 * k.SUMS * problem.blocks
         return max(1, min(batches, SIDE_BY_SIDE // of_one, 65535))
 
 
-class Draws:
+class IndependentDraws:
     """Independent draws of events from one state, on their way once this is made."""
 
     def __init__(
-        self, drawing: Any, room: Room, f: Array, squares: Array, batches: range, floats: Any
+        self, drawing: Any, room: DrawMemory, f: Array, squares: Array, batches: range, floats: Any
     ):
         """drawing : the kernel that draws; floats : what it knows of the channels"""
         self._draw_kernel, self._channel_floats = drawing, floats
         self.room, self.problem, self.f, self.squares = room, room.problem, f, squares
-        self.batches, self.rows = batches, Room.rows_of(room.problem, len(batches))
+        self.batches, self.rows = batches, DrawMemory.rows_of(room.problem, len(batches))
         self._scalars = room.fresh.copy()
         room.scalars.copy_to_device(self._scalars)
         room.squares.copy_to_device(np.ascontiguousarray(squares[None]))
@@ -312,7 +312,7 @@ class Draws:
         """Report the first illegal matrix element."""
         problem = self.problem
         for row, channel in np.argwhere(sums[..., k.NEGATIVE] > 0)[:1]:
-            draw = Draw.of(self.batches[first + int(row)], self.squares, problem.species)
+            draw = DrawnEvents.of(self.batches[first + int(row)], self.squares, problem.species)
             report_fault(problem, int(problem.first_blocks[channel]), draw, self.f)
 
     def _redraw(self, first: int, sums: Array, scales: Array) -> None:

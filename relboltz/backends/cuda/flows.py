@@ -4,15 +4,15 @@ from typing import NoReturn
 
 import numpy as np
 
-from ...events.collisions import Draw, Flows
+from ...events.collisions import DrawnEvents, Flows
 from ...util.arrays import Array
 from ...util.errors import InputError
 from ..cpu.collider import Collider
 from . import layout as k
-from .problem import Problem
+from .problem import DeviceProblem
 
 
-def flows_of(problem: Problem, channel_flows: Array) -> Flows:
+def flows_of(problem: DeviceProblem, channel_flows: Array) -> Flows:
     """Flows of processes (...) from those of channels (..., channels, 4).
 
     Of each channel ahead, back, weight above and below 0.
@@ -30,7 +30,7 @@ def rates_of(by_channel: Array) -> Array:
     return np.stack([ahead, np.maximum(ahead - net, 0.0), *weights], axis=-1)
 
 
-def report_fault(problem: Problem, block: int, draw: Draw, f: Array) -> NoReturn:
+def report_fault(problem: DeviceProblem, block: int, draw: DrawnEvents, f: Array) -> NoReturn:
     """The error for an illegal matrix element: the CPU draws the same events and names it."""
     Collider(problem.grid, problem.elements, problem.sampling).draw_of(draw, f.ravel())
     channel = problem.channels[int(np.searchsorted(problem.first_blocks, block, side="right")) - 1]

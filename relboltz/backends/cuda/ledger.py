@@ -9,7 +9,7 @@ from numba import float64, int64
 from numpy.typing import NDArray
 
 from ...transport.ledger import LOW_WORD
-from ...transport.ledger import Ledger as HostLedger
+from ...transport.ledger import LostQuanta as HostLedger
 from ...transport.pencils import Pencils
 from ...transport.plane import CLOSED
 from ...util.arrays import Array
@@ -20,7 +20,7 @@ from .physics import cuda, keep_sums
 from .sweeps import fineness
 
 if TYPE_CHECKING:
-    from .machine import Machine
+    from .machine import DeviceBuffers
 
 
 @kernel
@@ -60,10 +60,10 @@ def enter(control, step, words):
     step[i] = 0
 
 
-class Ledger:
+class WallLedger:
     """All that ever left the box, as ``transport.ledger`` has it, on a GPU."""
 
-    def __init__(self, machine: Machine, pencils: dict[int, Pencils]):
+    def __init__(self, machine: DeviceBuffers, pencils: dict[int, Pencils]):
         self.machine, self._pencils = machine, pencils
         self._fine = np.ones((3, 1))
         for axis, lines in pencils.items():

@@ -17,14 +17,14 @@ from ..team.exchange import Exchange, bounds, concatenated, total
 from . import driver as engine
 from . import kernels
 from . import layout as k
-from .memory import USED_PART, Plan, event_bytes
-from .problem import Problem
+from .memory import USED_PART, MemoryPlan, event_bytes
+from .problem import DeviceProblem
 
 cuda = engine.toolkit()
 
 
 @dataclass
-class Desk:
+class LaunchContext:
     """What a sequence of launches works from: every sequence may have its own."""
 
     control: Any
@@ -33,7 +33,7 @@ class Desk:
     """Of the sites at work."""
 
 
-class Machine(Problem):
+class DeviceBuffers(DeviceProblem):
     """Arrays and kernels of one model on one grid.
 
     exchange : with workers that have the same state, of one site, and share its events
@@ -44,7 +44,7 @@ class Machine(Problem):
 
     def __init__(
         self,
-        plan: Plan,
+        plan: MemoryPlan,
         elements: Elements,
         numbers: Integers,
         free: float,
@@ -59,7 +59,7 @@ class Machine(Problem):
         self.own_blocks = range(self._edges[rank], self._edges[rank + 1])
         batch = self.batch
         self.first_site, self.count = 0, batch
-        self.roots = 1 if self.sampling.sampling == "cm" else 2
+        self.roots = 1 if self.sampling.kinematics == "cm" else 2
         self.conserving = int(self.sampling.projection == "conserving")
         self.stream: Any = 0 if engine.SIMULATED else cuda.stream()
         self.draw_kernel = self.drawing(apart=False)
@@ -71,9 +71,9 @@ class Machine(Problem):
         if not all(process.built_in for process in self.model.processes):
             self._compile_draw()
 
-    def new_desk(self) -> Desk:
+    def new_desk(self) -> LaunchContext:
         """A desk of its own."""
-        return Desk(self.new(k.CONTROLS, np.int64), self.new(k.SCALARS, np.float64))
+        return LaunchContext(self.new(k.CONTROLS, np.int64), self.new(k.SCALARS, np.float64))
 
     def launch(self, kernel: Any, blocks: int | tuple[int, int], *arguments: Any) -> None:
         """Launch a kernel with so many blocks of threads."""

@@ -25,7 +25,7 @@ from .layout import FEW, NEAR_BY, THREADS
 from .physics import block_sum, cuda, inverse_energy, keep_sums, piece, quick_inverse
 
 if TYPE_CHECKING:
-    from .machine import Desk, Machine
+    from .machine import DeviceBuffers, LaunchContext
 
 gap = build(FUNCTIONS, device_function)
 SERIES = 4
@@ -293,7 +293,7 @@ def site_masses(control, scalars, number, group, p2, model, work, start, guess, 
 
 
 @dataclass
-class MassRoom:
+class MassMemory:
     """Memory in which the masses of all sites are solved."""
 
     sums: Any
@@ -302,7 +302,7 @@ class MassRoom:
     work: Any
 
     @classmethod
-    def of(cls, machine: Machine) -> MassRoom:
+    def of(cls, machine: DeviceBuffers) -> MassMemory:
         """For the sites of a machine."""
         sites, parts = machine.sites, -(-machine.nodes // (EACH * THREADS))
         size = 9 * machine.width + 1 + machine.species**2
@@ -315,7 +315,12 @@ class MassRoom:
 
 
 def launch_masses(
-    machine: Machine, room: MassRoom, desk: Desk, start: Any, expected: Any, squares: Any
+    machine: DeviceBuffers,
+    room: MassMemory,
+    desk: LaunchContext,
+    start: Any,
+    expected: Any,
+    squares: Any,
 ) -> None:
     """Squared masses of all sites, of the row of numbers that the desk has as target.
 

@@ -9,7 +9,7 @@ from ...events.collisions import illegal
 from ...model.model import Model
 from ...util.arrays import Array, Integers
 from ...util.errors import InputError
-from ..bracketing import Request, Task
+from ..bracketing import BracketRequest, ChannelEvents
 from ..cpu.brackets import measure as on_cpu
 from ..elements import Elements
 from . import layout as k
@@ -24,14 +24,14 @@ FLAW, LEGAL = -1, -2
 """Entries that hold sums of illegal and of legal matrix elements, see ``events.collisions``."""
 
 
-class Measurer:
+class BracketMeasurer:
     """Adds up brackets of a model's trial functions on a GPU."""
 
     def __init__(self, model: Model):
         self.model = model
         self._kernels: dict[Any, Any] = {}
 
-    def measure(self, elements: Elements, request: Request) -> Array:
+    def measure(self, elements: Elements, request: BracketRequest) -> Array:
         """Sums over the events of every task and batch, as ``cpu.brackets.measure``."""
         cuda = toolkit()
         entries = _entries(request)
@@ -48,7 +48,7 @@ class Measurer:
         )  # fmt: skip
         return self._gathered(elements, request, blocks, sums.copy_to_host())
 
-    def _arrays(self, request: Request) -> tuple[Any, ...]:
+    def _arrays(self, request: BracketRequest) -> tuple[Any, ...]:
         """Numbers of the tasks, and the tables that they share."""
         _, kinds, parameters = kinds_of(self.model.processes)
         tables: dict[int, int] = {}
@@ -80,7 +80,7 @@ class Measurer:
         )  # fmt: skip
 
     def _gathered(
-        self, elements: Elements, request: Request, blocks: Integers, sums: Array
+        self, elements: Elements, request: BracketRequest, blocks: Integers, sums: Array
     ) -> Array:
         """Sums of blocks, part after part, in their places."""
         result = np.zeros(request.shape)
@@ -92,7 +92,7 @@ class Measurer:
             flat[places] += row[:-2]
         return result
 
-    def _fault(self, elements: Elements, request: Request, task: int) -> None:
+    def _fault(self, elements: Elements, request: BracketRequest, task: int) -> None:
         """The CPU draws the same events and names the matrix element that is illegal."""
         on_cpu(elements, request, threads=0)
         name = self.model.processes[request.tasks[task].process].name
@@ -102,7 +102,7 @@ class Measurer:
         )
 
 
-def _numbers(task: Task) -> tuple[float, ...]:
+def _numbers(task: ChannelEvents) -> tuple[float, ...]:
     """What kernels need to know of a task, but for 1/E at rest."""
     return (
         *task.m2, *task.named, *task.screening, *task.alpha, *task.eta, *task.poles, task.span,
@@ -110,7 +110,7 @@ def _numbers(task: Task) -> tuple[float, ...]:
     )  # fmt: skip
 
 
-def _entries(request: Request) -> Integers:
+def _entries(request: BracketRequest) -> Integers:
     """Rank, legs and places of the powers of every sum; the last two are of matrix elements."""
     trial, rows = request.trial, []
     for rank, many in enumerate(trial.counts):
@@ -123,7 +123,7 @@ def _entries(request: Request) -> Integers:
     return np.array([*rows, (FLAW, 0, 0, 0, 0), (LEGAL, 0, 0, 0, 0)], np.int64)
 
 
-def _places(request: Request) -> Integers:
+def _places(request: BracketRequest) -> Integers:
     """Where the entries stand among the sums of a batch, in the order of ``_entries``."""
     shape = request.trial.shape(request.cells)
     inside = np.zeros(shape, bool)
@@ -132,7 +132,7 @@ def _places(request: Request) -> Integers:
     return np.asarray(np.flatnonzero(inside), np.int64)
 
 
-def _blocks(request: Request) -> Integers:
+def _blocks(request: BracketRequest) -> Integers:
     """Task, batch, first sample and number of samples of every block."""
     rows = []
     for i, task in enumerate(request.tasks):

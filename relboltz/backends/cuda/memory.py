@@ -27,7 +27,7 @@ def event_bytes(precision: str) -> int:
     return 4 * 4 + (4 if precision == "float32" else 8) + 8
 
 
-class Plan:
+class MemoryPlan:
     """How much memory a state takes, and how many of its sites collide at once.
 
     workers : that share the events of a site; beside : bytes for other things
@@ -52,7 +52,7 @@ class Plan:
             for channel in channels(model, sampling.symmetrical)
         )
         own = -(-self.blocks // workers)
-        slots = max(1, own * k.SPAN * (1 if sampling.sampling == "cm" else 2))
+        slots = max(1, own * k.SPAN * (1 if sampling.kinematics == "cm" else 2))
         self.events = slots * event_bytes(precision)
         buckets = 1 << max(0, (grid.size - 1).bit_length())
         self.site = cells * BATCH_BYTES + 4 * species * buckets + 3 * 8 * k.SUMS * self.blocks
@@ -73,7 +73,7 @@ class Plan:
         return batch, max(min(room - batch * self.site, batch * self.events), LEAST_EVENTS)
 
 
-def check_memory(plan: Plan, free: float) -> None:
+def check_memory(plan: MemoryPlan, free: float) -> None:
     """Refuse states that do not fit the GPU, and say which would."""
     if plan.least <= USED_PART * free:
         return
@@ -94,7 +94,7 @@ def check_memory(plan: Plan, free: float) -> None:
     )
 
 
-def _fitting_space(plan: Plan, free: float) -> str:
+def _fitting_space(plan: MemoryPlan, free: float) -> str:
     """Space cells that would fit."""
     grid = plan.given[0]
     fixed = plan.least - (2 + SCRATCH_SHARE) * plan.state
@@ -104,10 +104,12 @@ def _fitting_space(plan: Plan, free: float) -> str:
     return f"space_cells = {cells} would fit" if min(cells) > 0 else "use fewer momentum_cells"
 
 
-def _fitting_momenta(plan: Plan, free: float) -> str:
+def _fitting_momenta(plan: MemoryPlan, free: float) -> str:
     """Momentum cells that would fit."""
     _, model, sampling, precision = plan.given
     fits = 1
-    while Plan(PhaseSpace(fits + 1, 1.0), model, sampling, precision).least <= USED_PART * free:
+    while (
+        MemoryPlan(PhaseSpace(fits + 1, 1.0), model, sampling, precision).least <= USED_PART * free
+    ):
         fits += 1
     return f"[{fits}, {fits}, {fits}] would fit" if fits > 2 else "free some of it"

@@ -19,7 +19,7 @@ from .layout import THREADS
 from .physics import column_sums, cuda, momentum_at, physics
 
 if TYPE_CHECKING:
-    from .machine import Machine
+    from .machine import DeviceBuffers
 
 ROOM, FIT_ROOM = -(-SUMS // 2) * THREADS, -(-FIT_SUMS // 2) * THREADS
 """Sums are added up in two rounds, so that they fit a block's shared memory."""
@@ -63,10 +63,10 @@ def measure(number, unit, at_rest, species, squares, packed, shell, momentum, ge
     column_sums(shared, s, SUMS, sums[row, part])
 
 
-class Meter:
+class MomentMeasurer:
     """Measures the states of a machine."""
 
-    def __init__(self, machine: Machine, grid: PhaseSpace):
+    def __init__(self, machine: DeviceBuffers, grid: PhaseSpace):
         shells = Shells.of(grid)
         self._machine, self._grid = machine, grid
         rows, parts = grid.sites * machine.species, -(-grid.size // (EACH * THREADS))
@@ -76,8 +76,8 @@ class Meter:
         self._sums = machine.new((rows, parts, SUMS), np.float64)
         self._final = machine.new(machine.cells, np.float64)
         self._rows = [machine.number[0], machine.number[1]]
-        self._copies = driver.Copies(machine.stream, self._counts, self._sums)
-        self._works: dict[tuple[int, float, int], driver.Again] = {}
+        self._copies = driver.HostCopies(machine.stream, self._counts, self._sums)
+        self._works: dict[tuple[int, float, int], driver.RepeatedLaunch] = {}
         self._given: Array | None = None
 
     def stretch(self, grid: PhaseSpace) -> None:
@@ -102,7 +102,9 @@ class Meter:
             )  # fmt: skip
             self._copies.launch()
 
-        self._works.setdefault((row, unit, id(squares)), driver.Again(machine.stream, work))()
+        self._works.setdefault(
+            (row, unit, id(squares)), driver.RepeatedLaunch(machine.stream, work)
+        )()
         counts, parts = self._copies.arrived()
         planes, shells = np.split(counts, [self._behind])
         edges = np.cumsum(grid.momentum_cells)[:-1]
@@ -144,10 +146,10 @@ def add_up(control, number, sites, nodes, words):
         cuda.atomic.add(words, (1, a, place), held & int64(0xFFFFFFFF))
 
 
-class Sums:
+class MarginalSums:
     """Sums of a state that keep some axes of phase space."""
 
-    def __init__(self, machine: Machine, grid: PhaseSpace, kept: Sequence[str]):
+    def __init__(self, machine: DeviceBuffers, grid: PhaseSpace, kept: Sequence[str]):
         into = Marginal.of(grid, machine.species, kept)
         self._machine, self._shape = machine, (2, *into.shape)
         self._blocks = (-(-grid.size // THREADS), grid.sites * machine.species)

@@ -22,7 +22,7 @@ from .draw import draw_kernel, kinds_of
 cuda = engine.toolkit()
 
 
-class Problem:
+class DeviceProblem:
     """A model on the momenta of a grid."""
 
     def __init__(
@@ -77,7 +77,9 @@ class Problem:
     def compensates(self, mass_squared: Array) -> bool:
         """Whether any event may get more weight from ``projection.compensation``."""
         return not all(
-            heavy(mass_squared[[*channel.pair, *channel.nodes]].tolist(), spacing2)
+            heavy(  # type: ignore[no-untyped-call]
+                mass_squared[[*channel.pair, *channel.nodes]].tolist(), spacing2
+            )
             for channel, spacing2 in zip(self.channels, self._floats[:, k.SPACING], strict=True)
         )
 
@@ -178,7 +180,7 @@ class Problem:
         control[k.THERMAL] = model.thermal
         control[k.SINGLE] = self.precision == "float32"
         control[k.SEED] = sampling.seed
-        control[k.IMPORTANCE] = sampling.pairs == "importance"
+        control[k.IMPORTANCE] = sampling.pair_sampling == "importance"
         control[k.NODES] = grid.size
         control[k.SPECIES] = self.species
         scalars[k.UNIT] = unit
@@ -189,7 +191,7 @@ class Problem:
 
     def drawing(self, apart: bool) -> Any:
         """The kernel that draws events: for steps, or for C[f] (apart)."""
-        how = self.sampling.projection, self.sampling.sampling
+        how = self.sampling.projection, self.sampling.kinematics
         return draw_kernel(self.model, *how, apart)
 
     @contextmanager

@@ -15,15 +15,15 @@ from ...grid.phase_space import PhaseSpace
 from ...model.model import Model
 from ...stepping.report import StepReport
 from ...stepping.state import State
-from ...stepping.step import Course, Leg, advance
-from ...transport.ledger import Passage
+from ...stepping.step import Segment, StepPlan, advance
+from ...transport.ledger import WallFlux
 from ...transport.moments import Moments
 from ...util.arrays import Array, Integers
 from ..team.division import Division
 from ..team.exchange import Exchange, concatenated, total
 from .backend import CudaBackend
 from .sweeps import passage
-from .together import Together
+from .together import MultiGpuStepper
 
 
 class CudaSlab:
@@ -98,7 +98,7 @@ class CudaSlab:
         self.grid = grid
         self.own.stretch(replace(self.own.grid, momentum_max=grid.momentum_max))
         ahead = self.own.ahead
-        assert isinstance(ahead, Together)
+        assert isinstance(ahead, MultiGpuStepper)
         ahead.across.stretch(grid)
 
     def of_all(self, rows: Array) -> Array:
@@ -131,7 +131,7 @@ class CudaSlab:
 
     # -- all sites -------------------------------------------------------------------------------
 
-    def advance(self, state: State, course: Course, stop: float) -> Iterator[Leg]:
+    def advance(self, state: State, course: StepPlan, stop: float) -> Iterator[Segment]:
         """Step until the stop [fm]."""
         if self.own.led(course):
             return advance(self, state, course, stop)  # type: ignore[arg-type]
@@ -152,10 +152,10 @@ class CudaSlab:
 
     def stream(
         self, axis: int, length: float, squares: Array, push: Array | None = None
-    ) -> Passage:
+    ) -> WallFlux:
         """Stream and push along an axis; everybody is told what left anywhere."""
         own, ahead = self.own, self.own.ahead
-        assert isinstance(ahead, Together)
+        assert isinstance(ahead, MultiGpuStepper)
         if self.division.cuts(axis):
             own.let_last(length)
             there, pushed = own.machine.upload(squares, np.float64), own.no_push

@@ -14,13 +14,13 @@ from . import layout as k
 from . import legal as rules
 
 if TYPE_CHECKING:
-    from .machine import Machine
+    from .machine import DeviceBuffers
 
 
-class Stages:
+class BatchStages:
     """Collisions at the sites of a machine, as many at once as fit."""
 
-    def __init__(self, machine: Machine):
+    def __init__(self, machine: DeviceBuffers):
         self.machine = machine
 
     def everywhere(self, squares: Any, peaks: bool, limited: Callable[[], None]) -> None:

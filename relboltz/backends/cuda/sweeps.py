@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...transport.ledger import Passage
+from ...transport.ledger import WallFlux
 from ...transport.pencils import Pencils
 from ...util.arrays import Array, Integers
 from . import driver
@@ -17,7 +17,7 @@ from .planes import ROWS, divisor
 from .transport import REGISTERS, TALLIES, far_sweep, sweep
 
 if TYPE_CHECKING:
-    from .machine import Machine
+    from .machine import DeviceBuffers
 
 THREADS = (2,) if driver.SIMULATED else (128, 256, 512)
 """Of a block."""
@@ -34,7 +34,7 @@ RESERVED = 1024
 
 
 @dataclass(frozen=True)
-class Sharing:
+class SweepLayout:
     """Lanes of a group, threads and number of blocks, and the memory that each block needs."""
 
     lanes: int
@@ -56,7 +56,7 @@ def groups(pencils: Pencils, lanes: int) -> int:
     return pencils.across * pencils.species * -(-len(pencils.transverse_p2) // lanes)
 
 
-def sharing(pencils: Pencils, scratch: float) -> Sharing:
+def sharing(pencils: Pencils, scratch: float) -> SweepLayout:
     """The fastest one by a rough count of rounds; scratch : bytes for pencils that fit nowhere."""
     units, (of_block, of_unit) = driver.multiprocessors(), driver.shared_memory()
     n, _, m, _ = pencils.lines
@@ -74,12 +74,12 @@ def sharing(pencils: Pencils, scratch: float) -> Sharing:
             time = rounds * (turns + WAITING) * max(BUSY, at_once * threads)
             if time <= least:
                 blocks = min(many, units * at_once)
-                best, least = Sharing(lanes, threads, blocks, size, True), time
+                best, least = SweepLayout(lanes, threads, blocks, size, True), time
     if best is not None:
         return best
     size = group_bytes(pencils, 1, FAR_THREADS)
     fitting = int(max(scratch, size) / size)
-    return Sharing(1, FAR_THREADS, min(groups(pencils, 1), units, fitting), size, False)
+    return SweepLayout(1, FAR_THREADS, min(groups(pencils, 1), units, fitting), size, False)
 
 
 def whole_numbers(pencils: Pencils, nodes: int, lanes: int) -> Integers:
@@ -98,20 +98,20 @@ def fineness(pencils: Pencils) -> float:
     return 2.0 ** (4 - math.floor(math.log2(edge)))
 
 
-class Scratch:
+class SweepMemory:
     """Memory for pencils that do not fit into shared memory: all axes use the same."""
 
-    def __init__(self, machine: Machine, most: float):
+    def __init__(self, machine: DeviceBuffers, most: float):
         self.machine, self.most = machine, most
         self.array: Any = None
 
-    def of(self, shared: Sharing) -> Any:
+    def of(self, shared: SweepLayout) -> Any:
         """A row for each block of threads."""
         size = shared.bytes // 8
         self.hold(shared)
         return self.array[: shared.blocks * size].reshape(shared.blocks, size)
 
-    def hold(self, shared: Sharing) -> None:
+    def hold(self, shared: SweepLayout) -> None:
         """See that there is enough."""
         size = 1 if shared.near else shared.blocks * shared.bytes // 8
         if self.array is None or self.array.size < size:
@@ -125,7 +125,7 @@ class Sweep:
     energies, refused : as ``transport.sweep`` has them
     """
 
-    def __init__(self, machine: Machine, pencils: Pencils, nodes: int, scratch: Scratch):
+    def __init__(self, machine: DeviceBuffers, pencils: Pencils, nodes: int, scratch: SweepMemory):
         self.machine, self.pencils, self._scratch = machine, pencils, scratch
         self._shared = shared = sharing(pencils, scratch.most)
         scratch.hold(shared)
@@ -169,8 +169,8 @@ class Sweep:
         return np.concatenate([energies.sum(axis=0) / fineness(self.pencils), by_species])
 
 
-def passage(axis: int, left: Integers, sums: Array) -> Passage:
+def passage(axis: int, left: Integers, sums: Array) -> WallFlux:
     """What left, and the sums of a sweep, put together."""
     high, low = sums.reshape(-1, 2).T
     joined = (high * k.SPLIT + low).reshape(-1, 2)
-    return Passage(axis, left, joined[0], joined[1:].T)
+    return WallFlux(axis, left, joined[0], joined[1:].T)

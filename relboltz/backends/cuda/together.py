@@ -15,14 +15,14 @@ from ...stepping.state import State
 from ..team.division import Division
 from ..team.exchange import Exchange, concatenated, total
 from . import layout as k
-from .across import Across
-from .ahead import Ahead
+from .across import DistributedSweep
+from .ahead import GraphStepper
 
 if TYPE_CHECKING:
     from .backend import CudaBackend
 
 
-class Together(Ahead):
+class MultiGpuStepper(GraphStepper):
     """Matter on its way on several GPUs: rows of all sites, of which ``sites`` are here."""
 
     def __init__(self, backend: CudaBackend, division: Division, exchange: Exchange):
@@ -35,7 +35,7 @@ class Together(Ahead):
         machine.told, machine.counts, machine.site_flows = (a[self.sites] for a in every)
         super().__init__(backend, division.grid)
         self.told, self.counts, self.site_flows = every
-        self.across = Across(backend, division, exchange.rank)
+        self.across = DistributedSweep(backend, division, exchange.rank)
         self._left = {axis: machine.new(2 * machine.cells, np.int64) for axis in self.ledger.words}
 
     def launches(self) -> None:

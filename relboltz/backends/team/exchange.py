@@ -19,11 +19,11 @@ GO, GIVEN_UP = 1, 2
 Anything = NDArray[Any]
 
 
-class Broken(RelboltzError):
+class ExchangeAborted(RelboltzError):
     """Another worker gave up."""
 
 
-class Lost(RelboltzError):
+class WorkerLost(RelboltzError):
     """Another worker is gone."""
 
 
@@ -48,7 +48,7 @@ class Exchange(Protocol):
         """There will be no further swap."""
 
 
-class Meeting:
+class ExchangeBase:
     """What all versions share: words first, then arrays, and a clock."""
 
     def __init__(self, rank: int, size: int):
@@ -78,7 +78,7 @@ class Meeting:
         words = self._words(word)
         self.waited += time.perf_counter() - began
         if GIVEN_UP in words:
-            raise Broken("another worker gave up")
+            raise ExchangeAborted("another worker gave up")
 
     def _words(self, word: int) -> list[int]:
         """Say a word to all others, and hear theirs."""
@@ -89,7 +89,7 @@ class Meeting:
         raise NotImplementedError
 
 
-class Inside(Meeting):
+class ThreadExchange(ExchangeBase):
     """Among threads of one process; made by ``among``."""
 
     def __init__(self, rank: int, ways: list[list["queue.SimpleQueue[Any]"]]):
@@ -97,7 +97,7 @@ class Inside(Meeting):
         self._ways = ways
 
     @classmethod
-    def among(cls, size: int) -> list["Inside"]:
+    def among(cls, size: int) -> list["ThreadExchange"]:
         """One for each of so many threads."""
         ways: Any = [[queue.SimpleQueue() for _ in range(size)] for _ in range(size)]
         return [cls(rank, ways) for rank in range(size)]

@@ -5,20 +5,20 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from ...config.settings import Run, Sampling
+from ...config.settings import RunSettings, Sampling
 from ...grid.phase_space import PhaseSpace
 from ...model.model import Model
-from .exchange import Inside
+from .exchange import ThreadExchange
 from .leader import Each, worst
 from .worker import Worker
 
 
-class InsideCrew:
+class ThreadWorkerPool:
     """Workers as threads."""
 
     words = "threads"
 
-    def __init__(self, size: int, model: Model, run: Run):
+    def __init__(self, size: int, model: Model, run: RunSettings):
         self.size, self.model, self.run = size, model, run
         self.workers: list[Worker] = []
         self._interrupt: object = False
@@ -38,7 +38,7 @@ class InsideCrew:
         """New workers."""
         self.workers = [
             Worker(exchange, self.model, grid, sampling, self.run, 1 / self.size)
-            for exchange in Inside.among(self.size)
+            for exchange in ThreadExchange.among(self.size)
         ]
         self.interrupt = self._interrupt
 

@@ -18,16 +18,16 @@ from ...grid.phase_space import PhaseSpace
 from ...model.model import Model
 from ...stepping.report import StepReport
 from ...stepping.state import State
-from ...stepping.step import Course, Leg
+from ...stepping.step import Segment, StepPlan
 from ...stepping.watch import Interrupt
-from ...transport.ledger import Ledger, Passage
+from ...transport.ledger import LostQuanta, WallFlux
 from ...transport.moments import FIT_SUMS, Moments
 from ...util.arrays import Array, Integers
 from ...util.errors import BackendNotice, Halted, RunError, say
 from ..elements import Elements
 from .division import Division
-from .exchange import Broken, Lost
-from .worker import Load, Order, Told
+from .exchange import ExchangeAborted, WorkerLost
+from .worker import StepOrder, StepOutcome, WorkerLoad
 
 Each = Sequence[tuple[Any, ...]]
 MOST_LOSSES = 10
@@ -38,7 +38,7 @@ CALL_SECONDS = 0.5
 """Steps that are asked for at once take about as long."""
 
 
-class Crew(Protocol):
+class WorkerPool(Protocol):
     """Workers, and the way to them."""
 
     size: int
@@ -64,7 +64,9 @@ class Crew(Protocol):
 class Team:
     """All sites of a state, in the hands of workers: see ``contract.Backend``."""
 
-    def __init__(self, crew: Crew, name: str, grid: PhaseSpace, model: Model, sampling: Sampling):
+    def __init__(
+        self, crew: WorkerPool, name: str, grid: PhaseSpace, model: Model, sampling: Sampling
+    ):
         """name : of the backend of the workers"""
         self.crew, self.name = crew, name
         self.grid, self.model, self.sampling = grid, model, sampling
@@ -103,7 +105,7 @@ class Team:
 
     def load(self) -> dict[str, Any]:
         """How busy the workers were."""
-        loads: list[Load] = self._ask("load")
+        loads: list[WorkerLoad] = self._ask("load")
         return {
             "workers": self.crew.size,
             "worker_places": [load.where for load in loads],
@@ -133,7 +135,7 @@ class Team:
                 answer = ask()
                 self._losses = 0
                 return answer
-            except Lost as error:
+            except WorkerLost as error:
                 self._whole = False
                 self._losses += 1
                 if self._losses > MOST_LOSSES:
@@ -161,7 +163,7 @@ class Team:
         self._hand_out(*self._held)
         state = self._packed
         for order in self._since:
-            told: list[Told] = self.crew.ask("advance", state, order)
+            told: list[StepOutcome] = self.crew.ask("advance", state, order)
             trouble = worst([one.trouble for one in told])
             if trouble is not None:
                 raise trouble
@@ -210,7 +212,7 @@ class Team:
 
     def _forget(self) -> None:
         self._packed: dict[str, Array] | None = None
-        self._since: list[Order] = []
+        self._since: list[StepOrder] = []
 
     def save(self) -> None:
         """Remember the state."""
@@ -222,24 +224,26 @@ class Team:
 
     # -- what happens to it ----------------------------------------------------------------------
 
-    def advance(self, state: State, course: Course, stop: float) -> Iterator[Leg]:
+    def advance(self, state: State, course: StepPlan, stop: float) -> Iterator[Segment]:
         """Step until the stop [fm]; the workers take several steps before they tell."""
         while state.time < stop:
             began = time.perf_counter()
             told, trouble = self._stepped(state, course, stop)
             if told.done:
                 self._pace = (time.perf_counter() - began) / told.done
-                yield Leg(told.length, told.flows, told.null_weight)
+                yield Segment(told.length, told.flows, told.null_weight)
             if trouble is not None:
                 self._hear(trouble)
                 raise trouble
             if time.monotonic() - self._remembered > REMEMBERED_FOR:
                 self.get()  # a run without checkpoints
 
-    def _stepped(self, state: State, course: Course, stop: float) -> tuple[Told, Exception | None]:
+    def _stepped(
+        self, state: State, course: StepPlan, stop: float
+    ) -> tuple[StepOutcome, Exception | None]:
         """A few steps."""
         many = 1 if state.step < 2 or not self._pace else max(1, int(CALL_SECONDS / self._pace))
-        order = Order(
+        order = StepOrder(
             course.step, course.tolerance, course.near, tuple(course.forces), course.flow, stop,
             many, state.watch.limited_max,
         )  # fmt: skip
@@ -247,26 +251,26 @@ class Team:
         if self._packed is None:
             self._packed = packed
 
-        def ask() -> list[Told]:
+        def ask() -> list[StepOutcome]:
             known = self._known
             here = known is not None and known[0] == state.step and known[1] is state.squares
-            told: list[Told] = self.crew.ask("advance", None if here else packed, order)
+            told: list[StepOutcome] = self.crew.ask("advance", None if here else packed, order)
             trouble = worst([one.trouble for one in told])
-            if isinstance(trouble, Lost):
+            if isinstance(trouble, WorkerLost):
                 raise trouble
             if len({one.step for one in told}) > 1:
-                raise Lost(f"the workers are not at the same step: {trouble}")
+                raise WorkerLost(f"the workers are not at the same step: {trouble}")
             return told
 
         told = self._formed(ask)
         if told[0].done:
             self._since.append(order._replace(steps=told[0].done))
-        state.follow(State.unpacked(told[0].state or {}, Ledger(self.grid, self.model)))
+        state.follow(State.unpacked(told[0].state or {}, LostQuanta(self.grid, self.model)))
         self._known = state.step, state.squares
         self._bits, self.grid = state.bits, course.grid_at(state.time, state.doublings)
         return told[0], worst([one.trouble for one in told])
 
-    def set_out(self, state: State, course: Course, stop: float) -> None:
+    def set_out(self, state: State, course: StepPlan, stop: float) -> None:
         """Nothing: a record asks the workers."""
 
     def settle(self) -> None:
@@ -274,7 +278,7 @@ class Team:
 
     def stream(
         self, axis: int, length: float, squares: Array, push: Array | None = None
-    ) -> Passage:
+    ) -> WallFlux:
         """Stream and push along an axis for a length [fm]."""
         return self._moved("stream", axis, length, squares, push)
 
@@ -345,7 +349,7 @@ class Team:
 
 def worst(troubles: Sequence[Exception | None]) -> Exception | None:
     """What counts of all that went wrong: errors, who is lost, a wish to stop, echoes of these."""
-    order = (Lost, Halted, Broken)
+    order = (WorkerLost, Halted, ExchangeAborted)
     found = [trouble for trouble in troubles if trouble is not None]
     ranks = [next((1 + i for i, k in enumerate(order) if isinstance(t, k)), 0) for t in found]
     return found[ranks.index(min(ranks))] if found else None

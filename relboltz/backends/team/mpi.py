@@ -5,13 +5,13 @@ from typing import Any
 
 import numpy as np
 
-from .exchange import Anything, Meeting
+from .exchange import Anything, ExchangeBase
 
 PIECE = 2**30
 """Bytes of a message: some libraries count in 31 bits."""
 
 
-class Mpi(Meeting):
+class MpiExchange(ExchangeBase):
     """Among the processes of a communicator."""
 
     def __init__(self, communicator: Any):

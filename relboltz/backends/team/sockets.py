@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from .exchange import Anything, Lost, Meeting
+from .exchange import Anything, ExchangeBase, WorkerLost
 
 PIECE = 2**20
 """Bytes that are handed to the system at once."""
@@ -28,7 +28,7 @@ def listen(host: str = "") -> socket.socket:
         return socket.create_server(("", 0), backlog=256)
 
 
-class Sockets(Meeting):
+class SocketExchange(ExchangeBase):
     """Among processes."""
 
     def __init__(
@@ -45,7 +45,7 @@ class Sockets(Meeting):
                 self._welcome(listener, token, until)
         except OSError as error:
             self.close()
-            raise Lost(f"the workers do not find each other: {error}") from None
+            raise WorkerLost(f"the workers do not find each other: {error}") from None
         finally:
             listener.close()
         for connection in self._to.values():
@@ -111,7 +111,7 @@ class Sockets(Meeting):
                             ready.modify(key.fileobj, wants, key.data)
         except (OSError, ValueError, KeyError) as error:  # the last two: closed by another thread
             self.close()
-            raise Lost(f"a worker does not answer any more: {error}") from None
+            raise WorkerLost(f"a worker does not answer any more: {error}") from None
 
     def _some(self, k: int, events: int, out: dict[int, Any], into: dict[int, Any]) -> None:
         """What one connection takes and gives now."""

@@ -7,30 +7,30 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, cast
 
-from ...config.settings import Run, Sampling
+from ...config.settings import RunSettings, Sampling
 from ...events.collisions import Flows
 from ...grid.phase_space import PhaseSpace
 from ...model.model import Model
-from ...stepping.expanding import Flow
+from ...stepping.expanding import ExpansionHistory
 from ...stepping.state import State
-from ...stepping.step import Course, Leg
+from ...stepping.step import Segment, StepPlan
 from ...transport.forces import Force
-from ...transport.ledger import Ledger
+from ...transport.ledger import LostQuanta
 from ...util.arrays import Array, Integers
 from ...util.errors import Halted, InputError, RunError
 from ..contract import Backend
 from .division import Division
-from .exchange import Broken, Exchange, Lost
+from .exchange import Exchange, ExchangeAborted, WorkerLost
 
 
-class Order(NamedTuple):
+class StepOrder(NamedTuple):
     """So many steps towards a stop, or fewer if it is met."""
 
     step: float | str
     tolerance: float
     near: float
     forces: tuple[Force, ...]
-    flow: Flow | None
+    flow: ExpansionHistory | None
     stop: float
     steps: int
     limited: float
@@ -38,7 +38,7 @@ class Order(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Told:
+class StepOutcome:
     """What steps came to, as far as they came."""
 
     done: int
@@ -54,12 +54,12 @@ class Told:
 
 def portable(error: Exception) -> Exception:
     """An error that another process can read."""
-    if isinstance(error, InputError | RunError | Halted | Lost | Broken):
+    if isinstance(error, InputError | RunError | Halted | WorkerLost | ExchangeAborted):
         return error
     return RunError(f"{type(error).__name__}: {error}")
 
 
-class Load(NamedTuple):
+class WorkerLoad(NamedTuple):
     """How busy a worker was."""
 
     where: str
@@ -72,9 +72,14 @@ class Worker:
     """One of the workers of a team."""
 
     def __init__(
-        self, exchange: Exchange, model: Model, grid: PhaseSpace, sampling: Sampling, run: Run,
+        self,
+        exchange: Exchange,
+        model: Model,
+        grid: PhaseSpace,
+        sampling: Sampling,
+        run: RunSettings,
         part: float = 1.0,
-    ):  # fmt: skip
+    ):
         """run : of this worker, with its backend, precision and threads; part : of a GPU's memory
         that is its own"""
         self.exchange, self.grid, self.model = exchange, grid, model
@@ -87,9 +92,9 @@ class Worker:
         began = time.perf_counter()
         try:
             answer = getattr(self, name)(*arguments)
-            if together and not (isinstance(answer, Told) and answer.trouble):
+            if together and not (isinstance(answer, StepOutcome) and answer.trouble):
                 self.exchange.agree()
-        except Broken:
+        except ExchangeAborted:
             raise
         except BaseException:
             if together:
@@ -162,19 +167,19 @@ class Worker:
         """Where it works, and bytes that it holds."""
         return self.member.words, self.member.memory
 
-    def load(self) -> Load:
+    def load(self) -> WorkerLoad:
         """How busy it was."""
         where = f"{socket.gethostname()}, process {os.getpid()}"
-        return Load(where, self.seconds, self.exchange.waited)
+        return WorkerLoad(where, self.seconds, self.exchange.waited)
 
-    def advance(self, state: Mapping[str, Array] | None, order: Order) -> Told:
+    def advance(self, state: Mapping[str, Array] | None, order: StepOrder) -> StepOutcome:
         """Steps, from a state that is given or the one that is here; errors are told as well."""
         if state is not None:
-            self._state = State.unpacked(dict(state), Ledger(self.grid, self.model))
+            self._state = State.unpacked(dict(state), LostQuanta(self.grid, self.model))
         assert self._state is not None
-        now, before, legs = self._state, self._state.step, list[Leg]()
+        now, before, legs = self._state, self._state.step, list[Segment]()
         now.watch.limited_max = order.limited
-        course = Course(
+        course = StepPlan(
             order.step, order.tolerance, order.near, self.grid, order.forces, order.flow
         )
         trouble: Exception | None = None
@@ -183,13 +188,13 @@ class Worker:
                 legs.append(leg)
                 if len(legs) == order.steps:
                     break
-        except Broken as error:
+        except ExchangeAborted as error:
             trouble = error
         except Exception as error:  # the others wait for what will not come
             trouble = portable(error)
             self.exchange.give_up()
-        first, last = (legs[0], legs[-1]) if legs else (Leg(0.0, None, 0.0),) * 2
-        return Told(
+        first, last = (legs[0], legs[-1]) if legs else (Segment(0.0, None, 0.0),) * 2
+        return StepOutcome(
             now.step - before, now.step, last.length, first.flows, first.null_weight,
             self._first(now.packed()), trouble,
         )  # fmt: skip
@@ -200,7 +205,12 @@ class Worker:
 
 
 def member_of(
-    exchange: Exchange, model: Model, grid: PhaseSpace, sampling: Sampling, run: Run, part: float
+    exchange: Exchange,
+    model: Model,
+    grid: PhaseSpace,
+    sampling: Sampling,
+    run: RunSettings,
+    part: float,
 ) -> Backend:
     """The part of one worker: of the sites of matter in space, else of the samples."""
     division = Division.of(grid, exchange.size) if grid.sites > 1 else None

@@ -17,16 +17,16 @@ from ...io.comparable import comparable, names_of
 from ...model.model import Model
 from ...parallel.mpi import together
 from ...run import input_file as config
-from ...run.progress import Moment, Report, bar, duration
+from ...run.progress import Report, RunProgress, bar, duration
 from ...run.setup import Case, is_finished, made
 from ...util.arrays import Array
 from ...util.errors import AccuracyWarning, InputError, Interrupted, RunError
 from ..replicas import mean_and_error
 from .extrapolation import (
     LEVEL,
-    Limit,
-    Measured,
-    Shift,
+    ConvergedValue,
+    KnobEffect,
+    NoisyValue,
     exponential,
     holding,
     limit,
@@ -35,7 +35,7 @@ from .extrapolation import (
     tail,
     unbiased,
 )
-from .plan import Effort, Job, Knob, Plan, efforts, plan_of
+from .plan import ConvergenceEffort, ConvergencePlan, PlannedRun, VariedSetting, efforts, plan_of
 
 RESULT = "converge.nc"
 Tell = Callable[[str], None]
@@ -49,7 +49,7 @@ def converge(
     *,
     end: float | None = None,
     folder: str | Path | None = None,
-    seeds: int = Effort.seeds,
+    seeds: int = ConvergenceEffort.seeds,
     budget: float | None = None,
     progress: bool | Report = True,
     tell: Tell | None = None,
@@ -82,7 +82,7 @@ def converge(
     Interrupted, RunError : finished runs are kept in ``folder``
     """
     case = _case(model, grid, initial, end, options)
-    effort = Effort(seeds=_checked(seeds, budget))
+    effort = ConvergenceEffort(seeds=_checked(seeds, budget))
     place = None if folder is None else Path(folder)
     if not isinstance(progress, bool):
         report: Any = nullcontext(progress)
@@ -128,7 +128,7 @@ def _case(model: Any, grid: Any, initial: Any, end: Any, options: dict[str, Any]
 def converged(
     case: Case,
     folder: Path | None,
-    effort: Effort,
+    effort: ConvergenceEffort,
     budget: float | None,
     progress: Report | None,
     tell: Tell,
@@ -136,7 +136,7 @@ def converged(
     """The runs of a case, and what they say together; written to RESULT in the folder."""
     if folder is not None:
         made(folder)
-    runs = Runs(folder, progress, tell)
+    runs = RunFolder(folder, progress, tell)
     plan = plan_of(case, effort)
     first = runs.done(plan.seeds[0], "the set-up itself")
     plan = _affordable(case, effort, budget, runs)
@@ -163,7 +163,7 @@ def converged(
     return ds
 
 
-class Runs:
+class RunFolder:
     """Runs in a folder, each done once."""
 
     def __init__(self, folder: Path | None, progress: Report | None, tell: Tell):
@@ -171,7 +171,7 @@ class Runs:
         self._names: dict[Any, str] = {}
         self.seconds = math.inf
 
-    def path(self, job: Job) -> Path | None:
+    def path(self, job: PlannedRun) -> Path | None:
         """The file of a job."""
         if self._folder is None:
             return None
@@ -181,32 +181,32 @@ class Runs:
             self._names[key] = f"{job.name}-{job.case.digest()}"
         return self._folder / f"{self._names[key]}.nc"
 
-    def known(self, job: Job) -> bool:
+    def known(self, job: PlannedRun) -> bool:
         """Whether it was done before."""
         path = self.path(job)
         return path is not None and is_finished(path)
 
-    def done(self, job: Job, words: str) -> xr.Dataset:
+    def done(self, job: PlannedRun, words: str) -> xr.Dataset:
         """The result of a job; warnings of the set-up itself are said, those of others kept."""
         path = self.path(job)
         self._tell(words + (" (done before)" if self.known(job) else ""))
         with warnings.catch_warnings():
             if job.name != "seed-1":
                 warnings.simplefilter("ignore", AccuracyWarning)
-            clock = Clock(self._progress)
+            clock = StepClock(self._progress)
             ds = job.case.done(path, clock)
         if job.name.startswith("seed-"):
             self.seconds = min(self.seconds, clock.seconds, float(ds.attrs["wall_seconds"]))
         return ds
 
 
-class Clock:
+class StepClock:
     """How long the steps of a run take, without the first, which may wait for compilation."""
 
     def __init__(self, report: Report | None):
         self._report, self._marks = report, list[float]()
 
-    def __call__(self, now: Moment) -> None:
+    def __call__(self, now: RunProgress) -> None:
         self._marks.append(time.perf_counter())
         if self._report is not None:
             self._report(now)
@@ -220,7 +220,9 @@ class Clock:
         return (self._marks[-1] - self._marks[0]) * steps / (steps - 1)
 
 
-def _affordable(case: Case, effort: Effort, budget: float | None, runs: Runs) -> Plan:
+def _affordable(
+    case: Case, effort: ConvergenceEffort, budget: float | None, runs: RunFolder
+) -> ConvergencePlan:
     """The largest plan that the budget [minutes] allows."""
     least, seconds = 0.0, runs.seconds
     for tried in efforts(effort):
@@ -234,12 +236,12 @@ def _affordable(case: Case, effort: Effort, budget: float | None, runs: Runs) ->
     )
 
 
-def _cost(plan: Plan, runs: Runs) -> float:
+def _cost(plan: ConvergencePlan, runs: RunFolder) -> float:
     """What is left to do, in runs of the set-up."""
     return sum(job.cost for job in plan.jobs[1:] if not runs.known(job))
 
 
-def _estimate(plan: Plan, runs: Runs) -> str:
+def _estimate(plan: ConvergencePlan, runs: RunFolder) -> str:
     left = [job for job in plan.jobs[1:] if not runs.known(job)]
     cost = sum(job.cost for job in left)
     return (
@@ -251,7 +253,7 @@ def _estimate(plan: Plan, runs: Runs) -> str:
 # --- what they say ------------------------------------------------------------------------------
 
 
-def evaluated(case: Case, plan: Plan, results: Mapping[str, xr.Dataset]) -> xr.Dataset:
+def evaluated(case: Case, plan: ConvergencePlan, results: Mapping[str, xr.Dataset]) -> xr.Dataset:
     """Limits, error bars and changes of all quantities that the runs share."""
     began = time.perf_counter()
     first = results[plan.seeds[0].name]
@@ -267,7 +269,7 @@ def evaluated(case: Case, plan: Plan, results: Mapping[str, xr.Dataset]) -> xr.D
     for name in names_of(first):
         values = np.stack([one[name] for one in seeds])
         mean, error = mean_and_error(values)
-        base, single = Measured(mean, error**2), error**2 * len(values)
+        base, single = NoisyValue(mean, error**2), error**2 * len(values)
         turned = [_turned(knob, name, base, single, others, t, traits) for knob in knobs]
         found |= _variables(first[name], base, single, turned, limit(base, turned, t))
     coords = {str(k): v for k, v in first.coords.items() if set(v.dims) <= _dims(found)}
@@ -275,7 +277,7 @@ def evaluated(case: Case, plan: Plan, results: Mapping[str, xr.Dataset]) -> xr.D
     return ds.assign_attrs(_attributes(first, plan, knobs, results, time.perf_counter() - began))
 
 
-def _traits(case: Case, plan: Plan, first: xr.Dataset) -> dict[str, float]:
+def _traits(case: Case, plan: ConvergencePlan, first: xr.Dataset) -> dict[str, float]:
     """What the laws of knobs depend on: how a box cuts the tail, the noise of automatic steps."""
     known = [first[n].values for n in ("temperature", "total_temperature") if n in first]
     known.append(first.equilibrium_temperature.values)
@@ -293,18 +295,23 @@ def _traits(case: Case, plan: Plan, first: xr.Dataset) -> dict[str, float]:
 
 
 def _turned(
-    knob: Knob, name: str, base: Measured, single: Array, others: Mapping[str, Mapping[str, Array]],
-    t: float, traits: Mapping[str, float],
-) -> Shift:  # fmt: skip
+    knob: VariedSetting,
+    name: str,
+    base: NoisyValue,
+    single: Array,
+    others: Mapping[str, Mapping[str, Array]],
+    t: float,
+    traits: Mapping[str, float],
+) -> KnobEffect:
     """What a knob does to a quantity."""
 
-    def measured(job: Job | None) -> Measured | None:
+    def measured(job: PlannedRun | None) -> NoisyValue | None:
         if job is None or job.name not in others:
             return None
         values = others[job.name].get(name)
         if values is None or values.shape != base.value.shape:
             values = np.full_like(base.value, np.nan)
-        return Measured(values, single * job.variance)
+        return NoisyValue(values, single * job.variance)
 
     fine, coarse = measured(knob.fine), measured(knob.coarse)
     assert fine is not None
@@ -323,7 +330,11 @@ def _turned(
 
 
 def _variables(
-    like: xr.DataArray, base: Measured, single: Array, turned: Sequence[Shift], found: Limit
+    like: xr.DataArray,
+    base: NoisyValue,
+    single: Array,
+    turned: Sequence[KnobEffect],
+    found: ConvergedValue,
 ) -> dict[str, Any]:
     """The variables of one quantity."""
     name, dims, unit = str(like.name), like.dims, like.attrs.get("units", "1")
@@ -367,9 +378,12 @@ def _dims(found: Mapping[str, Any]) -> set[str]:
 
 
 def _attributes(
-    first: xr.Dataset, plan: Plan, knobs: Sequence[Knob], results: Mapping[str, xr.Dataset],
+    first: xr.Dataset,
+    plan: ConvergencePlan,
+    knobs: Sequence[VariedSetting],
+    results: Mapping[str, xr.Dataset],
     seconds: float,
-) -> dict[str, Any]:  # fmt: skip
+) -> dict[str, Any]:
     seeds = [job.case.seed for job in plan.seeds]
     spent = sum(float(ds.attrs["wall_seconds"]) for ds in results.values())
     left = [f"{name}: {reason}" for name, reason in plan.left_out.items()]

@@ -51,7 +51,7 @@ ROUNDING = 1e-10
 
 
 @dataclass(frozen=True)
-class Measured:
+class NoisyValue:
     """A value and the variance of its noise."""
 
     value: Array
@@ -59,7 +59,7 @@ class Measured:
 
 
 @dataclass(frozen=True)
-class Shift:
+class KnobEffect:
     """Effect of a knob: F - B, B to the limit, its bar, and the weights that make up the limit.
 
     fine, coarse : weights of F and C in the shift; that of B is minus their sum
@@ -87,13 +87,13 @@ class Shift:
 
 
 def power_law(
-    base: Measured,
-    fine: Measured,
-    coarse: Measured | None,
+    base: NoisyValue,
+    fine: NoisyValue,
+    coarse: NoisyValue | None,
     ratios: tuple[float, float],
     t: float,
     usual: float = 1.0,
-) -> Shift:
+) -> KnobEffect:
     """Extrapolate a knob whose error goes with a power of a length; see the top of this file.
 
     ratios : lengths r of F and c of C over that of B
@@ -114,9 +114,9 @@ def power_law(
     none = np.zeros_like(change)
     left = np.abs(change) * ratios[0] / (1 - ratios[0])
     if coarse is None:
-        return Shift(change, change, left, none + 1, none, none > 0, (fine.variance, none))
+        return KnobEffect(change, change, left, none + 1, none, none > 0, (fine.variance, none))
     there = np.isfinite(coarse.value)  # else F alone tells
-    coarse = Measured(
+    coarse = NoisyValue(
         np.where(there, coarse.value, base.value), np.where(there, coarse.variance, 0.0)
     )
     far = coarse.value - base.value
@@ -137,7 +137,7 @@ def power_law(
         return np.where(kind == FLAT, flat, np.where(kind == TURNING, turning, law))
 
     measured = kind == MEASURED
-    return Shift(
+    return KnobEffect(
         change,
         choice(-slope, turn, change),
         choice(bar, np.maximum(np.abs(turn - change), left), rough),
@@ -155,7 +155,7 @@ MEASURED, EITHER, HIDDEN, TURNING, FLAT = range(5)
 change is hidden by noise; no order, and it varies most towards F; no order, and most towards C."""
 
 
-class Orders(NamedTuple):
+class PossibleOrders(NamedTuple):
     """Orders of a power law that three values allow.
 
     order : the measured one; 1 where it may be 1 or 2; the usual one where noise hides the change
@@ -171,9 +171,9 @@ class Orders(NamedTuple):
 
 
 def _orders(
-    base: Measured, fine: Measured, coarse: Measured, ratios: tuple[float, float], t: float,
+    base: NoisyValue, fine: NoisyValue, coarse: NoisyValue, ratios: tuple[float, float], t: float,
     usual: float,
-) -> Orders:  # fmt: skip
+) -> PossibleOrders:  # fmt: skip
     """Measure the order.
 
     With variances v of the values, R is left open where
@@ -213,7 +213,7 @@ def _orders(
         _order(value, ratios) for value in (u / np.where(bounded, w, 1.0), lowest, highest)
     )
     measured = kind == MEASURED
-    return Orders(
+    return PossibleOrders(
         np.where(measured, order, np.where(kind == HIDDEN, usual, 1.0)),
         np.maximum(order - low, high - order),
         (
@@ -249,7 +249,7 @@ def _two_powers(ratios: tuple[float, float]) -> tuple[float, float]:
 
 
 def _slope(
-    base: Measured, fine: Measured, coarse: Measured, ratios: tuple[float, float], p: Array
+    base: NoisyValue, fine: NoisyValue, coarse: NoisyValue, ratios: tuple[float, float], p: Array
 ) -> tuple[Array, Array]:
     """Return k of a + k h^p, and the share of it that comes from C.
 
@@ -270,7 +270,7 @@ def _part(one: Array, other: Array, otherwise: float) -> Array:
     return np.where(total > 0, one / np.where(total > 0, total, 1.0), otherwise)
 
 
-def exponential(base: Measured, larger: Measured, decay: float) -> Shift:
+def exponential(base: NoisyValue, larger: NoisyValue, decay: float) -> KnobEffect:
     """A box: what it cuts off falls by ``decay`` from B to F, and so does its effect.
 
     The limit is F; what remains beyond it is decay/(1 - decay) of the change, and half of the
@@ -279,7 +279,7 @@ def exponential(base: Measured, larger: Measured, decay: float) -> Shift:
     change = larger.value - base.value
     one, none = np.ones_like(change), np.zeros_like(change)
     bar = np.abs(change) * max(decay / (1 - decay), 0.5)
-    return Shift(change, change, bar, one, none, one > 0, (larger.variance, none))
+    return KnobEffect(change, change, bar, one, none, one > 0, (larger.variance, none))
 
 
 def tail(width: float, larger: float, temperature: float) -> float:
@@ -293,7 +293,7 @@ def tail(width: float, larger: float, temperature: float) -> float:
     return min(fall, 0.9)
 
 
-def unbiased(base: Measured, more: Measured, times: float, t: float) -> Shift:
+def unbiased(base: NoisyValue, more: NoisyValue, times: float, t: float) -> KnobEffect:
     """More samples: the mean does not depend on them but for a bias that falls with 1/samples.
 
     Where the change is noise, the limit is the mean of all events that were drawn, and the change
@@ -308,10 +308,12 @@ def unbiased(base: Measured, more: Measured, times: float, t: float) -> Shift:
     weight = np.where(significant, times / (times - 1), pooled)
     slow = 1 / (math.sqrt(times) - 1) - 1 / (times - 1)
     bar = np.abs(change) * np.where(significant, slow, 1.0)
-    return Shift(change, weight * change, bar, weight, none, significant, (more.variance, none))
+    return KnobEffect(
+        change, weight * change, bar, weight, none, significant, (more.variance, none)
+    )
 
 
-def holding(knob: Shift, times: float) -> Shift:
+def holding(knob: KnobEffect, times: float) -> KnobEffect:
     """A bar that also holds runs which the knob moves by so many of its shifts the other way."""
     return replace(knob, bar=np.maximum(knob.bar, times * np.abs(knob.shift)))
 
@@ -320,7 +322,7 @@ def holding(knob: Shift, times: float) -> Shift:
 
 
 @dataclass(frozen=True)
-class Limit:
+class ConvergedValue:
     """The value that all knobs together lead to; error = Sum of bars + t noise + rounding."""
 
     value: Array
@@ -328,7 +330,7 @@ class Limit:
     noise: Array
 
 
-def limit(base: Measured, shifts: Sequence[Shift], t: float) -> Limit:
+def limit(base: NoisyValue, shifts: Sequence[KnobEffect], t: float) -> ConvergedValue:
     """B and all shifts; B is in each of them, so that its noise counts once, with its weight."""
     value = base.value + sum((one.shift for one in shifts), np.zeros_like(base.value))
     of_base = 1 - sum((one.fine + one.coarse for one in shifts), np.zeros_like(base.value))
@@ -338,7 +340,7 @@ def limit(base: Measured, shifts: Sequence[Shift], t: float) -> Limit:
     noise = np.sqrt(variance)
     bars = sum((one.bar for one in shifts), np.zeros_like(base.value))
     known = np.abs(base.value[np.isfinite(base.value)])
-    return Limit(value, bars + t * noise + ROUNDING * known.max(initial=0.0), noise)
+    return ConvergedValue(value, bars + t * noise + ROUNDING * known.max(initial=0.0), noise)
 
 
 def students_t(freedom: int, level: float = LEVEL) -> float:

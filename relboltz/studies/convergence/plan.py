@@ -22,7 +22,7 @@ FEWEST = 5
 
 
 @dataclass(frozen=True)
-class Job:
+class PlannedRun:
     """One run: its name, cost and variance beside those of a run of the set-up."""
 
     name: str
@@ -32,7 +32,7 @@ class Job:
 
 
 @dataclass(frozen=True)
-class Knob:
+class VariedSetting:
     """A setting that is varied.
 
     law : "power", "box" or "samples"
@@ -42,25 +42,25 @@ class Knob:
     name: str
     words: str
     law: str
-    fine: Job
-    coarse: Job | None = None
+    fine: PlannedRun
+    coarse: PlannedRun | None = None
     ratios: tuple[float, float] = (0.0, 0.0)
 
     @property
-    def jobs(self) -> list[Job]:
+    def jobs(self) -> list[PlannedRun]:
         """Its runs, the cheap one first."""
         return [job for job in (self.coarse, self.fine) if job is not None]
 
 
 @dataclass(frozen=True)
-class Effort:
+class ConvergenceEffort:
     """How much is done: seeds of the set-up, how much finer the spacings, how many more samples."""
 
     seeds: int = 8
     finer: float = 2.0
     more: int = 4
 
-    def less(self) -> "Effort | None":
+    def less(self) -> "ConvergenceEffort | None":
         """The next smaller effort; None if error bars would mean nothing below."""
         if self.seeds > 4:
             return replace(self, seeds=max(4, self.seeds - 2))
@@ -70,26 +70,26 @@ class Effort:
 
 
 @dataclass(frozen=True)
-class Plan:
+class ConvergencePlan:
     """All runs, and knobs that are left as they are with the reason."""
 
-    seeds: tuple[Job, ...]
-    knobs: tuple[Knob, ...]
+    seeds: tuple[PlannedRun, ...]
+    knobs: tuple[VariedSetting, ...]
     left_out: dict[str, str]
 
     @property
-    def jobs(self) -> list[Job]:
+    def jobs(self) -> list[PlannedRun]:
         """Every run, those of the set-up itself first."""
         return [*self.seeds, *(job for knob in self.knobs for job in knob.jobs)]
 
 
-def plan_of(case: Case, effort: Effort) -> Plan:
+def plan_of(case: Case, effort: ConvergenceEffort) -> ConvergencePlan:
     """The runs for a case; snapshots and marginals of f are not compared, and not kept."""
     case = case.with_keys("output", snapshots=(), marginals=())
-    seeds = tuple(Job(f"seed-{k + 1}", _seeded(case, k)) for k in range(effort.seeds))
+    seeds = tuple(PlannedRun(f"seed-{k + 1}", _seeded(case, k)) for k in range(effort.seeds))
     left_out: dict[str, str] = {}
     knobs = []
-    makers: list[tuple[str, Callable[[Case, Effort], Knob | str | None]]] = [
+    makers: list[tuple[str, Callable[[Case, ConvergenceEffort], VariedSetting | str | None]]] = [
         ("spacing", _spacing), ("box", _box), ("step", _step), ("samples", _samples),
         ("cells", _cells), ("walls", _walls),
     ]  # fmt: skip
@@ -99,14 +99,14 @@ def plan_of(case: Case, effort: Effort) -> Plan:
             left_out[name] = made
         elif made is not None:
             knobs.append(_with_seeds(made, APART + 10 * place))
-    return Plan(seeds, tuple(knobs), left_out)
+    return ConvergencePlan(seeds, tuple(knobs), left_out)
 
 
 def _seeded(case: Case, number: int) -> Case:
     return case.with_keys("collisions", seed=derived_seed(case.seed, number))
 
 
-def _with_seeds(knob: Knob, number: int) -> Knob:
+def _with_seeds(knob: VariedSetting, number: int) -> VariedSetting:
     """Random numbers of their own: a difference then has the noise of both, and that is known."""
     fine = replace(knob.fine, case=_seeded(knob.fine.case, number))
     coarse = knob.coarse
@@ -160,7 +160,7 @@ def _bound(case: Case, kinds: tuple[type, ...]) -> str | None:
     return None
 
 
-def _spacing(case: Case, effort: Effort) -> Knob | str | None:
+def _spacing(case: Case, effort: ConvergenceEffort) -> VariedSetting | str | None:
     if reason := _bound(case, (FromFile, NodeValues, Random)):
         return reason
     grid = case.grid
@@ -169,17 +169,17 @@ def _spacing(case: Case, effort: Effort) -> Knob | str | None:
     coarse = tuple(scaled(n, 1 / COARSER) for n in cells)
     usable = all(FEWEST <= few < n for few, n in zip(coarse, cells, strict=True))
     jobs = [
-        Job(f"spacing-{word}", case.on(_resized(grid, momentum_cells=other)), many, 1 / many)
+        PlannedRun(f"spacing-{word}", case.on(_resized(grid, momentum_cells=other)), many, 1 / many)
         for word, other in (("finer", fine), ("coarser", coarse))
         for many in [_nodes(cells, other)]
     ]
     h = _numbers(grid.spacing), _numbers(jobs[0].case.grid.spacing)
     words = f"spacing {h[0]} -> {h[1]} GeV ({_counts(fine)} nodes)"
     ratios = _length(cells, fine), _length(cells, coarse)
-    return Knob("spacing", words, "power", jobs[0], jobs[1] if usable else None, ratios)
+    return VariedSetting("spacing", words, "power", jobs[0], jobs[1] if usable else None, ratios)
 
 
-def _box(case: Case, effort: Effort) -> Knob | str | None:
+def _box(case: Case, effort: ConvergenceEffort) -> VariedSetting | str | None:
     if reason := _bound(case, (FromFile, NodeValues, Random, Gradient)):
         return reason
     grid = case.grid
@@ -188,12 +188,15 @@ def _box(case: Case, effort: Effort) -> Knob | str | None:
     wider = _resized(grid, momentum_cells=cells, momentum_max=widths)
     words = f"box {_numbers(grid.momentum_max)} -> {_numbers(widths)} GeV ({_counts(cells)} nodes)"
     # events are drawn where particles are: no less noise for cells that are empty
-    return Knob(
-        "box", words, "box", Job("box-larger", case.on(wider), _nodes(grid.momentum_cells, cells))
+    return VariedSetting(
+        "box",
+        words,
+        "box",
+        PlannedRun("box-larger", case.on(wider), _nodes(grid.momentum_cells, cells)),
     )
 
 
-def _cells(case: Case, effort: Effort) -> Knob | str | None:
+def _cells(case: Case, effort: ConvergenceEffort) -> VariedSetting | str | None:
     grid = case.grid
     if not grid.moving_axes:
         return None
@@ -204,16 +207,18 @@ def _cells(case: Case, effort: Effort) -> Knob | str | None:
     coarse = tuple(round(n / COARSER) if n > 1 else 1 for n in cells)
     usable = all(n == 1 or 3 <= few < n for few, n in zip(coarse, cells, strict=True))
     jobs = [
-        Job(f"cells-{word}", case.on(_resized(grid, space_cells=other)), many * steps, 1 / many)
+        PlannedRun(
+            f"cells-{word}", case.on(_resized(grid, space_cells=other)), many * steps, 1 / many
+        )
         for word, other, steps in (("finer", fine, effort.finer), ("coarser", coarse, 1 / COARSER))
         for many in [_nodes(cells, other)]
     ]
     words = f"space cells {_counts(cells)} -> {_counts(fine)}"
     ratios = _length(cells, fine), _length(cells, coarse)
-    return Knob("cells", words, "power", jobs[0], jobs[1] if usable else None, ratios)
+    return VariedSetting("cells", words, "power", jobs[0], jobs[1] if usable else None, ratios)
 
 
-def _walls(case: Case, effort: Effort) -> Knob | str | None:
+def _walls(case: Case, effort: ConvergenceEffort) -> VariedSetting | str | None:
     grid = case.grid
     axes = [i for i in grid.moving_axes if grid.boundary[i] == "open"]
     if not axes:
@@ -228,13 +233,15 @@ def _walls(case: Case, effort: Effort) -> Knob | str | None:
         widths[i] = 0.5 * grid.space_spacing[i] * cells[i]
     wider = case.on(_resized(grid, space_cells=cells, space_max=widths))
     words = f"walls at {_numbers(grid.space_max)} -> {_numbers(widths)} fm"
-    return Knob("walls", words, "box", Job("walls-further", wider, _nodes(grid.space_cells, cells)))
+    return VariedSetting(
+        "walls", words, "box", PlannedRun("walls-further", wider, _nodes(grid.space_cells, cells))
+    )
 
 
 # --- steps and samples --------------------------------------------------------------------------
 
 
-def _step(case: Case, effort: Effort) -> Knob | str | None:
+def _step(case: Case, effort: ConvergenceEffort) -> VariedSetting | str | None:
     time, square = case.settings.time, float(SHORTER**2)
     if time.step == "auto":
         fine, coarse = time.tolerance / square, time.tolerance * square
@@ -252,7 +259,7 @@ def _step(case: Case, effort: Effort) -> Knob | str | None:
     costs = {"finer": float(SHORTER), "coarser": 1 / SHORTER}
     # rates are drawn in one step: shorter ones do not make them less noisy
     jobs = [
-        Job(
+        PlannedRun(
             f"step-{word}",
             case.with_keys("time", **{key: value}),
             costs[word],
@@ -261,18 +268,20 @@ def _step(case: Case, effort: Effort) -> Knob | str | None:
         for word, value in turned.items()
     ]
     ratios = 1 / SHORTER, float(SHORTER)
-    return Knob("step", words, "power", jobs[0], jobs[1] if usable else None, ratios)
+    return VariedSetting("step", words, "power", jobs[0], jobs[1] if usable else None, ratios)
 
 
-def _samples(case: Case, effort: Effort) -> Knob | str | None:
+def _samples(case: Case, effort: ConvergenceEffort) -> VariedSetting | str | None:
     few = case.settings.collisions.samples
     more = few * effort.more
     if more >= 2**32:
         return f"collisions.samples = {few} is the largest already"
-    job = Job(
+    job = PlannedRun(
         "samples-more", case.with_keys("collisions", samples=more), effort.more, 1 / effort.more
     )
-    return Knob("samples", f"samples {few} -> {more}", "samples", job, None, (1 / effort.more, 0.0))
+    return VariedSetting(
+        "samples", f"samples {few} -> {more}", "samples", job, None, (1 / effort.more, 0.0)
+    )
 
 
 # --- words --------------------------------------------------------------------------------------
@@ -287,9 +296,9 @@ def _counts(cells: Sequence[int]) -> str:
     return " x ".join(str(n) for n in cells)
 
 
-def efforts(first: Effort) -> Iterator[Effort]:
+def efforts(first: ConvergenceEffort) -> Iterator[ConvergenceEffort]:
     """Smaller and smaller ones."""
-    effort: Effort | None = first
+    effort: ConvergenceEffort | None = first
     while effort is not None:
         yield effort
         effort = effort.less()

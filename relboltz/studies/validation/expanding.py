@@ -15,14 +15,14 @@ from ...model.model import Model, Process, Species
 from ...run.solve import solve
 from ...util.arrays import Array
 from . import particles
-from .rows import Effort, Row
+from .rows import Comparison, ValidationEffort
 
 T = 0.4
 """First temperature [GeV]; sets the scale only."""
 
 
 @dataclass(frozen=True)
-class Setup:
+class ExpandingGrid:
     """Nodes, how they are stepped, and when they are compared."""
 
     cells: tuple[int, int, int]
@@ -34,14 +34,16 @@ class Setup:
     particles: int
 
 
-QUICK = Setup((24, 24, 48), (10.0, 10.0, 10.0), 4, (1.5, 2.0, 3.0), 400_000)
+QUICK = ExpandingGrid((24, 24, 48), (10.0, 10.0, 10.0), 4, (1.5, 2.0, 3.0), 400_000)
 """Two CPU cores: some ten seconds."""
-FULL = Setup((40, 40, 80), (12.0, 12.0, 12.0), 8, (1.5, 2.0, 3.0, 5.0, 10.0), 2_000_000)
+FULL = ExpandingGrid((40, 40, 80), (12.0, 12.0, 12.0), 8, (1.5, 2.0, 3.0, 5.0, 10.0), 2_000_000)
 """Minutes on a CPU. Errors fall with the square of the spacing: P_L/P_T at 10 tau_0 is 0.6 % low
 with these nodes and 1.5 % with 28 x 28 x 56."""
 
 
-def expanded(setup: Setup, mass: float, knudsen: float, **options: Any) -> tuple[Array, Array]:
+def expanded(
+    setup: ExpandingGrid, mass: float, knudsen: float, **options: Any
+) -> tuple[Array, Array]:
     """P_L/P_T and e/(n T_0) at the times of a run from a thermal start at tau_0 = 1 fm.
 
     mass : in T
@@ -62,7 +64,7 @@ def expanded(setup: Setup, mass: float, knudsen: float, **options: Any) -> tuple
     return ds.pressure_ratio.values[then], each[then]
 
 
-def bjorken_flow(effort: Effort) -> Iterator[Row]:
+def bjorken_flow(effort: ValidationEffort) -> Iterator[Comparison]:
     """Massless and massive, near to equilibrium and far from it."""
     setup, tolerance = (QUICK, 0.015) if effort.quick else (FULL, 0.01)
     cases = ((0.0, 0.5), (1.0, 0.2)) if effort.quick else ((0.0, 0.1), (0.0, 0.5), (1.0, 0.2))

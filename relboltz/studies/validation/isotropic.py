@@ -35,7 +35,7 @@ def one(e1: Array, e2: Array, e3: Array, e4: Array) -> Array:
 
 
 @dataclass(frozen=True)
-class Leg:
+class ScatteringSpecies:
     """A species in a collision.
 
     statistics : +1 Bose, -1 Fermi, 0 classical
@@ -71,7 +71,9 @@ def _between(low: float, high: float, marks: Sequence[float]) -> list[float]:
     return [low, *sorted({x for x in marks if low < x < high}), high]
 
 
-def _range(pair: tuple[Leg, Leg], energy: float, total: float) -> list[float]:
+def _range(
+    pair: tuple[ScatteringSpecies, ScatteringSpecies], energy: float, total: float
+) -> list[float]:
     """Energies that the first of a pair may have, with jumps of either; empty below threshold."""
     a, b = pair
     s = energy * energy - total * total
@@ -85,7 +87,7 @@ def _range(pair: tuple[Leg, Leg], energy: float, total: float) -> list[float]:
     return _between(low, high, marks + ([energy - b.jump] if b.jump is not None else []))
 
 
-def _corners(pair: tuple[Leg, Leg], energy: float) -> Iterator[float]:
+def _corners(pair: tuple[ScatteringSpecies, ScatteringSpecies], energy: float) -> Iterator[float]:
     """Total momenta at which the jump of a leg enters or leaves the range of its energies."""
     for one, other in (pair, pair[::-1]):
         if one.jump is not None and energy - one.jump > np.sqrt(other.mass2):
@@ -95,7 +97,7 @@ def _corners(pair: tuple[Leg, Leg], energy: float) -> Iterator[float]:
 
 def collisions(
     element: Callable[[Array, Array, Array], Array],
-    legs: tuple[Leg, Leg, Leg, Leg],
+    legs: tuple[ScatteringSpecies, ScatteringSpecies, ScatteringSpecies, ScatteringSpecies],
     weights: Mapping[str, Weight],
     highest: float,
     points: int = 12,

@@ -5,14 +5,14 @@ from collections.abc import Iterator
 import numpy as np
 
 from ... import backends, initial
-from ...config.settings import Run, Sampling
+from ...config.settings import RunSettings, Sampling
 from ...grid.phase_space import PhaseSpace
 from ...model.model import Model
 from ...model.qcd import qcd, quarks
 from ...stepping.quanta import occupation
 from ...stepping.step import begin
 from ...util.arrays import Array
-from .rows import Effort, Row, nothing
+from .rows import Comparison, ValidationEffort, nothing
 
 STARTS: dict[str, tuple[Model, PhaseSpace, initial.Start]] = {
     "mixture from gluons alone": (
@@ -24,7 +24,7 @@ STARTS: dict[str, tuple[Model, PhaseSpace, initial.Start]] = {
 """Both need limits as soon as steps are long."""
 
 
-def laws_of_a_step(effort: Effort) -> Iterator[Row]:
+def laws_of_a_step(effort: ValidationEffort) -> Iterator[Comparison]:
     """Three steps of 0.01 fm, and three of 1 fm, far beyond what is accurate, at frozen masses."""
     for name, (model, grid, start) in STARTS.items():
         for length in (0.01, 1.0):
@@ -34,10 +34,15 @@ def laws_of_a_step(effort: Effort) -> Iterator[Row]:
 
 
 def _obeyed(
-    words: str, model: Model, grid: PhaseSpace, start: initial.Start, length: float, effort: Effort
-) -> Iterator[Row]:
+    words: str,
+    model: Model,
+    grid: PhaseSpace,
+    start: initial.Start,
+    length: float,
+    effort: ValidationEffort,
+) -> Iterator[Comparison]:
     """What three steps did."""
-    run = Run(backend=effort.backend, threads=effort.threads, precision="float64")  # type: ignore
+    run = RunSettings(backend=effort.backend, threads=effort.threads, precision="float64")  # type: ignore
     f = initial.evaluate(initial.starting_states(start, model), grid, model)
     backend = backends.choose(grid, model, Sampling(samples=4, seed=effort.seed), run)
     state = begin(backend, f.reshape(1, len(model.species), -1))

@@ -13,7 +13,7 @@ from ...linear_response import transport_coefficients
 from ...model.model import Model, Process, Species
 from ...model.qcd import qcd
 from ...run.solve import solve
-from .rows import Effort, Row, absolute, relative
+from .rows import Comparison, ValidationEffort, absolute, relative
 from .viscosity import FULL, QUICK, SIGMA, TABLE, T, hard_spheres
 
 SIGMAS = {
@@ -48,7 +48,7 @@ def with_fields() -> Model:
     return Model(kinds, processes, masses={"a": 0.3, "b": 0.1}, mass_coupling=coupling)
 
 
-def mixtures(effort: Effort) -> Iterator[Row]:
+def mixtures(effort: ValidationEffort) -> Iterator[Comparison]:
     """Several species with masses, statistics, potentials, inelastic processes and charges."""
     options: dict[str, Any] = {
         "events": QUICK if effort.quick else FULL, "backend": effort.backend,
@@ -80,7 +80,7 @@ def mixtures(effort: Effort) -> Iterator[Row]:
     yield from _alike(effort, options)
 
 
-def _conductivity(aim: float, options: dict[str, Any]) -> Iterator[Row]:
+def _conductivity(aim: float, options: dict[str, Any]) -> Iterator[Comparison]:
     """Two species of opposite charge, sigma alike: sigma_el = (D n sigma) (q e)^2/(T sigma)."""
     t, sigma = 0.3, 1.0
     kinds = [Species(n, 1, 0, {"electric": q}) for n, q in (("a", 1.0), ("b", -1.0))]
@@ -92,7 +92,7 @@ def _conductivity(aim: float, options: dict[str, Any]) -> Iterator[Row]:
     yield relative(words, float(ds.conductivity), expected, aim, "aimed at")
 
 
-def _on_nodes(options: dict[str, Any]) -> Iterator[Row]:
+def _on_nodes(options: dict[str, Any]) -> Iterator[Comparison]:
     """Coefficients that nodes have: five components of shear, 2 along axes and 3 between them."""
     few = options | {"events": options["events"] // 5}
     ds = transport_coefficients(hard_spheres(0.0), T, grid=PhaseSpace(20, 12 * T), **few)
@@ -105,10 +105,11 @@ def _on_nodes(options: dict[str, Any]) -> Iterator[Row]:
     yield relative(words, 5 * float(ds.shear_viscosity), parts, 1e-9, "the same sums")
 
 
-def _alike(effort: Effort, options: dict[str, Any]) -> Iterator[Row]:
+def _alike(effort: ValidationEffort, options: dict[str, Any]) -> Iterator[Comparison]:
     """One species for all quarks and antiquarks: the viscosity, masses and entropy of seven."""
     seven, two = (
-        transport_coefficients(qcd(0.3, alike=alike), 0.4, **options) for alike in (False, True)
+        transport_coefficients(qcd(0.3, flavor_symmetric=alike), 0.4, **options)
+        for alike in (False, True)
     )
     errors = [float(ds.shear_viscosity_error / ds.shear_viscosity) for ds in (seven, two)]
     limit = 4 * float(np.hypot(errors[0], errors[1]))
@@ -121,7 +122,7 @@ def _alike(effort: Effort, options: dict[str, Any]) -> Iterator[Row]:
         yield relative(f"quarks alike: {name}", float(value), float(expected), 1e-9, "the same")
 
 
-def landau_frame(effort: Effort) -> Iterator[Row]:
+def landau_frame(effort: ValidationEffort) -> Iterator[Comparison]:
     """A boosted thermal state gives back its T, mu and velocity, and has no shear."""
     t, mu, v = 0.35, 0.1, np.array([0.3, 0.0, 0.4])
     model = qcd(0.3, 1)

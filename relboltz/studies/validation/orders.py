@@ -6,26 +6,26 @@ from itertools import pairwise
 import numpy as np
 
 from ... import backends
-from ...config.settings import Run, Sampling
+from ...config.settings import RunSettings, Sampling
 from ...grid.phase_space import PhaseSpace
 from ...model.qcd import gluons
 from ...run.collision_term import collision_term
 from ...stepping.step import begin
 from ...util.arrays import Array
 from .relaxing import ISOTROPIC, T
-from .rows import Effort, Row, absolute, at_least
+from .rows import Comparison, ValidationEffort, absolute, at_least
 
 BITS = 44
 
 
-def orders_of_convergence(effort: Effort) -> Iterator[Row]:
+def orders_of_convergence(effort: ValidationEffort) -> Iterator[Comparison]:
     """Second order in dt and in h, order 1/2 in samples."""
     yield from _in_the_step(effort)
     yield from _in_the_spacing(effort)
     yield from _in_the_samples(effort)
 
 
-def fixed_events(lengths: Sequence[float], end: float, effort: Effort) -> list[Array]:
+def fixed_events(lengths: Sequence[float], end: float, effort: ValidationEffort) -> list[Array]:
     """f at the end, by length of step, where every step has the same events.
 
     C is then a fixed function of the state, without noise. Its halves differ a little, and what
@@ -34,8 +34,8 @@ def fixed_events(lengths: Sequence[float], end: float, effort: Effort) -> list[A
     """
     grid, model = PhaseSpace(8, 2.0), gluons(0.3, masses={"g": 0.7})
     f = 0.5 * np.exp(-grid.momentum_squared - 0.5 * grid.momenta[2] ** 2)[None, None]
-    run = Run(backend=effort.backend, threads=effort.threads, precision="float64")  # type: ignore
-    sampling = Sampling(samples=1024, pairs="uniform", seed=effort.seed)
+    run = RunSettings(backend=effort.backend, threads=effort.threads, precision="float64")  # type: ignore
+    sampling = Sampling(samples=1024, pair_sampling="uniform", seed=effort.seed)
     states = []
     for length in lengths:
         backend = backends.choose(grid, model, sampling, run)
@@ -46,7 +46,7 @@ def fixed_events(lengths: Sequence[float], end: float, effort: Effort) -> list[A
     return states
 
 
-def _in_the_step(effort: Effort) -> Iterator[Row]:
+def _in_the_step(effort: ValidationEffort) -> Iterator[Comparison]:
     """Differences between runs whose steps are halved, on the same events."""
     states = fixed_events((0.4, 0.2, 0.1, 0.05), 0.8, effort)
     apart = [float(np.abs(a - b).sum()) for a, b in pairwise(states)]
@@ -57,7 +57,9 @@ def _in_the_step(effort: Effort) -> Iterator[Row]:
     )  # fmt: skip
 
 
-def rate_of_change(cells: int, box: float, samples: int, effort: Effort) -> tuple[float, float]:
+def rate_of_change(
+    cells: int, box: float, samples: int, effort: ValidationEffort
+) -> tuple[float, float]:
     """d<k^2>/dtau over its exact value, and its standard error, of the soluble gas at tau = 0.
 
     1 - <k^2>/<k^2>_eq = exp(-tau/3)/16, so <k^2> grows by <k^2>_eq/48 = T^2/4.
@@ -76,7 +78,7 @@ def rate_of_change(cells: int, box: float, samples: int, effort: Effort) -> tupl
     return float(np.mean(found)), float(np.std(found, ddof=1) / np.sqrt(len(found)))
 
 
-def _in_the_spacing(effort: Effort) -> Iterator[Row]:
+def _in_the_spacing(effort: ValidationEffort) -> Iterator[Comparison]:
     """The rate of <k^2> on coarser and finer nodes, against the exact one."""
     box, cells = 12.0, (24, 36, 48)
     found = [rate_of_change(n, box, 32 if n < 30 else 16, effort) for n in cells]
@@ -91,7 +93,7 @@ def _in_the_spacing(effort: Effort) -> Iterator[Row]:
     )  # fmt: skip
 
 
-def _in_the_samples(effort: Effort) -> Iterator[Row]:
+def _in_the_samples(effort: ValidationEffort) -> Iterator[Comparison]:
     """The standard error of a rate with 4 and with 64 samples."""
     grid, model = PhaseSpace(12, 2.0), gluons(0.3, masses={"g": 0.7})
     f = 0.4 * np.exp(-grid.momentum_squared)[None]

@@ -23,7 +23,7 @@ import numba
 import numpy as np
 
 from ...util.arrays import Array
-from .rows import Row, relative
+from .rows import Comparison, relative
 
 BATCHES = 16
 """Independent cells, whose scatter is the statistical error."""
@@ -64,7 +64,7 @@ scattered = numba.jit(nogil=True)(_scattered)  # not kept on disk: it compiles i
 
 
 @dataclass(frozen=True)
-class Moments:
+class ParticleMoments:
     """Mean values over the particles at several times, and their standard errors.
 
     ratio : P_L/P_T
@@ -122,7 +122,7 @@ def _cell(
 def _followed(
     starts: Sequence[Array], mass: float, rate: float, times: Sequence[float], expanding: bool,
     generators: Sequence[np.random.Generator],
-) -> Moments:  # fmt: skip
+) -> ParticleMoments:  # fmt: skip
     """Means over independent cells."""
     wanted = [float(t) for t in times]
     if wanted != sorted(wanted) or wanted[0] < (1.0 if expanding else 0.0):
@@ -136,7 +136,7 @@ def _followed(
     longitudinal, transverse, energy, hits = np.moveaxis(cells, -1, 0)
     ratio = longitudinal.mean(axis=0) / transverse.mean(axis=0)
     residual = (longitudinal - ratio * transverse) / transverse.mean(axis=0)
-    return Moments(
+    return ParticleMoments(
         np.array(wanted), ratio, _error(residual), energy.mean(axis=0), _error(energy),
         hits.mean(axis=0),
     )  # fmt: skip
@@ -150,7 +150,7 @@ def _error(values: Array) -> Array:
 def bjorken(
     mass: float, knudsen: float, times: Sequence[float], particles: int = 10**6, seed: int = 1,
     xi: float = 0.0,
-) -> Moments:  # fmt: skip
+) -> ParticleMoments:  # fmt: skip
     """A gas in Bjorken flow, from a thermal start.
 
     Parameters
@@ -166,7 +166,9 @@ def bjorken(
     return _followed(starts, mass, 1 / knudsen, times, True, generators)
 
 
-def at_rest(starts: Sequence[Array], mass: float, times: Sequence[float], seed: int = 1) -> Moments:
+def at_rest(
+    starts: Sequence[Array], mass: float, times: Sequence[float], seed: int = 1
+) -> ParticleMoments:
     """Cells of given momenta (N, 3), which change, without expansion; times in 1/(n sigma)."""
     seeds = np.random.SeedSequence(seed).spawn(len(starts))
     generators = [np.random.default_rng(s) for s in seeds]
@@ -174,8 +176,8 @@ def at_rest(starts: Sequence[Array], mass: float, times: Sequence[float], seed: 
 
 
 def compared(
-    words: str, found: Moments, ratio: Array, energy: Array, tolerance: float, reason: str
-) -> Iterator[Row]:
+    words: str, found: ParticleMoments, ratio: Array, energy: Array, tolerance: float, reason: str
+) -> Iterator[Comparison]:
     """Rows of a solution at the same times, P_L/P_T and e/(n T_0), against that of particles.
 
     The tolerance is relative, and a third of it holds for energies, which change little; three

@@ -24,7 +24,7 @@ from ...grid.units import HBARC
 from ...model.model import Model, Process, Species
 from ...run.solve import solve
 from ...util.arrays import Array
-from .rows import Effort, Row, relative
+from .rows import Comparison, ValidationEffort, relative
 
 # --- the solver in one dimension ------------------------------------------------------------------
 
@@ -62,7 +62,7 @@ collided = numba.jit(nogil=True)(_collided)  # not kept on disk: it compiles in 
 
 
 @dataclass(frozen=True)
-class Gas:
+class QuantumGas:
     """One species with a constant |M|^2, and the height of its start.
 
     statistics : +1 Bose, -1 Fermi, 0 classical
@@ -92,7 +92,7 @@ def constant(s: float, strength: float) -> float:
 
 
 def evolved(
-    gas: Gas, times: Sequence[float], points: int, highest: float = 7.0, step: float = 0.05
+    gas: QuantumGas, times: Sequence[float], points: int, highest: float = 7.0, step: float = 0.05
 ) -> tuple[Array, Array, Array]:
     """Squared momenta, weights p E dE, and f at the times (times, energies) [fm], by RK4 steps."""
     width = (highest - gas.mass) / points
@@ -124,16 +124,16 @@ def evolved(
 # --- in three dimensions --------------------------------------------------------------------------
 
 GASES = (
-    Gas("Bose", 1, 0.6, 12_000.0),
-    Gas("Fermi", -1, 0.6, 25_000.0),
-    Gas("classical", 0, 0.6, 15_000.0),
+    QuantumGas("Bose", 1, 0.6, 12_000.0),
+    QuantumGas("Fermi", -1, 0.6, 25_000.0),
+    QuantumGas("classical", 0, 0.6, 15_000.0),
 )
 TIMES = (0.5, 1.5, 3.0)
 MOMENTS = ("<p^2> [GeV^2]", "<p^4> [GeV^4]", "<1/E> [1/GeV]")
 BOX = 3.2
 
 
-def changes(gas: Gas, p2: Array, weight: Array, f: Array) -> Array:
+def changes(gas: QuantumGas, p2: Array, weight: Array, f: Array) -> Array:
     """Change of the three means since the start (times, means), of f (times, momenta)."""
     values = np.stack([p2, p2**2, 1 / np.sqrt(p2 + gas.mass**2)])
     all_times = np.concatenate([gas.start(p2)[None], f]) * weight
@@ -141,7 +141,7 @@ def changes(gas: Gas, p2: Array, weight: Array, f: Array) -> Array:
     return np.asarray(means[1:] - means[0])
 
 
-def expected(gas: Gas, points: int = 400) -> Array:
+def expected(gas: QuantumGas, points: int = 400) -> Array:
     """Changes without a grid: two widths dE, extrapolated.
 
     p ~ sqrt(E - m) at the lower end leaves an error of dE^(3/2), 0.14 % at most with 800 points;
@@ -151,7 +151,7 @@ def expected(gas: Gas, points: int = 400) -> Array:
     return np.asarray(good + (good - rough) / (2**1.5 - 1))
 
 
-def relaxed(gas: Gas, cells: int, samples: int, **options: Any) -> Array:
+def relaxed(gas: QuantumGas, cells: int, samples: int, **options: Any) -> Array:
     """Changes of a run from a start at the nodes."""
     grid = PhaseSpace(cells, BOX)
     p2 = grid.momentum_squared
@@ -167,7 +167,7 @@ SCATTER = {"limit": (0.0045, 0.0025, 0.0018), "run": (0.004, 0.002, 0.0012)}
 extrapolated changes and of those with 32 cells: the largest of four seeds, means and gases."""
 
 
-def quantum_gases(effort: Effort) -> Iterator[Row]:
+def quantum_gases(effort: ValidationEffort) -> Iterator[Comparison]:
     """Three means at three times, at one spacing and extrapolated to none."""
     cells, samples = ((32, 48), (8, 4)) if effort.quick else ((48, 72), (16, 8))
     h, finer = (2 * BOX / n for n in cells)

@@ -11,7 +11,7 @@ from ...run.collision_term import collision_term
 from ...thermodynamics import thermal
 from ...util.arrays import Array
 from . import quadrature
-from .rows import Effort, Row, nothing, relative
+from .rows import Comparison, ValidationEffort, nothing, relative
 
 T, MG2, MQ2, ALPHA = 0.2, 0.25, 0.12, 0.3
 """Temperature [GeV], squared masses of gluons and quarks [GeV^2], coupling."""
@@ -37,7 +37,7 @@ def sampled_rates(samples: int = 4, batches: int = 16, **options: Any) -> dict[s
     return dict(zip(ds.process.values.tolist(), columns, strict=True))
 
 
-def absolute_rates(effort: Effort) -> Iterator[Row]:
+def absolute_rates(effort: ValidationEffort) -> Iterator[Comparison]:
     """A wrong factor in one row would pass every conservation law."""
     expected = expected_rates()
     found = sampled_rates(3 if effort.quick else 16, 16, **effort.options)
@@ -60,7 +60,7 @@ CELLS = 16, 24
 
 
 def rates_by_sampling(
-    sampling: str, cells: int, samples: int, effort: Effort
+    sampling: str, cells: int, samples: int, effort: ValidationEffort
 ) -> tuple[Array, Array]:
     """d<p^4>/dt [GeV^4/fm] and the rate of collisions [fm^-4] of massive gluons, and their errors.
 
@@ -73,8 +73,8 @@ def rates_by_sampling(
     found = []
     for seed in range(16):
         term = collision_term(
-            model, grid, f, samples=samples, batches=2, projection="nearest", sampling=sampling,
-            pairs="uniform", **effort.options | {"seed": effort.seed + seed},
+            model, grid, f, samples=samples, batches=2, projection="nearest", kinematics=sampling,
+            pair_sampling="uniform", **effort.options | {"seed": effort.seed + seed},
         )  # fmt: skip
         moment = float(term.collision_term.values.ravel() @ p4 / f.sum())
         found.append((moment, float(term.rate[0])))
@@ -82,7 +82,7 @@ def rates_by_sampling(
     return values.mean(axis=0), values.std(axis=0, ddof=1) / np.sqrt(len(values))
 
 
-def three_samplings(effort: Effort) -> Iterator[Row]:
+def three_samplings(effort: ValidationEffort) -> Iterator[Comparison]:
     """Through the centre-of-mass frame, through k2 and through k3: the same rates.
 
     Nearest cells heat the gas by O(h^2), more where k3 is no node either, as through k2 and k3;

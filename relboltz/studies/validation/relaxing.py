@@ -23,7 +23,7 @@ from ...model.model import Model, Process, Species
 from ...run.solve import solve
 from ...thermodynamics import local
 from ...util.arrays import Array, Integers
-from .rows import Effort, Row, absolute, nothing
+from .rows import Comparison, ValidationEffort, absolute, nothing
 
 T = 0.3
 """Temperature [GeV]; sets the scale only."""
@@ -46,7 +46,7 @@ def forward_backward(s: float, t: float, u: float, strength: float) -> float:
 
 
 @dataclass(frozen=True)
-class Gas:
+class MasslessGas:
     """A massless classical gas whose total cross section is a constant."""
 
     element: Callable[..., float] = isotropic
@@ -78,12 +78,12 @@ class Gas:
         return n * big ** (n - 1) - (n - 1) * big**n
 
 
-ISOTROPIC = Gas()
-ANISOTROPIC = Gas(forward_backward, 2 / 5, peaked=True)
+ISOTROPIC = MasslessGas()
+ANISOTROPIC = MasslessGas(forward_backward, 2 / 5, peaked=True)
 
 
 @dataclass(frozen=True)
-class Setup:
+class RelaxationGrid:
     """A grid and how it is stepped."""
 
     cells: int
@@ -103,7 +103,9 @@ class Setup:
         return f"{self.cells}^3 nodes, L = {self.box:g} T, {self.samples} samples"
 
 
-def relaxed(gas: Gas, setup: Setup, taus: Sequence[float], **options: Any) -> Array:
+def relaxed(
+    gas: MasslessGas, setup: RelaxationGrid, taus: Sequence[float], **options: Any
+) -> Array:
     """f (taus, nodes) of a run from tau = 0."""
     grid = setup.grid
     start = gas.f(np.sqrt(grid.momentum_squared), 0.0)
@@ -122,7 +124,9 @@ def shells(grid: PhaseSpace) -> tuple[Integers, int]:
     return index, int(index.max()) + 1
 
 
-def compared(gas: Gas, setup: Setup, f: Array, tau: float) -> tuple[dict[int, float], Array]:
+def compared(
+    gas: MasslessGas, setup: RelaxationGrid, f: Array, tau: float
+) -> tuple[dict[int, float], Array]:
     """Errors of the moments by n, and of f in the shells where it is not faint.
 
     Against the exact f summed over the same nodes, so that what the box cuts off is no error.
@@ -139,7 +143,7 @@ def compared(gas: Gas, setup: Setup, f: Array, tau: float) -> tuple[dict[int, fl
     return moments, (there[filled] / known[filled] - 1)[bright]
 
 
-def left(gas: Gas, setup: Setup, f: Array, taus: Sequence[float]) -> Array:
+def left(gas: MasslessGas, setup: RelaxationGrid, f: Array, taus: Sequence[float]) -> Array:
     """What is left at each tau of the first deviation 1 - <k^2>/<k^2>_eq, over the exact decay.
 
     1 - M_2 = (1 - K)^2 = exp(-tau <sin^2 Theta>/2)/16; equilibrium is that of the nodes.
@@ -153,34 +157,36 @@ def left(gas: Gas, setup: Setup, f: Array, taus: Sequence[float]) -> Array:
     return np.asarray(deviation / first * np.exp(np.asarray(taus) * gas.sine2 / 2))
 
 
-QUICK = Setup(64, 14.0, 4, 7e-4)
+QUICK = RelaxationGrid(64, 14.0, 4, 7e-4)
 """Two CPU cores: some ten seconds."""
-FULL = Setup(128, 18.0, 8, 3e-4)
+FULL = RelaxationGrid(128, 18.0, 8, 3e-4)
 """A CPU: minutes. f is not smooth at k = 0, so that the exact f summed over nodes holds its number
 and energy to O(h^4) only, and <k^5> of the thermal state on them is off by 0.045 % with 96 nodes
 along an axis, 0.014 % with 128."""
-FULL_GPU = Setup(144, 18.0, 16, 1e-4)
+FULL_GPU = RelaxationGrid(144, 18.0, 16, 1e-4)
 """Seconds on a GPU."""
 
 
-def setup_for(effort: Effort) -> Setup:
+def setup_for(effort: ValidationEffort) -> RelaxationGrid:
     """The nodes and events that the effort allows."""
     if effort.quick:
         return QUICK
     return FULL_GPU if effort.backend == "cuda" else FULL
 
 
-def constant_cross_section(effort: Effort) -> Iterator[Row]:
+def constant_cross_section(effort: ValidationEffort) -> Iterator[Comparison]:
     """Isotropic scattering."""
     return _rows(ISOTROPIC, setup_for(effort), effort)
 
 
-def anisotropic_cross_section(effort: Effort) -> Iterator[Row]:
+def anisotropic_cross_section(effort: ValidationEffort) -> Iterator[Comparison]:
     """A cross section that prefers forward and backward, drawn towards t = 0."""
     return _rows(ANISOTROPIC, setup_for(effort), effort)
 
 
-def _rows(gas: Gas, setup: Setup, effort: Effort) -> Iterator[Row]:
+def _rows(
+    gas: MasslessGas, setup: RelaxationGrid, effort: ValidationEffort
+) -> Iterator[Comparison]:
     """Moments, f in shells and what is left of the deviation, at several times."""
     of_moments, of_f = (2e-3, 1e-2) if effort.quick else (5e-4, 5e-3)
     asked = "aimed at; the best published cascade has 1 % of f in the mean"
@@ -189,7 +195,7 @@ def _rows(gas: Gas, setup: Setup, effort: Effort) -> Iterator[Row]:
         moments, of_shells = compared(gas, setup, now, tau)
         for n, error in moments.items():
             exact = gas.moment(n, tau)
-            yield Row(
+            yield Comparison(
                 f"<k^{n}> over equilibrium at tau = {tau:g}", (1 + error) * exact, exact,
                 abs(error), of_moments, asked,
             )  # fmt: skip

@@ -9,7 +9,7 @@ from typing import Any
 
 
 @dataclass(frozen=True)
-class Row:
+class Comparison:
     """One comparison: it holds if the error is at most the tolerance.
 
     relative : whether error and tolerance are parts of the expected value
@@ -44,38 +44,44 @@ class Row:
         }  # fmt: skip
 
 
-def relative(quantity: str, measured: float, expected: float, tolerance: float, reason: str) -> Row:
+def relative(
+    quantity: str, measured: float, expected: float, tolerance: float, reason: str
+) -> Comparison:
     """A value against the exact one; the error is a part of that."""
     measured, expected = float(measured), float(expected)
     error = abs(measured / expected - 1.0) if expected else math.inf
-    return Row(quantity, measured, expected, error, float(tolerance), reason)
+    return Comparison(quantity, measured, expected, error, float(tolerance), reason)
 
 
-def absolute(quantity: str, measured: float, expected: float, tolerance: float, reason: str) -> Row:
+def absolute(
+    quantity: str, measured: float, expected: float, tolerance: float, reason: str
+) -> Comparison:
     """A value against the exact one, in its own units."""
     measured, expected = float(measured), float(expected)
-    return Row(quantity, measured, expected, abs(measured - expected), tolerance, reason, False)
+    return Comparison(
+        quantity, measured, expected, abs(measured - expected), tolerance, reason, False
+    )
 
 
-def nothing(quantity: str, measured: float, tolerance: float, reason: str) -> Row:
+def nothing(quantity: str, measured: float, tolerance: float, reason: str) -> Comparison:
     """A value that should vanish."""
     return absolute(quantity, measured, 0.0, tolerance, reason)
 
 
-def at_least(quantity: str, measured: float, bound: float, reason: str) -> Row:
+def at_least(quantity: str, measured: float, bound: float, reason: str) -> Comparison:
     """A value that must not be below a bound: the error is what is missing."""
     measured = float(measured)
-    return Row(quantity, measured, bound, max(bound - measured, 0.0), 0.0, reason, False)
+    return Comparison(quantity, measured, bound, max(bound - measured, 0.0), 0.0, reason, False)
 
 
-def failed(error: Exception) -> Row:
+def failed(error: Exception) -> Comparison:
     """A problem that could not be solved at all."""
     words = f"{type(error).__name__}: {error}"
-    return Row(words, math.nan, math.nan, math.inf, 0.0, "must run", False)
+    return Comparison(words, math.nan, math.nan, math.inf, 0.0, "must run", False)
 
 
 @dataclass(frozen=True)
-class Effort:
+class ValidationEffort:
     """How much work may be done, and where.
 
     quick : sizes for two CPU cores, a few seconds a problem
@@ -98,14 +104,14 @@ class Effort:
 
 
 @dataclass(frozen=True)
-class Problem:
+class KnownProblem:
     """A problem with a known answer."""
 
     name: str
     title: str
-    rows: Callable[[Effort], Iterator[Row]]
+    rows: Callable[[ValidationEffort], Iterator[Comparison]]
 
-    def solved(self, effort: Effort) -> Iterator[Row]:
+    def solved(self, effort: ValidationEffort) -> Iterator[Comparison]:
         """Its rows, one after the other; the last one fails if it cannot be solved."""
         try:
             yield from self.rows(effort)

@@ -15,12 +15,12 @@ from ...run.collision_term import collision_term
 from ...run.solve import solve
 from ...thermodynamics import masses, predict, thermal, total_energy, unlimited
 from ...util.arrays import Array
-from .rows import Effort, Row, absolute, at_least, nothing, relative
+from .rows import Comparison, ValidationEffort, absolute, at_least, nothing, relative
 
 # --- stationarity ---------------------------------------------------------------------------------
 
 
-def stationarity(effort: Effort) -> Iterator[Row]:
+def stationarity(effort: ValidationEffort) -> Iterator[Comparison]:
     """Bose and Fermi states with flow and balanced potentials, row by row of the table.
 
     Every single event vanishes there: what is left is rounding of logarithms, 1e-16 times their
@@ -60,7 +60,7 @@ def stationarity(effort: Effort) -> Iterator[Row]:
 
 
 @dataclass(frozen=True)
-class Sums:
+class MixtureSums:
     """A mixture with thermal masses on nodes, summed here and not by the solver.
 
     Y_a = N_a Sum f_a/E_a d^3p/(2 pi)^3;  m_g^2 = g^2 (3/8 Y_g + 1/6 Sum_q Y_q);
@@ -136,13 +136,13 @@ class Sums:
         return known, miss(known)[1]
 
 
-def thermal_masses(effort: Effort) -> Iterator[Row]:
-    """Masses and total energy of states far from equilibrium: the solver's against ``Sums``."""
+def thermal_masses(effort: ValidationEffort) -> Iterator[Comparison]:
+    """Compare masses and total energy far from equilibrium with ``MixtureSums``."""
     grid = PhaseSpace([9, 8, 10], [2.0, 1.8, 2.2])
     rng = np.random.default_rng(11)
     for model in (gluons(0.3), quarks(0.3, 2, antiquarks=True), qcd(0.3)):
         f = rng.random((len(model.names), 1)) * np.exp(-grid.momentum_squared / 1.5)
-        sums = Sums(grid, model.names, 4 * np.pi * 0.3)
+        sums = MixtureSums(grid, model.names, 4 * np.pi * 0.3)
         exact = sums.solved_masses(f)
         m2 = masses(grid, model, f)
         number, energy = sums.conserved(f, exact)
@@ -164,7 +164,7 @@ CASES: dict[str, tuple[Callable[..., Model], int, Any, tuple[float, float], floa
 """Model, cells, start, first guess of T and mu [GeV], end [fm]."""
 
 
-def final_states(effort: Effort) -> Iterator[Row]:
+def final_states(effort: ValidationEffort) -> Iterator[Comparison]:
     """Runs end in the thermal state that number and total energy prescribe on their nodes."""
     for name, (build, cells, start, guess, end) in CASES.items():
         model = build(0.3)
@@ -173,7 +173,7 @@ def final_states(effort: Effort) -> Iterator[Row]:
             model, grid, start, end=end, every=end / 4, snapshots=[0.0, end],
             samples=8 if effort.quick else 32, **effort.solving,
         )  # fmt: skip
-        sums = Sums(grid, model.names, 4 * np.pi * 0.3)
+        sums = MixtureSums(grid, model.names, 4 * np.pi * 0.3)
         first = ds.f.values[0].reshape(len(model.names), -1)
         target = sums.conserved(first, sums.solved_masses(first))
         (temperature, mu), m2 = sums.final(target, guess)
@@ -199,7 +199,7 @@ def final_states(effort: Effort) -> Iterator[Row]:
     yield from _published()
 
 
-def _moving(effort: Effort) -> Iterator[Row]:
+def _moving(effort: ValidationEffort) -> Iterator[Comparison]:
     """Quarks that start with momentum end as a fluid that moves; masses are constant."""
     model = quarks(0.3, masses={"u": 0.4})
     grid = PhaseSpace(12, 2.0)
@@ -230,11 +230,11 @@ PUBLISHED = {"T": (0.43514, 1e-5), "mu": (0.64688, 1e-5), "m2": (0.5279, 1e-4)}
 """Gluons on 30^3 nodes, box of 2 GeV, step of 0.5 below 1.5 GeV at the nodes; the last digit."""
 
 
-def _published() -> Iterator[Row]:
+def _published() -> Iterator[Comparison]:
     """The paper's gluons: what an independent program found, and what is predicted here."""
     grid, model = PhaseSpace(30, 2.0), gluons(0.3)
     f = np.where(grid.momentum_squared < 1.5**2, 0.5, 0.0)[None]
-    sums = Sums(grid, model.names, 4 * np.pi * 0.3)
+    sums = MixtureSums(grid, model.names, 4 * np.pi * 0.3)
     numbers, energy = sums.conserved(f, sums.solved_masses(f))
     state = predict(grid, model, np.array([numbers]), np.zeros(3), float(energy))
     for words, measured, (expected, digit) in (
@@ -261,7 +261,7 @@ def critical_height(gluon_states: float, quark_states: float) -> float:
     return float((6 * zeta3 * numbers) ** 4 * (30 / (8 * np.pi**4) / energies) ** 3)
 
 
-def condensation(effort: Effort) -> Iterator[Row]:
+def condensation(effort: ValidationEffort) -> Iterator[Comparison]:
     """The height of a step at which mu of the predicted final state reaches 0.
 
     Heights with mu = -0.001 T and -0.002 T are found and extrapolated: nearer to 0 the mode that

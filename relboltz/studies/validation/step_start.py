@@ -22,8 +22,8 @@ from ...run.collision_term import collision_term
 from ...run.solve import solve
 from ...util.arrays import Array
 from . import quadrature
-from .isotropic import Leg, Weight, collisions, one
-from .rows import Effort, Row, relative
+from .isotropic import ScatteringSpecies, Weight, collisions, one
+from .rows import Comparison, ValidationEffort, relative
 
 REFERENCES: dict[str, tuple[float, float]] = {
     "rate g g -> g g": (266.57, 0.09),
@@ -64,8 +64,8 @@ def integrated(points: int = 12) -> dict[str, float]:
     """The five numbers by quadrature; 12 points have 2e-5 of them (against 16 points)."""
     gluon2, quark2 = thermal_masses()
     top = float(np.sqrt(EDGE**2 + gluon2))
-    gluon = Leg(gluon2, lambda e: np.where(e < top, HEIGHT, 0.0), 1, jump=top)
-    quark = Leg(quark2, np.zeros_like, -1)
+    gluon = ScatteringSpecies(gluon2, lambda e: np.where(e < top, HEIGHT, 0.0), 1, jump=top)
+    quark = ScatteringSpecies(quark2, np.zeros_like, -1)
     coupling: dict[str, Any] = {"g4": (4 * np.pi * ALPHA) ** 2, "m2": gluon2}
 
     def rise(n: int) -> Weight:
@@ -94,7 +94,7 @@ def integrated(points: int = 12) -> dict[str, float]:
 
 
 @dataclass(frozen=True)
-class Setup:
+class StepStartGrid:
     """A grid, and how many events there are at a node, in how many independent estimates."""
 
     grid: PhaseSpace
@@ -111,7 +111,9 @@ def model_of(name: str) -> Model:
     return Model(full.species, pairs, mass_coupling=full.mass_coupling, screening=full.screening)
 
 
-def sampled(names: Sequence[str], setup: Setup, effort: Effort) -> tuple[Array, Array]:
+def sampled(
+    names: Sequence[str], setup: StepStartGrid, effort: ValidationEffort
+) -> tuple[Array, Array]:
     """Values by name and their standard errors, from C[f] of averages over cells."""
     grid, model = setup.grid, model_of(names[0])
     p2 = grid.momentum_squared
@@ -138,7 +140,7 @@ CURVATURE = 0.8
 0.1 and 0.05 GeV."""
 
 
-def collisions_of_a_step(effort: Effort) -> Iterator[Row]:
+def collisions_of_a_step(effort: ValidationEffort) -> Iterator[Comparison]:
     """C[f] of the step: our quadrature against outside numbers, and nodes against it."""
     expected = integrated()
     for name, (value, error) in REFERENCES.items():
@@ -147,7 +149,9 @@ def collisions_of_a_step(effort: Effort) -> Iterator[Row]:
     more = 1 if effort.quick else 8
     for names, box, fine in ((GLUONS, 2.6, 0.05), (QUARKS, 2.8, 0.07)):
         cells = round(2 * box / fine)
-        setups = [Setup(PhaseSpace(n, box), k * more) for n, k in ((cells // 2, 6), (cells, 1))]
+        setups = [
+            StepStartGrid(PhaseSpace(n, box), k * more) for n, k in ((cells // 2, 6), (cells, 1))
+        ]
         (far, far_error), (near, near_error) = (sampled(names, one, effort) for one in setups)
         limit, scatter = 2 * near - far, np.hypot(2 * near_error, far_error)
         rest = CURVATURE * 2 * fine**2
@@ -161,7 +165,7 @@ def collisions_of_a_step(effort: Effort) -> Iterator[Row]:
     usual = automatic_grid(None, gluons(ALPHA), starting_states(START, gluons(ALPHA)))
     h = usual.spacing[0]
     for names in (GLUONS, QUARKS):
-        values, errors = sampled(names, Setup(usual, 32 * more), effort)
+        values, errors = sampled(names, StepStartGrid(usual, 32 * more), effort)
         for i, name in enumerate(names):
             yield relative(
                 f"{name}, usual spacing of {h:.3f} GeV", values[i], expected[name],

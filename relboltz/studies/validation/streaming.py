@@ -6,13 +6,13 @@ import numpy as np
 
 from ... import backends
 from ...backends.contract import Backend
-from ...config.settings import Run, Sampling
+from ...config.settings import RunSettings, Sampling
 from ...grid.phase_space import PhaseSpace
 from ...initial import from_function
 from ...model.model import Model, Species
 from ...run.solve import solve
 from ...util.arrays import Array
-from .rows import Effort, Row, at_least, nothing
+from .rows import Comparison, ValidationEffort, at_least, nothing
 
 BITS = 44
 """Quanta are 2^-44 of a particle a state."""
@@ -23,9 +23,9 @@ def free_gas(statistics: int = 1, mass: float = 0.5, degeneracy: int = 1) -> Mod
     return Model([Species("a", degeneracy, statistics)], [], masses={"a": mass})
 
 
-def holding(grid: PhaseSpace, model: Model, f: Array, effort: Effort) -> Backend:
+def holding(grid: PhaseSpace, model: Model, f: Array, effort: ValidationEffort) -> Backend:
     """A backend with a state f (sites, species, nodes)."""
-    run = Run(backend=effort.backend, threads=effort.threads, precision="auto")  # type: ignore
+    run = RunSettings(backend=effort.backend, threads=effort.threads, precision="auto")  # type: ignore
     backend = backends.choose(grid, model, Sampling(), run)
     number = np.rint(f * model.degeneracy[:, None] * 2.0**BITS).astype(np.int64)
     shape = (grid.sites, len(model.species), grid.size)
@@ -44,7 +44,7 @@ def grid_velocity(grid: PhaseSpace, axis: int, mass: float) -> Array:
 # --- free streaming -------------------------------------------------------------------------------
 
 
-def streamed(cells: int, axis: int, mass: float, effort: Effort) -> tuple[float, int]:
+def streamed(cells: int, axis: int, mass: float, effort: ValidationEffort) -> tuple[float, int]:
     """Mean |f - f0(x - v t, p)| after 2 fm over the mean f, and the quanta lost."""
     end, space = 2.0, [1, 1, 1]
     space[axis] = cells
@@ -64,7 +64,7 @@ def streamed(cells: int, axis: int, mass: float, effort: Effort) -> tuple[float,
     return float(np.abs(f - exact).mean() / exact.mean()), int(ds.charge_drift[-1, 0])
 
 
-def free_streaming(effort: Effort) -> Iterator[Row]:
+def free_streaming(effort: ValidationEffort) -> Iterator[Comparison]:
     """f0(x - v t, p), massless and massive, along different axes."""
     for axis, mass in ((0, 0.0), (1, 0.5)):
         errors, lost = zip(*(streamed(n, axis, mass, effort) for n in (12, 24, 48)), strict=True)
@@ -80,7 +80,7 @@ def free_streaming(effort: Effort) -> Iterator[Row]:
 # --- Liouville ------------------------------------------------------------------------------------
 
 
-def liouville(effort: Effort) -> Iterator[Row]:
+def liouville(effort: ValidationEffort) -> Iterator[Comparison]:
     """A uniform f stays uniform whatever the masses; and f(E) stands still in a field of masses."""
     grid = PhaseSpace([6, 5, 4], 2.0, [5, 4, 3], 3.0, "periodic", "periodic")
     backend = holding(grid, free_gas(degeneracy=6), np.ones((1, 1, grid.size)), effort)
@@ -102,7 +102,7 @@ def liouville(effort: Effort) -> Iterator[Row]:
                    "second order, measured between 12 and 24 cells")  # fmt: skip
 
 
-def at_rest(cells: int, effort: Effort) -> tuple[float, float]:
+def at_rest(cells: int, effort: ValidationEffort) -> tuple[float, float]:
     """How f = exp(-E(x, p)/T) changes in 2 fm, with the force and by streaming alone.
 
     m^2(x) = 0.4 + 0.2 cos(pi x/3) GeV^2, and T = 0.3 GeV. Mean |change| over the mean of f.

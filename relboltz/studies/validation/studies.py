@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from ...util.arrays import Array
-from .relaxing import ISOTROPIC, Setup, compared, left, relaxed
-from .rows import Effort
+from .relaxing import ISOTROPIC, RelaxationGrid, compared, left, relaxed
+from .rows import ValidationEffort
 
 TAU = 4.0
 """When errors are taken."""
@@ -21,24 +21,24 @@ class Study:
     name: str
     words: str
     unit: str
-    setups: tuple[Setup, ...]
-    value: Callable[[Setup], float]
+    setups: tuple[RelaxationGrid, ...]
+    value: Callable[[RelaxationGrid], float]
     against_finest: bool = False
     """Errors are differences to the last set-up, not to the exact solution."""
     seeds: int = 1
 
 
-def studies(effort: Effort) -> tuple[Study, ...]:
+def studies(effort: ValidationEffort) -> tuple[Study, ...]:
     """What is varied; a GPU allows finer nodes."""
     gpu = effort.backend == "cuda" and not effort.quick
     cells = (28, 40, 56, 80, 112, 160) if gpu else (28, 40, 56)
-    base = Setup(28, 14.0, 16, 1e-3)
+    base = RelaxationGrid(28, 14.0, 16, 1e-3)
     boxes = (8.0, 10.0, 12.0, 14.0, 18.0) if gpu else (8.0, 10.0, 12.0, 16.0)
-    rough = Setup(24, 12.0, 512 if gpu else 96, 1e-3)
+    rough = RelaxationGrid(24, 12.0, 512 if gpu else 96, 1e-3)
     steps = (1.0, 0.5, 0.25, 0.125, 0.0625) if gpu else (1.0, 0.5, 0.125)
     many = (1, 4, 16, 64, 256) if gpu else (1, 4, 16)
 
-    def spacing(setup: Setup) -> float:
+    def spacing(setup: RelaxationGrid) -> float:
         return 2 * setup.box / setup.cells
 
     return (
@@ -57,7 +57,7 @@ def studies(effort: Effort) -> tuple[Study, ...]:
     )  # fmt: skip
 
 
-def studied(effort: Effort) -> Iterator[dict[str, Any]]:
+def studied(effort: ValidationEffort) -> Iterator[dict[str, Any]]:
     """Every study with the errors of its set-ups, one by one."""
     for study in studies(effort):
         found = [_errors(setup, study.seeds, effort) for setup in study.setups]
@@ -78,7 +78,7 @@ def studied(effort: Effort) -> Iterator[dict[str, Any]]:
         }  # fmt: skip
 
 
-def _errors(setup: Setup, seeds: int, effort: Effort) -> Array:
+def _errors(setup: RelaxationGrid, seeds: int, effort: ValidationEffort) -> Array:
     """Of <k^2> ... <k^5>, of what is left of the deviation, and of f in shells, by seed."""
     rows = []
     for seed in range(seeds):

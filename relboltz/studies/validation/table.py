@@ -30,7 +30,7 @@ from ...model.qcd import qcd
 from ...run.collision_term import collision_term
 from ...util.arrays import Array
 from .quadrature import clustered_rule
-from .rows import Effort, Row, nothing, relative
+from .rows import Comparison, ValidationEffort, nothing, relative
 
 ALPHA = 0.3
 G4 = (4 * np.pi * ALPHA) ** 2
@@ -49,7 +49,7 @@ STATES = {"g": 16, "u": 6, "d": 6, "ubar": 6, "dbar": 6}
 ROUNDING = "rounding of a dozen operations that cancel by 1e3 at most"
 
 
-class Table:
+class CompiledRows:
     """The compiled rows with massless legs."""
 
     def __init__(self) -> None:
@@ -68,14 +68,16 @@ class Table:
 # --- crossing -------------------------------------------------------------------------------------
 
 
-def crossing(effort: Effort) -> Iterator[Row]:
+def crossing(effort: ValidationEffort) -> Iterator[Comparison]:
     """Rows without a regulator turn into each other, and have the soft limit of one gluon."""
-    table = Table()
+    table = CompiledRows()
     s = np.array([3.0, 2.0, 7.0, 5.0])
     t = np.array([-1.25, -1.8, -0.5, -2.5])
     u = -s - t
 
-    def apart(row: str, other: str, order: Callable[..., tuple[Array, Array]], sign: int) -> Row:
+    def apart(
+        row: str, other: str, order: Callable[..., tuple[Array, Array]], sign: int
+    ) -> Comparison:
         here, there = table(row, s, t), sign * table(other, *order(s, t, u))
         worst = float(np.abs(here / there - 1).max())
         return nothing(f"{row} from {other}", worst, 1e-12, ROUNDING)
@@ -92,7 +94,7 @@ def crossing(effort: Effort) -> Iterator[Row]:
     yield from _soft(table)
 
 
-def _soft(table: Table) -> Iterator[Row]:
+def _soft(table: CompiledRows) -> Iterator[Comparison]:
     """At t -> 0 one gluon is exchanged: |M|^2 -> 16 g^4 (s/t)^2 C_a C_b d_a d_b / d_A."""
     charge = {"g": 3.0 * 8, "q": 4 / 3 * 3}  # Casimir times dimension of SU(3)
     t = -1e-4
@@ -136,9 +138,9 @@ def cross_section(row: str, s: float, regulator2: float) -> float:
     return equal * G4 * mean / (16 * np.pi * s * STATES[a] * STATES[b])
 
 
-def cross_sections(effort: Effort) -> Iterator[Row]:
+def cross_sections(effort: ValidationEffort) -> Iterator[Comparison]:
     """Massless kinematics and a fixed regulator: the compiled rows against closed forms."""
-    table = Table()
+    table = CompiledRows()
     cosine, weight = clustered_rule(400)
     y = 0.5 * (1 - cosine)
     for x in (0.01, 0.3):
@@ -182,7 +184,7 @@ def classical(regulator: float) -> Model:
     return Model(species, chosen, screening=regulator)
 
 
-def classical_rates(effort: Effort) -> Iterator[Row]:
+def classical_rates(effort: ValidationEffort) -> Iterator[Comparison]:
     """Rates of the solver in a massless classical gas against the closed cross sections.
 
     Soft nodes are few, and 1/E weighs them: where |M|^2 is a constant that costs 14 % at h = T, and
@@ -212,7 +214,7 @@ def classical_rates(effort: Effort) -> Iterator[Row]:
 # --- detailed balance -----------------------------------------------------------------------------
 
 
-def detailed_balance(effort: Effort) -> Iterator[Row]:
+def detailed_balance(effort: ValidationEffort) -> Iterator[Comparison]:
     """Far from equilibrium: as many collisions seen from their products as from their sources.
 
     Events are drawn from one side, (k3, p) on nodes. In an elastic process both sides are the same
@@ -251,7 +253,7 @@ def _moving(grid: PhaseSpace, shift: Array) -> Array:
 
 
 def _flows(
-    full: Model, processes: list[Process], grid: PhaseSpace, f: Array, effort: Effort
+    full: Model, processes: list[Process], grid: PhaseSpace, f: Array, effort: ValidationEffort
 ) -> tuple[Array, Array]:
     """Flows there and back of every process (draws, processes)."""
     species = [full.species[full.index(name)] for name in STATES]

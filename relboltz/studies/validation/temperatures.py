@@ -16,8 +16,8 @@ from ...model.qcd import qcd
 from ...run.collision_term import collision_term
 from ...util.arrays import Array
 from . import quadrature
-from .isotropic import Leg, collisions, one
-from .rows import Effort, Row, relative
+from .isotropic import ScatteringSpecies, collisions, one
+from .rows import Comparison, ValidationEffort, relative
 
 MG2, MQ2, ALPHA = 0.2, 0.16, 0.3
 """Squared masses of gluons and quarks [GeV^2], coupling; the gluon mass screens."""
@@ -35,10 +35,10 @@ def occupation(name: str, energy: Array) -> Array:
     return np.asarray(1 / (np.exp((energy - mu) / temperature) - (1 if name == "g" else -1)))
 
 
-def leg(name: str) -> Leg:
+def leg(name: str) -> ScatteringSpecies:
     """A species as the integrals take it."""
     mass2, statistics = (MG2, 1) if name == "g" else (MQ2, -1)
-    return Leg(mass2, partial(occupation, name), statistics)
+    return ScatteringSpecies(mass2, partial(occupation, name), statistics)
 
 
 def integrated(points: int = 16) -> dict[str, float]:
@@ -71,7 +71,9 @@ def integrated(points: int = 16) -> dict[str, float]:
     return rates | {words: value for words, value in gains.items() if words != "dN/dt of ubar"}
 
 
-def sampled(cells: int, samples: int, effort: Effort) -> tuple[dict[str, float], dict[str, float]]:
+def sampled(
+    cells: int, samples: int, effort: ValidationEffort
+) -> tuple[dict[str, float], dict[str, float]]:
     """Rates and gains from events on nodes, and their standard errors, by name."""
     model = qcd(ALPHA, 1, masses={"g": MG2**0.5, "quarks": MQ2**0.5})
     grid = PhaseSpace(cells, BOX)
@@ -94,7 +96,7 @@ def sampled(cells: int, samples: int, effort: Effort) -> tuple[dict[str, float],
     return means, scatter
 
 
-def two_temperatures(effort: Effort) -> Iterator[Row]:
+def two_temperatures(effort: ValidationEffort) -> Iterator[Comparison]:
     """Rates, particles and energy that are exchanged, on two grids, extrapolated in h^2."""
     more = 1 if effort.quick else 8
     coarse, fine = 24, 36

@@ -9,7 +9,7 @@ from ...grid.units import HBARC
 from ...linear_response import transport_coefficients
 from ...model.model import Model, Process, Species
 from ...model.qcd import qcd
-from .rows import Effort, Row, nothing, relative
+from .rows import Comparison, ValidationEffort, nothing, relative
 
 TABLE = {
     0.0: {"eta": 1.26757, "zeta": 0.0, "kappa": 0.15892, "D": 0.46562},
@@ -37,7 +37,7 @@ def hard_spheres(mass: float) -> Model:
     return Model([Species("a", 1, 0)], [process], masses={"a": mass})
 
 
-def coefficients(effort: Effort) -> Iterator[Row]:
+def coefficients(effort: ValidationEffort) -> Iterator[Comparison]:
     """Shear, bulk, diffusion of the charge and of a tagged particle; phi^4; thermal masses."""
     events = QUICK if effort.quick else FULL
     options: dict[str, Any] = {
@@ -70,7 +70,7 @@ def coefficients(effort: Effort) -> Iterator[Row]:
     yield from _thermal(options)
 
 
-def _quartic(aim: float, options: dict[str, Any]) -> Iterator[Row]:
+def _quartic(aim: float, options: dict[str, Any]) -> Iterator[Comparison]:
     """phi^4: a constant |M|^2."""
     for eta, expected in PHI4.items():
         process = Process("a a -> a a", quartic, coupling2=1.0)
@@ -81,7 +81,7 @@ def _quartic(aim: float, options: dict[str, Any]) -> Iterator[Row]:
         yield relative(f"phi^4, {kind}: eta lambda^2/T^3", measured, expected, aim, "aimed at")
 
 
-def _thermal(options: dict[str, Any]) -> Iterator[Row]:
+def _thermal(options: dict[str, Any]) -> Iterator[Comparison]:
     """Masses that are purely thermal have no scale of their own: no bulk viscosity."""
     ds = transport_coefficients(qcd(0.3), 0.4, **options)
     zeta, error = float(ds.bulk_viscosity), float(ds.bulk_viscosity_error)

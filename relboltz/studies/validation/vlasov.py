@@ -27,7 +27,7 @@ from ...initial import from_function
 from ...model.model import Model, Species
 from ...run.solve import solve
 from ...util.arrays import Array
-from .rows import Effort, Row, absolute
+from .rows import Comparison, ValidationEffort, absolute
 
 HALF, WIDTH, HEIGHT, SWING = 3.0, 0.4, 0.5, 0.8
 """Half a wave length [fm]; f = HEIGHT (1 + SWING cos kx) exp(-p^2/(2 WIDTH^2)), WIDTH in GeV."""
@@ -88,7 +88,7 @@ masses, moved = (numba.jit(nogil=True)(f) for f in (_masses, _moved))  # not kep
 
 
 @dataclass(frozen=True)
-class Markers:
+class MarkerCounts:
     """How many places, values of p_x and of p_y^2 + p_z^2, Fourier modes, and the step [fm]."""
 
     places: int = 96
@@ -98,7 +98,7 @@ class Markers:
     step: float = 0.1
 
 
-def followed(markers: Markers, times: Sequence[float] = TIMES) -> Array:
+def followed(markers: MarkerCounts, times: Sequence[float] = TIMES) -> Array:
     """Modes at the times: cos kx and cos 2kx of m^2, sin kx of the momentum density (times, 3).
 
     In GeV^2, and in GeV per particle of the mean density.
@@ -170,13 +170,13 @@ def streamed(space: int, **options: Any) -> Array:
     return np.stack([*modes, 2 * (flow @ np.sin(K * x)) / space / number], axis=1)
 
 
-def self_consistent_wave(effort: Effort) -> Iterator[Row]:
+def self_consistent_wave(effort: ValidationEffort) -> Iterator[Comparison]:
     """Modes of m^2 and of the momentum density, at one spacing and extrapolated to none.
 
     Across the wave 11 x 11 nodes, 0.4 GeV apart, are nearly exact for a Gaussian of that width:
     nodes 0.37 GeV apart change a mode by 4e-5.
     """
-    exact = followed(Markers())
+    exact = followed(MarkerCounts())
     cells = (24, 32) if effort.quick else (32, 48)
     far, near = (streamed(n, **effort.solving) for n in cells)
     limit = near + (near - far) / ((cells[1] / cells[0]) ** 2 - 1)

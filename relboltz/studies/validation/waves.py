@@ -18,7 +18,7 @@ from ...initial import from_function
 from ...run.solve import solve
 from ...util.arrays import Array
 from .relaxing import ISOTROPIC, T
-from .rows import Effort, Row, relative
+from .rows import Comparison, ValidationEffort, relative
 from .streaming import grid_velocity
 
 EXACT = {
@@ -30,7 +30,7 @@ AMPLITUDE = 0.02
 
 
 @dataclass(frozen=True)
-class Setup:
+class WaveSetup:
     """A wave number k/(n sigma), nodes, space cells, events."""
 
     k: float
@@ -92,7 +92,7 @@ def decay(t: Array, a: Array) -> float:
     return float(-np.polyfit(t, np.log(np.abs(a)), 1)[0])
 
 
-def measured(setup: Setup, **options: Any) -> dict[str, float]:
+def measured(setup: WaveSetup, **options: Any) -> dict[str, float]:
     """Speed of sound and the three decay rates, in units of n sigma."""
     grid, k = setup.grid, setup.k
     exact = EXACT[k]
@@ -125,12 +125,12 @@ def measured(setup: Setup, **options: Any) -> dict[str, float]:
     }  # fmt: skip
 
 
-QUICK = (Setup(0.2, 14, 9.0, 12, 2),)
-FULL = (Setup(0.2, 20, 10.0, 16, 4),)
-FULL_GPU = (Setup(0.2, 32, 12.0, 24, 8, 3e-4), Setup(0.1, 24, 12.0, 24, 8, 3e-4))
+QUICK = (WaveSetup(0.2, 14, 9.0, 12, 2),)
+FULL = (WaveSetup(0.2, 20, 10.0, 16, 4),)
+FULL_GPU = (WaveSetup(0.2, 32, 12.0, 24, 8, 3e-4), WaveSetup(0.1, 24, 12.0, 24, 8, 3e-4))
 
 
-def waves_in_space(effort: Effort) -> Iterator[Row]:
+def waves_in_space(effort: ValidationEffort) -> Iterator[Comparison]:
     """Against exact linear theory, with what the nodes are known to do to streaming."""
     full = FULL_GPU if effort.backend == "cuda" else FULL
     for setup in QUICK if effort.quick else full:

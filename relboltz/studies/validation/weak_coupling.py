@@ -13,11 +13,11 @@ import xarray as xr
 
 from ...grid.units import HBARC
 from ...linear_response import transport_coefficients
-from ...linear_response.state import Points, State
+from ...linear_response.state import MomentumPoints, ReferenceState
 from ...model.model import Model
 from ...model.qcd import qcd
 from ...util.arrays import Array
-from .rows import Effort, Row, absolute, nothing, relative
+from .rows import Comparison, ValidationEffort, absolute, nothing, relative
 
 VISCOSITY = {0: 27.126, 1: 60.808, 3: 106.664}
 """eta_1 of SU(3) by the number of flavours."""
@@ -46,7 +46,7 @@ def flavor_diffusion(ds: xr.Dataset) -> tuple[float, float]:
     return float(ds.diffusion.sel(at)) * unit, float(ds.diffusion_error.sel(at)) * unit
 
 
-def leading_logarithms(effort: Effort) -> Iterator[Row]:
+def leading_logarithms(effort: ValidationEffort) -> Iterator[Comparison]:
     """Slopes against ln(1/g) for 0, 1 and 3 flavours; the scatter of many seeds."""
     for flavors, eta_1 in VISCOSITY.items():
         found = [
@@ -67,7 +67,7 @@ def leading_logarithms(effort: Effort) -> Iterator[Row]:
     yield from _scatter(effort)
 
 
-def _screening() -> Iterator[Row]:
+def _screening() -> Iterator[Comparison]:
     """Screening masses of soft exchange, which slopes do not depend on.
 
     e^(5/3)/8 m_D^2 of gluons, m_D^2 = g^2 T^2 (1 + N_f/6), and e^2/2 of the squared mass of a quark
@@ -76,7 +76,7 @@ def _screening() -> Iterator[Row]:
     g, flavors = COUPLING, 3
     model = weak(g, flavors)
     mu = np.zeros(len(model.species))
-    state = State.of(model, Points.around(1.0, mu, mu), 1.0, mu)
+    state = ReferenceState.of(model, MomentumPoints.around(1.0, mu, mu), 1.0, mu)
     exact = {
         "gluon": (0, np.exp(5 / 3) / 8 * (1 + flavors / 6)),
         "quark": (model.exchange_row("u"), np.exp(2) / 12),
@@ -87,7 +87,7 @@ def _screening() -> Iterator[Row]:
         yield relative(words, found, float(expected), 1e-6, "400 points of a radial integral")
 
 
-def _slope(name: str, values: list[tuple[float, float]], expected: float) -> Row:
+def _slope(name: str, values: list[tuple[float, float]], expected: float) -> Comparison:
     """The slope of 1/(g^4 value) against ln(1/g).
 
     values : with errors, at both couplings
@@ -109,7 +109,7 @@ def pulls(values: Array, errors: Array) -> Array:
     return (values - values.mean()) / errors
 
 
-def _scatter(effort: Effort) -> Iterator[Row]:
+def _scatter(effort: ValidationEffort) -> Iterator[Comparison]:
     """Estimates with other random numbers scatter by the errors that they are said to have."""
     options: dict[str, Any] = {**effort.options, "events": EVENTS}
     model = weak(COUPLING, 1)

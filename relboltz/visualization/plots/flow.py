@@ -131,7 +131,7 @@ def rapidity(ds: Dataset, ax: Ax = None) -> Axes:
     """What matter in Bjorken flow has per rapidity, over what it began with, against time."""
     ax, found = ax or new_axes(), per_rapidity(ds)
     lines = {
-        r"$dN/d\eta$": found.dN_deta.sum("species"), r"$dE_T/d\eta$": found.dET_deta,
+        r"$dN/dy$": found.dN_dy.sum("species"), r"$dE_T/dy$": found.dET_dy,
         r"$dE/d\eta$": found.dE_deta, r"$dS/d\eta$": found.dS_deta,
     }  # fmt: skip
     for color, (words, values) in zip(COLORS, lines.items(), strict=False):

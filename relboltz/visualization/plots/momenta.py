@@ -80,7 +80,7 @@ def spectra(ds: Dataset, species: Names = None, times: Any = None, ax: Ax = None
     ax.set(yscale="log", ylim=limits(ds, group, times), xlim=(0, last))
     if first < last:
         ax.axvline(first, color="0.5", linestyle=":", linewidth=1.0, zorder=0)
-    ring = "dN_deta" in ds
+    ring = "dN_dy" in ds
     ax.set(
         xlabel=labelled(ds.p, "transverse momentum $p_T$" if ring else "momentum $|p|$"),
         ylabel="$f$, mean over all $p_z$" if ring else "occupation $f$",

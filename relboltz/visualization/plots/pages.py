@@ -40,7 +40,7 @@ Choice = list[tuple[str, Names]]
 
 
 @dataclass(frozen=True)
-class Maps:
+class MapRow:
     """A row of maps of one quantity at several times, with one scale of colours."""
 
     quantity: str
@@ -49,7 +49,7 @@ class Maps:
     arrows: bool = False
 
 
-Row = list[Panel] | Maps
+Row = list[Panel] | MapRow
 Panels = list[Row]
 
 
@@ -61,7 +61,7 @@ def page(ds: Dataset, rows: Panels, title: str = "") -> Figure:
     parts = figure.subfigures(len(blocks), squeeze=False, height_ratios=heights)[:, 0]
     for part, block in zip(parts, blocks, strict=True):
         first = block[0]
-        if isinstance(first, Maps):
+        if isinstance(first, MapRow):
             _draw_maps(part, ds, block)  # type: ignore[arg-type]
             continue
         for draw, ax in zip(first, part.subplots(1, len(first), squeeze=False)[0], strict=True):
@@ -74,28 +74,28 @@ def page(ds: Dataset, rows: Panels, title: str = "") -> Figure:
 def _alone(rows: Panels) -> Callable[[Row], int]:
     """A key of blocks: every row of panels its own, all rows of maps one."""
     places = {id(row): i for i, row in enumerate(rows)}
-    return lambda row: -1 if isinstance(row, Maps) else places[id(row)]
+    return lambda row: -1 if isinstance(row, MapRow) else places[id(row)]
 
 
 def _maps_in(block: Panels) -> bool:
-    return isinstance(block[0], Maps)
+    return isinstance(block[0], MapRow)
 
 
 def _width(rows: Panels) -> float:
     """Inches: of panels that are as wide as they are long, or of maps side by side."""
-    maps = [1.2 + 2.7 * len(row.times) for row in rows if isinstance(row, Maps)]
-    return 0.2 + max([4.7 * len(row) for row in rows if not isinstance(row, Maps)] or maps)
+    maps = [1.2 + 2.7 * len(row.times) for row in rows if isinstance(row, MapRow)]
+    return 0.2 + max([4.7 * len(row) for row in rows if not isinstance(row, MapRow)] or maps)
 
 
 def _height(ds: Dataset, row: Row) -> float:
     """Inches of a row; maps take the shape of the box."""
-    if not isinstance(row, Maps):
+    if not isinstance(row, MapRow):
         return 3.9
     a, b = (np.ptp(edges(ds[axis])) for axis in directions(ds)[:2])
     return 0.15 + 2.5 * float(np.clip(b / a, 0.3, 1.0))
 
 
-def _draw_maps(part: Any, ds: Dataset, rows: list[Maps]) -> None:
+def _draw_maps(part: Any, ds: Dataset, rows: list[MapRow]) -> None:
     """Rows of maps that share their axes, times above and a bar of colours beside each."""
     plane = directions(ds)[:2]
     grid = part.subplots(len(rows), len(rows[0].times), squeeze=False, sharex=True, sharey=True)
@@ -171,7 +171,7 @@ def _profiles(choice: Choice, axes: Sequence[str]) -> list[Panel]:
 
 def _maps(choice: Choice, times: Array) -> Panels:
     """A row for each choice: maps at several times; the first has arrows of the flow."""
-    return [Maps(name, group, times, i == 0) for i, (name, group) in enumerate(choice)]
+    return [MapRow(name, group, times, i == 0) for i, (name, group) in enumerate(choice)]
 
 
 def telling(ds: Dataset) -> list[Panel]:

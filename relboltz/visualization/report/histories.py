@@ -247,7 +247,7 @@ def spectra(ds: Dataset, slider: str) -> Iterator[Chart]:
             "eta": int(one.statistics), "squares": numbers(mean(some.mass_squared, group)),
             "last": numbers(one.equilibrium_mass_squared.values),
         }  # fmt: skip
-        ring = "dN_deta" in ds
+        ring = "dN_dy" in ds
         yield Chart(
             label(group) + ", mean of them" * (len(group) > 1),
             f"{'transverse momentum' if ring else 'momentum |p|'} [GeV]",

@@ -74,7 +74,7 @@ def verdict_of(ds: Dataset) -> str:
     )
 
 
-def _part(rows: Sequence[verdict.Row], part: str) -> str:
+def _part(rows: Sequence[verdict.VerdictLine], part: str) -> str:
     """Rows of one kind as a table."""
     some = [r for r in rows if r.part == part]
     compared = any(r.predicted not in ("", "none") for r in some)
@@ -85,11 +85,11 @@ def _part(rows: Sequence[verdict.Row], part: str) -> str:
     return table(columns, cells, caption) if cells else ""
 
 
-def _found(rows: Sequence[verdict.Row], key: str) -> verdict.Row | None:
+def _found(rows: Sequence[verdict.VerdictLine], key: str) -> verdict.VerdictLine | None:
     return next((row for row in rows if row.key == key), None)
 
 
-def _sentence(ds: Dataset, rows: Sequence[verdict.Row]) -> str:
+def _sentence(ds: Dataset, rows: Sequence[verdict.VerdictLine]) -> str:
     """What a reader in a hurry wants to know."""
     kept = [r for r in rows if r.key in ("charge", "momentum")]
     exact = [r for r in kept if r.value == "0 (exact)"]
@@ -129,7 +129,7 @@ def _card(words: str, value: str, more: str = "", kind: str = "") -> str:
     )
 
 
-def _cards(ds: Dataset, rows: Sequence[verdict.Row]) -> str:
+def _cards(ds: Dataset, rows: Sequence[verdict.VerdictLine]) -> str:
     """Large numbers."""
     found = []
     kept = [r for r in rows if r.key in ("charge", "momentum")]

@@ -32,7 +32,7 @@ WITH_ARROWS = ("number", "landau_velocity")
 
 
 @dataclass(frozen=True)
-class Map:
+class SliderMap:
     """A quantity in a plane at the times of a slider.
 
     values : (time, a, b); flow : where arrows stand and how fast it is there, or None
@@ -111,15 +111,15 @@ def _coarse(values: DataArray, axes: Sequence[str], most: int) -> tuple[DataArra
 # --- charts -------------------------------------------------------------------------------------
 
 
-def charts(ds: Dataset, slider: str, runs: int = 1) -> dict[str, list[Map | Chart]]:
+def charts(ds: Dataset, slider: str, runs: int = 1) -> dict[str, list[SliderMap | Chart]]:
     """Maps and profiles by words for where they are."""
-    found: dict[str, list[Map | Chart]] = {}
+    found: dict[str, list[SliderMap | Chart]] = {}
     for place, chart in _charts(ds, slider, runs):
         found.setdefault(place, []).append(chart)
     return found
 
 
-def _charts(ds: Dataset, slider: str, runs: int) -> Iterator[tuple[str, Map | Chart]]:
+def _charts(ds: Dataset, slider: str, runs: int) -> Iterator[tuple[str, SliderMap | Chart]]:
     """Words for the plane or the line, and what is drawn there."""
     some = ds.isel(time=times(ds, runs))
     flows: dict[str, Any] = {}
@@ -143,7 +143,7 @@ def _charts(ds: Dataset, slider: str, runs: int) -> Iterator[tuple[str, Map | Ch
         flow = flows[plane] if name in WITH_ARROWS else None
         plain = f"In the plane of {axes[0]} and {axes[1]}{where}"
         place = "Phase space" if name.startswith("f_") else plain
-        yield place, Map(title, values, slider, flow, note)
+        yield place, SliderMap(title, values, slider, flow, note)
 
 
 def _profile(values: DataArray, title: str, slider: str) -> Chart:

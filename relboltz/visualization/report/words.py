@@ -108,7 +108,7 @@ def _numerics(ds: Dataset, known: Mapping[str, Any]) -> Terms:
             "sampling",
             (
                 f"{count(drawn.get('samples', 0), 'sample')} per node, process and step; pairs by "
-                f"{drawn.get('pairs', '?')}; sampling {drawn.get('sampling', '?')}, "
+                f"{drawn.get('pair_sampling', '?')}; kinematics {drawn.get('kinematics', '?')}, "
                 f"{drawn.get('projection', '?')} projection"
                 + ("" if drawn.get("symmetrical", True) else ", not symmetrical")
             ),

@@ -1,6 +1,6 @@
-"""qcd(alike=True) against all seven species: time, numbers, final state, memory in space.
+"""qcd(flavor_symmetric=True) against all seven species: time, numbers, final state and memory.
 
-    python benchmarks/alike.py [--backend cpu|cuda] [--cells 30] [--end 50] [--seeds 3]
+    python benchmarks/flavor_symmetric.py [--backend cpu|cuda] [--cells 30] [--end 50] [--seeds 3]
 
 The paper's mixture: gluons f = 0.5 below 1.5 GeV, no quarks, box of 2 GeV, 16 samples. Numbers of
 gluons are compared at all records, as means over seeds and in units of their standard error.
@@ -14,7 +14,7 @@ import numpy as np
 
 import relboltz as rb
 from relboltz.backends import choose
-from relboltz.config.settings import Run, Sampling
+from relboltz.config.settings import RunSettings, Sampling
 from relboltz.stepping.step import begin
 
 
@@ -32,7 +32,7 @@ def solved(model: rb.Model, cells: int, end: float, seed: int, backend: str):
 def memory(model: rb.Model, backend: str) -> int:
     """Bytes of a state of 4 x 4 x 1 cells with 12^3 nodes."""
     grid = rb.PhaseSpace(12, 2.0, [4, 4, 1])
-    there = choose(grid, model, Sampling(samples=1), Run(backend=backend))
+    there = choose(grid, model, Sampling(samples=1), RunSettings(backend=backend))
     begin(there, np.full((grid.sites, len(model.species), grid.size), 0.1))
     return there.memory
 
@@ -46,7 +46,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3)
     given = parser.parse_args()
     warnings.simplefilter("ignore")
-    models = {"all": rb.qcd(0.3), "alike": rb.qcd(0.3, alike=True)}
+    models = {"all": rb.qcd(0.3), "alike": rb.qcd(0.3, flavor_symmetric=True)}
     found = {}
     for name, model in models.items():
         solved(model, 8, 0.5, 1, given.backend)  # compiled

@@ -1,4 +1,4 @@
-"""qcd(alike=True): one species in place of all quarks and antiquarks, the same physics."""
+"""qcd(flavor_symmetric=True): one species stands for all quarks, with the same physics."""
 
 import inspect
 import math
@@ -34,7 +34,9 @@ def element(process, s, t, u, screening2):
 def test_elements_are_sums_over_all_flavours(flavors, screening):
     """Sum of w |M|^2 of the table over the flavours, t and u exchanged where legs are equal."""
     full = qcd(0.3, flavors, screening=screening)
-    few = {p.name: p for p in qcd(0.3, flavors, screening=screening, alike=True).processes}
+    few = {
+        p.name: p for p in qcd(0.3, flavors, screening=screening, flavor_symmetric=True).processes
+    }
     s, t, m2 = 2.3, -0.7, 0.4
     u = -s - t
     for name, process in few.items():
@@ -53,12 +55,12 @@ def test_elements_are_sums_over_all_flavours(flavors, screening):
 @pytest.mark.parametrize("flavors", [1, 2, 3])
 def test_masses_and_screening_are_those_of_every_flavour(flavors):
     """Y of q is that of all 2 N_f quarks and antiquarks."""
-    full, few = qcd(0.3, flavors), qcd(0.3, flavors, alike=True)
+    full, few = qcd(0.3, flavors), qcd(0.3, flavors, flavor_symmetric=True)
     y = np.array([0.2] + [0.03] * (2 * flavors))
     total = np.array([0.2, 0.03 * 2 * flavors])
     assert few.mass_squared(total) == pytest.approx(full.mass_squared(y)[:2], rel=1e-14)
     assert few.screening_squared(total) == pytest.approx(full.screening_squared(y), rel=1e-14)
-    ekt = [qcd(0.3, flavors, "massless", "ekt", alike=a) for a in (False, True)]
+    ekt = [qcd(0.3, flavors, "massless", "ekt", flavor_symmetric=a) for a in (False, True)]
     one, other = (sorted(set(m.screening_squared(v).round(12)))
                   for m, v in zip(ekt, (y, total), strict=True))  # fmt: skip
     assert one == pytest.approx(other, rel=1e-11)
@@ -71,7 +73,7 @@ GLUONS, QUARKS = rb.initial.step(0.5, 1.5), rb.initial.gaussian(0.4, [0.6, 0.7, 
 def starts():
     return [
         (qcd(0.3), {"g": GLUONS, "quarks": QUARKS, "antiquarks": QUARKS}),
-        (qcd(0.3, alike=True), {"g": GLUONS, "quarks": QUARKS}),
+        (qcd(0.3, flavor_symmetric=True), {"g": GLUONS, "quarks": QUARKS}),
     ]
 
 
@@ -82,7 +84,7 @@ def test_collisions_have_the_rates_of_all_flavours_together():
         for (model, start), n in zip(starts(), (16, 128), strict=True)
     ]
     full, few = terms
-    model, alike = qcd(0.3), qcd(0.3, alike=True)
+    model, alike = qcd(0.3), qcd(0.3, flavor_symmetric=True)
     for way in ("rate", "rate_reverse"):
         for i, process in enumerate(alike.processes):
             part = [k for k, p in enumerate(model.processes) if kind(p) == process.name]
@@ -142,7 +144,7 @@ def test_viscosity_is_that_of_all_flavours():
     """Four standard errors of either."""
     one, other = (
         rb.transport_coefficients(m, 0.4, events=60_000, backend="cpu")
-        for m in (qcd(0.3), qcd(0.3, alike=True))
+        for m in (qcd(0.3), qcd(0.3, flavor_symmetric=True))
     )
     apart = float(one.shear_viscosity - other.shear_viscosity)
     error = math.hypot(float(one.shear_viscosity_error), float(other.shear_viscosity_error))
@@ -154,8 +156,8 @@ def test_viscosity_is_that_of_all_flavours():
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"alike": "yes"}, r"model\.alike = 'yes': use true or false"),
-        ({"alike": True, "flavors": 0}, "no quarks with flavors = 0"),
+        ({"flavor_symmetric": "yes"}, r"model\.flavor_symmetric = 'yes': use true or false"),
+        ({"flavor_symmetric": True, "flavors": 0}, "no quarks with flavors = 0"),
     ],
 )
 def test_what_cannot_be_alike_is_named(given, message):
@@ -166,6 +168,6 @@ def test_what_cannot_be_alike_is_named(given, message):
 def test_antiquarks_have_no_start_of_their_own():
     with pytest.raises(InputError, match="antiquarks"):
         rb.solve(
-            qcd(0.3, alike=True), 9, {"quarks": QUARKS, "antiquarks": QUARKS}, end=0.1,
+            qcd(0.3, flavor_symmetric=True), 9, {"quarks": QUARKS, "antiquarks": QUARKS}, end=0.1,
             backend="cpu", progress=False,
         )  # fmt: skip
