@@ -33,7 +33,7 @@ CHANGES = (
     Mutation("velocity of the transport", "transport/plane.py",
              "return quotient(2.0 * p, energy + next_energy)",
              f"return quotient(2.0 * p, energy + next_energy){UP}", ("1-D",)),
-    Mutation("regridding", "stepping/widening.py", "x = guess[j] + tilt[0] + tilt[1] * p[j]",
+    Mutation("regridding", "stepping/regridding.py", "x = guess[j] + tilt[0] + tilt[1] * p[j]",
              f"x = guess[j]{UP} + tilt[0] + tilt[1] * p[j]", ("bjorken",)),
     Mutation("weights of brackets", "events/brackets.py",
              "return along - dot(a, a) * dot(b, b) / 3.0",
@@ -50,11 +50,16 @@ CHANGES = (
 )  # fmt: skip
 
 
-def output(tree: Path, *words: str) -> tuple[int, str]:
+def output(tree: Path, *description: str) -> tuple[int, str]:
     """Run ``same_numbers.py`` with the relboltz of a tree: exit code and what it prints."""
     script = Path(__file__).with_name("same_numbers.py")
-    done = subprocess.run([sys.executable, str(script), *words], env=environment(tree), cwd=tree,
-                          capture_output=True, text=True)  # fmt: skip
+    done = subprocess.run(
+        [sys.executable, str(script), *description],
+        env=environment(tree),
+        cwd=tree,
+        capture_output=True,
+        text=True,
+    )
     return done.returncode, done.stdout + done.stderr
 
 
@@ -80,8 +85,8 @@ def main() -> int:
             lines = [line for line in told.splitlines() if line.startswith(f"OTHER BITS  {set_up}")]
             noticed = code == 1 and bool(lines)
             missed += not noticed
-            words = lines[0] if noticed else f"MISSED (exit code {code}): {told[-300:]}"
-            print(f"{number}/{len(chosen)} {change.name}: {words}", flush=True)
+            description = lines[0] if noticed else f"MISSED (exit code {code}): {told[-300:]}"
+            print(f"{number}/{len(chosen)} {change.name}: {description}", flush=True)
     print(f"{len(chosen) - missed} of {len(chosen)} noticed")
     return int(bool(missed))
 

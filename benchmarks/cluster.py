@@ -130,7 +130,7 @@ def family(pid: int) -> dict[int, str]:
 
 def workers(pid: int) -> list[int]:
     """Processes of its Ray workers."""
-    return [one for one, words in family(pid).items() if words.startswith("ray::Actor")]
+    return [one for one, description in family(pid).items() if description.startswith("ray::Actor")]
 
 
 def kills(count: int = 10) -> None:

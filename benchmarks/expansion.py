@@ -22,7 +22,7 @@ import numpy as np
 import relboltz as rb
 from relboltz.io.result import box
 from relboltz.studies.validation import particles
-from relboltz.studies.validation.relaxing import ISOTROPIC
+from relboltz.studies.validation.exact_relaxation import ISOTROPIC
 
 TIMES = (1.5, 2.0, 3.0, 5.0, 10.0)
 

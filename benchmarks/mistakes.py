@@ -155,7 +155,7 @@ IN_RUNS = (
     ),
     Mutation(
         "importance of pairs not undone",
-        "backends/cpu/events.py",
+        "backends/cpu/collision_events.py",
         "w[WEIGHT + i] *= factor * w[M2 + i] * w[INVERSE_Q + i]",
         "w[WEIGHT + i] *= factor * w[M2 + i] * float(cells[0] * cells[1] * cells[2]) ** 2",
         RATES,

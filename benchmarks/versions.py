@@ -12,11 +12,11 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent.parent
 
 
-def git(*words: str) -> str:
+def git(*description: str) -> str:
     """Return what git prints."""
-    done = subprocess.run(["git", *words], cwd=HERE, capture_output=True, text=True)
+    done = subprocess.run(["git", *description], cwd=HERE, capture_output=True, text=True)
     if done.returncode:
-        raise SystemExit(f"git {' '.join(words)}: {done.stderr.strip()}")
+        raise SystemExit(f"git {' '.join(description)}: {done.stderr.strip()}")
     return done.stdout.strip()
 
 

@@ -137,9 +137,9 @@ def run(name: str) -> dict:
     model, grid, start, options = RUNS[name]
     options = {"every": options["end"], "progress": False, **options}
     if name == "events in parts":
-        from relboltz.backends.cuda import machine
+        from relboltz.backends.cuda import device_buffers
 
-        machine.event_bytes = lambda precision: 2**50  # one block at a time
+        device_buffers.event_bytes = lambda precision: 2**50  # one block at a time
     cpu = rb.solve(model, grid, start, backend="cpu", **options)
     gpu = rb.solve(model, grid, start, backend="cuda", precision="float64", **options)
     f, g = cpu.f.values, gpu.f.values

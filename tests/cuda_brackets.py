@@ -7,11 +7,11 @@ from cuda_agreement import massless_quarks, two_species
 
 import relboltz as rb
 from relboltz.backends import bracket_measure
-from relboltz.backends.bracketing import BracketRequest, TrialFunctions
+from relboltz.backends.bracket_requests import BracketRequest, TrialFunctions
 from relboltz.backends.elements import Elements
 from relboltz.linear_response import given
 from relboltz.linear_response.brackets import plan
-from relboltz.linear_response.state import MomentumPoints, ReferenceState
+from relboltz.linear_response.reference_state import MomentumPoints, ReferenceState
 
 BRACKETS = {
     "brackets": (None, {}),

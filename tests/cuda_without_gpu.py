@@ -19,14 +19,14 @@ import numba
 import numpy as np
 
 import relboltz as rb
-from relboltz.backends.bracketing import BracketRequest, TrialFunctions
+from relboltz.backends.bracket_requests import BracketRequest, TrialFunctions
 from relboltz.backends.cuda import driver as cuda_engine
 from relboltz.backends.elements import Elements
 from relboltz.backends.team.division import Division
 from relboltz.backends.team.exchange import ThreadExchange
 from relboltz.config.settings import Sampling
 from relboltz.linear_response import brackets
-from relboltz.linear_response.state import MomentumPoints, ReferenceState
+from relboltz.linear_response.reference_state import MomentumPoints, ReferenceState
 from relboltz.stepping.step import StepPlan, begin
 
 
@@ -66,18 +66,18 @@ def record_launches(model, sampling, precision):
     """Types of all launches of a run, a limited step and an estimate."""
 
     from relboltz.backends.cuda import (  # fmt: skip
-        across,
         backend,
+        device_problem,
+        distributed_sweep,
         draw,
         estimates,
         kernels,
-        ledger,
-        legal,
+        limiter,
         masses,
         moments,
-        problem,
         slab,
         sweeps,
+        wall_ledger,
     )
 
     seen: dict = {}
@@ -91,7 +91,8 @@ def record_launches(model, sampling, precision):
     cuda_engine.multiprocessors = lambda: 1
     cuda_engine.shared_memory = lambda: (2**16, 2**16)
     original = []
-    for module in (kernels, legal, ledger, masses, moments, backend, sweeps, across, estimates):
+    modules = kernels, limiter, wall_ledger, masses, moments, backend, sweeps, distributed_sweep
+    for module in (*modules, estimates):
         for name, value in list(vars(module).items()):
             if hasattr(value, "py_func") and not value.targetoptions.get("device"):
                 original.append((module, name, value))
@@ -102,14 +103,14 @@ def record_launches(model, sampling, precision):
         name = "draw apart" if arguments[-1] else "draw"
         return Recorder(name, generate(*arguments), seen)
 
-    problem.draw_kernel = recorded
+    device_problem.draw_kernel = recorded
     try:
         for grid in (rb.PhaseSpace(4, 2.0), rb.PhaseSpace(4, 2.0, [2, 1, 1], 3.0, "open")):
             launch_all(backend.CudaBackend(grid, model, sampling, precision), kernels)
         division, worker = Division.of(grid, 2), ThreadExchange.among(2)[0]
         slab.CudaSlab(division, model, sampling, precision, worker)  # notes all its launches
     finally:
-        problem.draw_kernel = generate
+        device_problem.draw_kernel = generate
         for module, name, value in original:
             setattr(module, name, value)
     return seen
@@ -117,15 +118,18 @@ def record_launches(model, sampling, precision):
 
 def record_brackets(model):
     """Types of the launches of brackets, in unlimited momentum space and on nodes."""
-    from relboltz.backends.cuda import measuring
+    from relboltz.backends.cuda import bracket_measurer
 
     seen: dict = {}
-    generate, names = measuring.bracket_kernel, iter(("draw brackets", "draw brackets on nodes"))
-    measuring.bracket_kernel = lambda *given: Recorder(next(names), generate(*given), seen)
-    measuring.toolkit().to_device = on_host
+    generate, names = (
+        bracket_measurer.bracket_kernel,
+        iter(("draw brackets", "draw brackets on nodes")),
+    )
+    bracket_measurer.bracket_kernel = lambda *given: Recorder(next(names), generate(*given), seen)
+    bracket_measurer.toolkit().to_device = on_host
     try:
         for grid in (None, rb.PhaseSpace(4, 2.0)):
-            measurer = measuring.BracketMeasurer(model)
+            measurer = bracket_measurer.BracketMeasurer(model)
             points = MomentumPoints.free(1.0) if grid is None else MomentumPoints.nodes(grid)
             state, elements = (
                 ReferenceState.of(model, points, 0.4, np.zeros(len(model.species))),
@@ -138,7 +142,7 @@ def record_brackets(model):
                 elements, BracketRequest(tasks, TrialFunctions.of(powers), 2, 0, 1, grid)
             )
     finally:
-        measuring.bracket_kernel = generate
+        bracket_measurer.bracket_kernel = generate
     return seen
 
 

@@ -16,7 +16,7 @@ from relboltz.checks.spacing import momentum_scale, relaxation_error
 from relboltz.checks.start import of_start
 from relboltz.grid.phase_space import PhaseSpace
 from relboltz.initial import evaluate, starting_states
-from relboltz.stepping.watch import AccuracyRecord
+from relboltz.stepping.accuracy_watch import AccuracyRecord
 
 GRID = rb.PhaseSpace(7, 2.0)
 GLUONS = rb.gluons(0.3)

@@ -304,7 +304,7 @@ def test_a_checkpoint_holds_its_own_moment_whatever_follows(tmp_path, monkeypatc
 
 def test_a_record_that_is_being_saved_is_no_trouble_for_a_checkpoint(tmp_path, monkeypatch):
     """A checkpoint asks only for the records that it counts, not for those that came since."""
-    append, settle, saving, told = series.append, Journal.settle, threading.Event(), []
+    append, flush, saving, told = series.append, Journal.flush, threading.Event(), []
 
     def slow(*arguments):
         saving.set()
@@ -314,10 +314,10 @@ def test_a_record_that_is_being_saved_is_no_trouble_for_a_checkpoint(tmp_path, m
 
     def while_another_is_saved(self, *arguments):
         saving.wait(0.5)
-        settle(self, *arguments)
+        flush(self, *arguments)
 
     monkeypatch.setattr(series, "append", slow)
-    monkeypatch.setattr(Journal, "settle", while_another_is_saved)
+    monkeypatch.setattr(Journal, "flush", while_another_is_saved)
     monkeypatch.setattr(checkpoint, "say", lambda text, _: told.append(text))
     solve(tmp_path / "run.nc", every=0.005, checkpoint_every=1e-9)
     assert told == []

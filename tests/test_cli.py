@@ -22,7 +22,7 @@ import relboltz as rb
 from relboltz.backends.cuda import driver as cuda_engine
 from relboltz.cli import app as cli
 from relboltz.io import output
-from relboltz.io.reserved import Reservation
+from relboltz.io.reservation import Reservation
 from relboltz.run import solve as simulation
 
 ROOT = Path(__file__).parents[1]

@@ -10,8 +10,8 @@ from relboltz.events.brackets import mirrored, soft_angle
 from relboltz.grid.units import HBARC
 from relboltz.linear_response import brackets
 from relboltz.linear_response.basis import bulk_source
-from relboltz.linear_response.inverse import dissipation
-from relboltz.linear_response.state import MomentumPoints, ReferenceState, scale_of
+from relboltz.linear_response.inverse_operator import dissipation
+from relboltz.linear_response.reference_state import MomentumPoints, ReferenceState, scale_of
 from relboltz.studies import viscosity_from_decay as relaxing
 from relboltz.studies.viscosity_from_decay import relaxing_viscosity
 from relboltz.util.errors import InputError

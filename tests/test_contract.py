@@ -91,7 +91,7 @@ def test_a_backend_says_what_it_is_and_what_it_takes(where):
     assert backend.words.startswith(words)
     assert backend.words.endswith("float64")
     assert backend.memory >= 2 * backend.get().nbytes
-    assert backend.numbers.tolist() == [0, 1, 2, 3]
+    assert backend.site_ids.tolist() == [0, 1, 2, 3]
     assert (backend.grid, backend.model) == (FOUR, PAIR) and backend.sampling.samples == 1
     assert backend.elements.model is PAIR and not backend.interrupt
 
@@ -409,7 +409,7 @@ def three_steps(where, early, asked=None):
     for stop in (0.01, 0.02, 0.03):
         before = state.time, state.step, state.squares
         if early:
-            backend.set_out(state, course, stop)
+            backend.launch_steps(state, course, stop)
             assert (state.time, state.step, state.squares) == before
         if asked == "numbers":
             backend.get()  # the state is that of the numbers

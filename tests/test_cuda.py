@@ -235,12 +235,12 @@ def test_a_grid_too_large_for_the_gpu_is_refused_with_one_that_fits():
     """In a process of its own: importing the backend needs the simulator or a GPU."""
     code = """
 import relboltz as rb
-from relboltz.backends.cuda.memory import Plan, check_memory
+from relboltz.backends.cuda.memory import MemoryPlan, check_memory
 from relboltz.config.settings import Sampling
 
 def check(cells):
     grid = rb.PhaseSpace(cells, 2.0)
-    check_memory(Plan(grid, rb.qcd(0.3), Sampling(), "float32"), 2**30)
+    check_memory(MemoryPlan(grid, rb.qcd(0.3), Sampling(), "float32"), 2**30)
 
 text = ""
 try:

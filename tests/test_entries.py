@@ -5,14 +5,14 @@ import os
 import numpy as np
 import pytest
 
-from relboltz.io import entries
-from relboltz.io.entries import PackedArray
+from relboltz.io import packed_arrays
+from relboltz.io.packed_arrays import PackedArray
 
 
 def written(path, payloads):
     end = 0
     for payload in payloads:
-        end = entries.append(path, end, payload)
+        end = packed_arrays.append(path, end, payload)
     return path
 
 
@@ -20,9 +20,9 @@ def written(path, payloads):
 def test_a_torn_entry_is_ignored(tmp_path, lost):
     """5 bytes and 12 before them: whatever is missing of the last entry."""
     path = written(tmp_path / "log", [b"first", b"second", b"third"])
-    assert list(entries.entries(path)) == [b"first", b"second", b"third"]
+    assert list(packed_arrays.entries(path)) == [b"first", b"second", b"third"]
     os.truncate(path, path.stat().st_size - lost)
-    assert list(entries.entries(path)) == [b"first", b"second"]
+    assert list(packed_arrays.entries(path)) == [b"first", b"second"]
 
 
 def test_a_wrong_bit_is_noticed(tmp_path):
@@ -30,7 +30,7 @@ def test_a_wrong_bit_is_noticed(tmp_path):
     data = bytearray(path.read_bytes())
     data[-1] ^= 1
     path.write_bytes(data)
-    assert list(entries.entries(path)) == [b"first"]
+    assert list(packed_arrays.entries(path)) == [b"first"]
 
 
 def test_an_entry_replaces_what_a_failure_left(tmp_path):
@@ -38,8 +38,8 @@ def test_an_entry_replaces_what_a_failure_left(tmp_path):
     end = path.stat().st_size
     with open(path, "ab") as handle:
         handle.write(bytes(100))
-    entries.append(path, end, b"second")
-    assert list(entries.entries(path))[:2] == [b"first", b"second"]
+    packed_arrays.append(path, end, b"second")
+    assert list(packed_arrays.entries(path))[:2] == [b"first", b"second"]
 
 
 def test_rows_survive_their_bytes():
@@ -49,7 +49,7 @@ def test_rows_survive_their_bytes():
         "b": PackedArray.of(rng.random((4, 5))),
         "c": PackedArray.of(rng.random(9000)),
     }
-    again = entries.unpack(entries.pack(row))
+    again = packed_arrays.unpack(packed_arrays.pack(row))
     assert again.keys() == row.keys() and again["a"].values == 3
     np.testing.assert_array_equal(again["b"].values, row["b"].values)
     assert again["c"].chunks and [bytes(p) for p in again["c"].parts] == row["c"].parts

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import relboltz as rb
-from relboltz.studies.validation.relaxing import ISOTROPIC, T
+from relboltz.studies.validation.exact_relaxation import ISOTROPIC, T
 from relboltz.transport.moments import Shells
 
 

@@ -234,7 +234,7 @@ def test_named_times_of_doubling_are_taken():
 def test_a_column_keeps_number_momentum_and_energy_when_its_spacing_doubles():
     """Bosons and fermions, even and odd numbers of nodes; f stays legal."""
     from relboltz.stepping.quanta import occupation, quantised
-    from relboltz.stepping.widening import more_bits, widened
+    from relboltz.stepping.regridding import more_bits, widened
 
     for model, height in ((GLUONS, 3.0), (rb.quarks(0.3), 0.97)):
         for nz in (24, 25):
@@ -516,7 +516,7 @@ def test_energy_is_made_comoving_once():
 
 
 def test_laws_have_words():
-    from relboltz.visualization.report.words import expansion
+    from relboltz.visualization.report.run_description import expansion
 
     assert "H = 0.1/fm" in expansion("hubble", {"hubble_rate": 0.1})
     assert "a = t^0.5" in expansion("hubble", {"hubble_power": 0.5})

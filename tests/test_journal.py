@@ -17,7 +17,7 @@ import xarray as xr
 from continued import left
 
 import relboltz as rb
-from relboltz.io import entries, journal, output, series
+from relboltz.io import journal, output, packed_arrays, series
 from relboltz.io.journal import Journal
 from relboltz.io.quantities import QUANTITIES
 from relboltz.thermodynamics import states
@@ -92,8 +92,8 @@ def no_space(*_, **__):
 @pytest.mark.parametrize("block", [2**10, 2**22])
 def test_a_file_holds_the_bits_of_a_run_without_one(tmp_path, monkeypatch, space, large, block):
     """Whatever is compressed early and however many blocks there are."""
-    monkeypatch.setattr(entries, "LARGE_BYTES", large)
-    monkeypatch.setattr(entries, "CHUNK_BYTES", 3000)
+    monkeypatch.setattr(packed_arrays, "LARGE_BYTES", large)
+    monkeypatch.setattr(packed_arrays, "CHUNK_BYTES", 3000)
     monkeypatch.setattr(series, "BLOCK_BYTES", block)
     fixed = frame(space=space)
     expected = finished(filled(None, fixed))
@@ -251,8 +251,8 @@ class Failing:
 
 
 def test_whichever_write_fails_hdf5_and_the_run_survive(tmp_path, monkeypatch):
-    monkeypatch.setattr(entries, "LARGE_BYTES", 1000)
-    monkeypatch.setattr(entries, "CHUNK_BYTES", 1000)
+    monkeypatch.setattr(packed_arrays, "LARGE_BYTES", 1000)
+    monkeypatch.setattr(packed_arrays, "CHUNK_BYTES", 1000)
     log, path = filled(tmp_path / "run.nc", frame()), tmp_path / "run.nc"
     after = 0
     while True:
@@ -336,7 +336,7 @@ def test_a_killed_run_leaves_a_readable_file_and_readable_parts(tmp_path, delay)
     assert ds.attrs["status"] == "running" and ds.sizes["time"] > 10
     np.testing.assert_array_equal(ds.time, np.arange(ds.sizes["time"]))
     assert np.isfinite(ds.f).all()
-    rows = [entries.unpack(e) for e in entries.entries(parts(tmp_path) / "records")]
+    rows = [packed_arrays.unpack(e) for e in packed_arrays.entries(parts(tmp_path) / "records")]
     assert [float(row["time"].values) for row in rows] == list(range(len(rows)))
     assert len(rows) >= ds.sizes["time"]
 
@@ -378,8 +378,8 @@ def test_snapshots_do_not_pile_up_in_memory_nor_does_merging_read_them_at_once(t
 
 
 def test_a_large_array_is_compressed_once(tmp_path, monkeypatch):
-    calls, compress = [], entries.zlib.compress
-    monkeypatch.setattr(entries.zlib, "compress", lambda *a: calls.append(a) or compress(*a))
+    calls, compress = [], packed_arrays.zlib.compress
+    monkeypatch.setattr(packed_arrays.zlib, "compress", lambda *a: calls.append(a) or compress(*a))
     fixed = frame(cells=8, space=(8, 8, 4))
     log = Journal(tmp_path / "run.nc", fixed)
     log.snapshot(0.0, occupation(fixed))

@@ -4,7 +4,7 @@ import numpy as np
 
 import relboltz as rb
 from relboltz.stepping.control import mean_during
-from relboltz.stepping.parts import Substep, mean_squares, parts
+from relboltz.stepping.substeps import Substep, mean_squares, parts
 
 
 def test_a_step_is_a_palindrome():

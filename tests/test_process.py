@@ -6,7 +6,7 @@ from numpy.polynomial.legendre import leggauss
 from test_model import one
 
 from relboltz.backends.elements import Elements
-from relboltz.checks import reach
+from relboltz.checks import equilibrium_collisions
 from relboltz.events.collisions import channels
 from relboltz.grid.phase_space import PhaseSpace
 from relboltz.grid.units import HBARC
@@ -150,7 +150,7 @@ def test_a_cross_section_gives_its_rate_of_collisions(reaction):
     model = Model(species, [process], masses=masses)
     m2 = model.constant_mass_squared
     state = FreeState(T, np.zeros(len(names)), np.zeros(3), m2, np.zeros(1))
-    rate = reach.of(Elements(model), state).rate
+    rate = equilibrium_collisions.of(Elements(model), state).rate
     error = rate.std() * np.sqrt(len(rate))
     legs = [model.index(leg) for leg in process.legs]
     expected = density_and_rate([np.sqrt(m2[i]) for i in legs], model.degeneracy[legs])

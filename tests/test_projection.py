@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from relboltz.backends.cpu import events as kernels
+from relboltz.backends.cpu import collision_events as kernels
 from relboltz.backends.physics import compiled
 from relboltz.events import collisions, kinematics, projection
 from relboltz.events.projection import FAR, WALK

@@ -7,7 +7,7 @@ from fractions import Fraction as Fr
 import numpy as np
 import pytest
 
-from relboltz.backends.cpu import events as kernels
+from relboltz.backends.cpu import collision_events as kernels
 from relboltz.backends.elements import Elements, evaluator
 from relboltz.events.kinematics import energy_part, screened
 from relboltz.model.qcd import gluons, qcd, quarks

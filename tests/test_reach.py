@@ -10,7 +10,7 @@ from test_equilibrium import exact_step
 
 import relboltz as rb
 from relboltz.backends.elements import Elements
-from relboltz.checks import reach
+from relboltz.checks import equilibrium_collisions
 from relboltz.grid.units import HBARC
 from relboltz.studies.validation import quadrature
 from relboltz.thermodynamics import unlimited
@@ -23,7 +23,9 @@ FINAL = {model: unlimited.predict(model, *exact_step(model, 0.5)) for model in (
 
 @pytest.fixture(scope="module")
 def collisions():
-    return {model: reach.of(Elements(model), state) for model, state in FINAL.items()}
+    return {
+        model: equilibrium_collisions.of(Elements(model), state) for model, state in FINAL.items()
+    }
 
 
 def hard_spheres(sigma):
@@ -57,7 +59,7 @@ def test_hard_spheres_collide_and_relax_as_they_must():
     """
     model, temperature, sigma = hard_spheres(2.0), 0.3, 2.0
     state = FreeState(temperature, np.array([-0.5]), np.zeros(3), np.zeros(1), np.zeros(1))
-    found = reach.of(Elements(model), state)
+    found = equilibrium_collisions.of(Elements(model), state)
     number = temperature**3 / np.pi**2 * np.exp(-0.5 / 0.3)
     assert found.rate.sum() * HBARC**4 == pytest.approx(0.5 * number**2 * sigma, rel=0.01)
     mean = found.relaxation.sum() / found.rate.sum()
@@ -98,8 +100,8 @@ def test_losses_scatter_little_between_seeds(monkeypatch):
     for model, state in FINAL.items():
         elements, losses = Elements(model), []
         for seed in range(6):
-            monkeypatch.setattr(reach, "SEED", seed)
-            found = reach.of(elements, state)
+            monkeypatch.setattr(equilibrium_collisions, "SEED", seed)
+            found = equilibrium_collisions.of(elements, state)
             losses.append([found.loss([2.5] * 3)[0], found.loss([4.4] * 3)[1]])
         assert (np.std(losses, axis=0, ddof=1) < 0.002).all()
 
@@ -119,8 +121,8 @@ def test_larger_boxes_lose_less_and_half_width_inverts(collisions):
 def test_a_moving_fluid_collides_as_often_and_reaches_further():
     """Collisions per four-volume are the same in any frame, and so is what they relax."""
     elements, rest = Elements(GLUONS), FINAL[GLUONS]
-    still = reach.of(elements, rest)
-    moving = reach.of(elements, replace(rest, velocity=np.array([0.0, 0.3, 0.6])))
+    still = equilibrium_collisions.of(elements, rest)
+    moving = equilibrium_collisions.of(elements, replace(rest, velocity=np.array([0.0, 0.3, 0.6])))
     assert moving.rate.sum() == pytest.approx(still.rate.sum(), rel=0.02)
     assert moving.relaxation.sum() == pytest.approx(still.relaxation.sum(), rel=0.04)
     wide = 20.0
@@ -132,7 +134,9 @@ def test_a_moving_fluid_collides_as_often_and_reaches_further():
 def test_a_condensate_leaves_the_gas_above_it():
     """mu = m: soft bosons are singular, the loss is finite all the same."""
     model = rb.gluons(0.1)
-    found = reach.of(Elements(model), unlimited.predict(model, *exact_step(model, 1.0)))
+    found = equilibrium_collisions.of(
+        Elements(model), unlimited.predict(model, *exact_step(model, 1.0))
+    )
     rate, relaxation = found.loss([3.0] * 3)
     assert 0 < rate < relaxation < 1 and np.isfinite(found.rate).all()
 
@@ -140,14 +144,17 @@ def test_a_condensate_leaves_the_gas_above_it():
 def test_what_does_not_collide_has_no_reach():
     free = rb.Model([rb.Species("a", 1, 0)], [])
     state = FreeState(0.3, np.zeros(1), np.zeros(3), np.zeros(1), np.zeros(1))
-    assert reach.of(Elements(free), state) is None
+    assert equilibrium_collisions.of(Elements(free), state) is None
     alone = rb.Model(
         [rb.Species("a", 1, 0), rb.Species("b", 1, 0)],
         [rb.Process("a b -> a b", lambda s: 1.0)],
     )
     mu = np.array([0.0, np.nan])
     assert (
-        reach.of(Elements(alone), FreeState(0.3, mu, np.zeros(3), np.zeros(2), np.zeros(1))) is None
+        equilibrium_collisions.of(
+            Elements(alone), FreeState(0.3, mu, np.zeros(3), np.zeros(2), np.zeros(1))
+        )
+        is None
     )
 
 
@@ -166,5 +173,5 @@ def test_processes_with_other_exchange_masses_are_drawn_apart():
         model = rb.Model(species, processes, masses={"a": 0.3, "b": 0.3}, screening=screening)
         zero = np.zeros(2)
         state = FreeState(0.3, zero, np.zeros(3), zero + 0.09, model.screening_squared(zero))
-        rates.append(reach.of(Elements(model), state).rate.sum())
+        rates.append(equilibrium_collisions.of(Elements(model), state).rate.sum())
     assert rates[0] == pytest.approx(rates[1], rel=0.05)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from relboltz.events.collisions import Flows
-from relboltz.stepping.report import StepReport, from_rows, mean_flows, to_rows
+from relboltz.stepping.step_report import StepReport, from_rows, mean_flows, to_rows
 
 NONE = Flows(np.zeros(1), np.zeros(1), 0.0, 0.0)
 

@@ -14,7 +14,7 @@ from relboltz.cli import app as cli
 from relboltz.io import output
 from relboltz.util.errors import InputError
 from relboltz.visualization import plots
-from relboltz.visualization.report import report, spelling, words
+from relboltz.visualization.report import number_format, report, run_description
 
 USUAL = dict(every=0.1, samples=1, backend="cpu", progress=False)
 MODEL = rb.qcd(0.3, 1)
@@ -156,28 +156,31 @@ def test_the_verdict_is_that_of_the_terminal(mixture, plane):
     for ds in mixture, plane:
         page = page_of(run=ds)
         for row in verdict.rows(ds):
-            assert spelling.number(row.value) in page.text or not row.value
-            assert spelling.unit(row.words).replace("mu ", "μ ") in page.text
+            assert number_format.number(row.value) in page.text or not row.value
+            assert number_format.unit(row.words).replace("mu ", "μ ") in page.text
     assert "conserved exactly" in page.text and "have left the box" in page.text
 
 
 def test_the_set_up_is_told_in_words(mixture, plane):
-    told = dict(words.setup(mixture))
+    told = dict(run_description.setup(mixture))
     assert told["model"] == "qcd: 3 species, 7 processes"
     assert told["momentum box"] == "7 × 7 × 7 nodes to (2.5, 2.5, 2.5) GeV, spacing 0.714 GeV"
     assert told["space"] == "homogeneous" and told["time"].startswith("0 to 0.4 fm, automatic")
     assert told["start of g"] == "gaussian, sampling = cell, height = 0.5, widths = (0.9, 0.9, 0.4)"
     assert told["sampling"].startswith("1 sample per node")
-    told = dict(words.setup(plane))
+    told = dict(run_description.setup(plane))
     assert told["space"].startswith("x: 4 cells of 1 fm, open; y: 3 cells of 1 fm, open; z: homog")
     assert told["start of g"] == "function spot, sampling = cell"
-    made = dict(words.origin(mixture))
+    made = dict(run_description.origin(mixture))
     assert made["seed"] == "1" and made["relboltz"] == rb.__version__
     assert made["steps"] == str(mixture.attrs["steps"])
     table = {"shape": "step", "height": 0.5, "edge": 1.5}
-    assert words.start(table) == "step, height = 0.5, edge = 1.5"
-    assert words.start("no object at all") == "no object at all"
-    assert words.start("Thermal(temperature=0.16999999999999998)") == "thermal, temperature = 0.17"
+    assert run_description.start(table) == "step, height = 0.5, edge = 1.5"
+    assert run_description.start("no object at all") == "no object at all"
+    assert (
+        run_description.start("Thermal(temperature=0.16999999999999998)")
+        == "thermal, temperature = 0.17"
+    )
 
 
 def test_a_configuration_that_runs_is_told_from_a_description(mixture):
@@ -212,7 +215,7 @@ def test_several_runs_share_axes_and_a_table_of_differences(mixture, other):
     assert first["curves"][1]["y"] == near(other.temperature)
     assert first["curves"][1]["x"] == near(other.time)
     largest = mixture.rb.compare(other).iloc[0]
-    assert spelling.percent(largest.largest) in page.text
+    assert number_format.percent(largest.largest) in page.text
     assert largest.name in page.text and "two against one" in page.text
     assert page.data["sliders"]["compared-time"] == near(mixture.time.values[:4])
     names = [a["id"] for _, a in page.tags if "id" in a]

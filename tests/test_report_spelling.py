@@ -7,25 +7,27 @@ import numpy as np
 import pytest
 
 from relboltz.visualization.plots import style
-from relboltz.visualization.report import palette, spelling
+from relboltz.visualization.report import number_format, palette
 
 
 def test_numbers_and_units_are_spelt_as_in_print():
-    assert spelling.number("-5.8e-04") == "−5.8 × 10⁻⁴"
-    assert spelling.number("1.0e+12 %") == "1.0 × 10¹² %"
-    assert spelling.number("0.3714 ± 2e-05") == "0.3714 ± 2 × 10⁻⁵"
-    assert spelling.number("0 (exact)") == "0 (exact)" and spelling.number("a-1") == "a-1"
-    assert [spelling.percent(x) for x in (-1.59, 0.00373, 4e-7)] == [
+    assert number_format.number("-5.8e-04") == "−5.8 × 10⁻⁴"
+    assert number_format.number("1.0e+12 %") == "1.0 × 10¹² %"
+    assert number_format.number("0.3714 ± 2e-05") == "0.3714 ± 2 × 10⁻⁵"
+    assert number_format.number("0 (exact)") == "0 (exact)" and number_format.number("a-1") == "a-1"
+    assert [number_format.percent(x) for x in (-1.59, 0.00373, 4e-7)] == [
         "−159 %", "+0.37 %", "+4 × 10⁻⁵ %"
     ]  # fmt: skip
-    assert spelling.listed(["a"]) == "a" and spelling.listed(["a", "b", "c"]) == "a, b and c"
-    assert spelling.with_unit("rate", "GeV fm^-4") == "rate [GeV fm⁻⁴]"
-    assert spelling.with_unit("ratio", "1") == "ratio"
-    times = [spelling.duration(s) for s in (7.24, 200, 7500)]
+    assert (
+        number_format.listed(["a"]) == "a" and number_format.listed(["a", "b", "c"]) == "a, b and c"
+    )
+    assert number_format.with_unit("rate", "GeV fm^-4") == "rate [GeV fm⁻⁴]"
+    assert number_format.with_unit("ratio", "1") == "ratio"
+    times = [number_format.duration(s) for s in (7.24, 200, 7500)]
     assert times == ["7.2 s", "3 min 20 s", "2 h 5 min"]
-    assert spelling.numbers(np.array([1.23456, np.inf, 2.0, 1e-9])) == [1.235, None, 2, 1e-9]
+    assert number_format.numbers(np.array([1.23456, np.inf, 2.0, 1e-9])) == [1.235, None, 2, 1e-9]
     slow = 24.5 + 1e-3 * np.linspace(0, 1, 50)
-    shown = np.array(spelling.numbers(slow, spelling.enough(slow)))
+    shown = np.array(number_format.numbers(slow, number_format.enough(slow)))
     assert abs(shown - slow).max() < 1e-3 * np.ptp(slow)
 
 

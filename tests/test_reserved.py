@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from relboltz.io import reserved
-from relboltz.io.reserved import Reservation
+from relboltz.io import reservation
+from relboltz.io.reservation import Reservation
 from relboltz.util.errors import CheckpointWarning, InputError
 
 UNPRIVILEGED = 65534
@@ -19,7 +19,7 @@ HERE = os.environ | {"PYTHONPATH": str(Path(__file__).parents[1])}
 AS_NOBODY = """
 import fcntl, os, sys
 from relboltz.util.errors import InputError
-from relboltz.io.reserved import Reservation
+from relboltz.io.reservation import Reservation
 from pathlib import Path
 os.setgid({user}); os.setuid({user})
 try:
@@ -90,7 +90,7 @@ def test_a_disk_without_locks_or_room_is_warned_of(tmp_path, monkeypatch, functi
 def test_a_lock_is_free_again_after_its_run(tmp_path):
     first, second = Reservation(tmp_path / "run.nc"), Reservation(tmp_path / "run.nc")
     first.take()
-    assert reserved.is_taken(tmp_path / "run.nc")
+    assert reservation.is_taken(tmp_path / "run.nc")
     with pytest.raises(InputError, match=r"another process is at this run \(run\.lock\); wait"):
         second.take()
     first.free()

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from relboltz.backends.cpu import events as kernels
+from relboltz.backends.cpu import collision_events as kernels
 from relboltz.grid.phase_space import PhaseSpace
 
 UNIT = 2**32

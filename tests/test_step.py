@@ -12,9 +12,9 @@ from relboltz.events.collisions import Flows
 from relboltz.grid.expansion import Expansion
 from relboltz.stepping.control import FIRST_STEP
 from relboltz.stepping.expanding import ExpansionHistory
-from relboltz.stepping.report import StepReport
 from relboltz.stepping.state import State
 from relboltz.stepping.step import StepPlan, advance
+from relboltz.stepping.step_report import StepReport
 from relboltz.transport.ledger import LostQuanta
 from relboltz.util.errors import Halted
 

@@ -20,9 +20,9 @@ from relboltz.backends.team.exchange import (
 )
 from relboltz.backends.team.inside import ThreadWorkerPool, together
 from relboltz.backends.team.sockets import SocketExchange, listen
+from relboltz.stepping.accuracy_watch import Interrupt
 from relboltz.stepping.state import State
 from relboltz.stepping.step import begin
-from relboltz.stepping.watch import Interrupt
 from relboltz.transport.ledger import LostQuanta
 from relboltz.transport.moments import AXES
 from relboltz.util.errors import Halted

@@ -18,13 +18,13 @@ from relboltz.studies import validation
 from relboltz.studies.validation import (
     KnownProblem,
     ValidationEffort,
-    relaxing,
+    exact_relaxation,
     rows,
     states,
     table,
     waves,
 )
-from relboltz.studies.validation.relaxing import ANISOTROPIC, ISOTROPIC, T
+from relboltz.studies.validation.exact_relaxation import ANISOTROPIC, ISOTROPIC, T
 
 EFFORT = ValidationEffort(quick=True, backend="cpu", threads=2)
 FAST = (
@@ -83,7 +83,7 @@ def test_the_angular_distribution_is_normalised_and_has_its_sine():
 
     def weight(cosine):
         t, u = -s * (1 - cosine) / 2, -s * (1 + cosine) / 2
-        return relaxing.forward_backward(s, t, u, 1.0) / relaxing.isotropic(s, 1.0)
+        return exact_relaxation.forward_backward(s, t, u, 1.0) / exact_relaxation.isotropic(s, 1.0)
 
     mean = integrate.quad(lambda c: weight(c) / 2, -1, 1)[0]
     sine2 = integrate.quad(lambda c: weight(c) * (1 - c * c) / 2, -1, 1)[0]

@@ -10,8 +10,13 @@ import pytest
 import relboltz as rb
 from relboltz.events.collisions import Flows
 from relboltz.run import input_file as config
-from relboltz.stepping.report import StepReport
-from relboltz.stepping.watch import AccuracyRecord, AccuracyWatch, OutputTimes, interruptible
+from relboltz.stepping.accuracy_watch import (
+    AccuracyRecord,
+    AccuracyWatch,
+    OutputTimes,
+    interruptible,
+)
+from relboltz.stepping.step_report import StepReport
 from relboltz.util.gc_pause import resting
 
 NONE = Flows(np.zeros(1), np.zeros(1), 0.0, 0.0)

@@ -13,7 +13,7 @@ from relboltz.cli import app as cli
 from relboltz.cli import console as terminal
 from relboltz.cli import watch
 from relboltz.io import output
-from relboltz.io.reserved import Reservation
+from relboltz.io.reservation import Reservation
 
 
 @pytest.fixture(scope="module")

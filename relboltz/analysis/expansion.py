@@ -28,8 +28,8 @@ MATTERS = 0.1
 """Chemical potential over T that changes eta/s by some per cent (gluons: 3.5 % at -0.1)."""
 
 
-def _of_time(values: Any, unit: str, words: str) -> xr.Variable:
-    return xr.Variable("time", np.asarray(values, float), {"units": unit, "long_name": words})
+def _of_time(values: Any, unit: str, description: str) -> xr.Variable:
+    return xr.Variable("time", np.asarray(values, float), {"units": unit, "long_name": description})
 
 
 def _expanding(ds: xr.Dataset, what: str, local: bool = False) -> None:
@@ -58,9 +58,9 @@ def per_rapidity(ds: xr.Dataset) -> xr.Dataset:
     found = {}
     for key, name in inside.items():
         base = ("GeV" if key == "dE_deta" else "1") + unit
-        words = ("energy" if key == "dE_deta" else "entropy") + f" per rapidity{where}"
+        description = ("energy" if key == "dE_deta" else "entropy") + f" per rapidity{where}"
         found[key] = _of_time(
-            ds.time.values * area * ds[name].values, base.replace("1 f", "f"), words
+            ds.time.values * area * ds[name].values, base.replace("1 f", "f"), description
         )
     return xr.Dataset({"dN_dy": ds.dN_dy, "dET_dy": ds.dET_dy, **found})
 
@@ -188,8 +188,8 @@ def scaled_time(ds: xr.Dataset, given: Viscosity, **options: Any) -> xr.DataArra
     """tau (e + P)/(4 pi eta) of local equilibrium; see ``viscosity`` for what may be given."""
     eta = viscosity(ds, given, **options).values
     values = ds.time.values * _enthalpy(ds) / (4 * np.pi * eta)
-    words = _of_time(values, "1", "scaled time tau (e + P)/(4 pi eta)")
-    return xr.DataArray(words, {"time": ds.time}, name="scaled_time")
+    description = _of_time(values, "1", "scaled time tau (e + P)/(4 pi eta)")
+    return xr.DataArray(description, {"time": ds.time}, name="scaled_time")
 
 
 def first_order(ds: xr.Dataset, given: Viscosity, **options: Any) -> xr.Dataset:

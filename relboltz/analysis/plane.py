@@ -14,8 +14,8 @@ WEIGHTS = {"energy": "energy_total", "landau": "landau_energy"}
 """Energy density in the frame of the grid, and in that of the matter."""
 
 
-def _variable(values: Any, unit: str, words: str) -> xr.Variable:
-    return xr.Variable("time", np.asarray(values), {"units": unit, "long_name": words})
+def _variable(values: Any, unit: str, description: str) -> xr.Variable:
+    return xr.Variable("time", np.asarray(values), {"units": unit, "long_name": description})
 
 
 def eccentricity(ds: xr.Dataset, n: int = 2, weight: str = "energy") -> xr.Dataset:

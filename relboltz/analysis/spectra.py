@@ -27,8 +27,8 @@ def _spacing(ds: xr.Dataset, axis: str) -> float:
     return 2 * float(widths[axis]) / ds.sizes[axis]
 
 
-def _variable(dims: Any, values: Any, unit: str, words: str) -> xr.Variable:
-    return xr.Variable(dims, values, {"units": unit, "long_name": words})
+def _variable(dims: Any, values: Any, unit: str, description: str) -> xr.Variable:
+    return xr.Variable(dims, values, {"units": unit, "long_name": description})
 
 
 def dN_dp(ds: xr.Dataset) -> xr.DataArray:
@@ -157,11 +157,11 @@ def dN_dpT(ds: xr.Dataset) -> xr.DataArray:
     width = np.full(rings.count, rings.width)
     values = rings.numbers(columns) / width
     coords = {when: ds[when], "species": ds.species, "pT": radius}
-    unit, words = "fm^-3 GeV^-1", "dN/dpT per volume"
+    unit, description = "fm^-3 GeV^-1", "dN/dpT per volume"
     if is_bjorken(ds):
         unit = f"{ds.dN_dy.attrs['units']} GeV^-1".removeprefix("1 ")
-        words = "dN/dpT per rapidity" + " and area" * ("fm" in unit)
-    attrs = {"units": unit, "long_name": words}
+        description = "dN/dpT per rapidity" + " and area" * ("fm" in unit)
+    attrs = {"units": unit, "long_name": description}
     found = xr.DataArray(values, coords, (when, "species", "pT"), "dN_dpT", attrs)
     return found.assign_coords(
         width=_variable("pT", width, "GeV", "width of a ring"),
@@ -229,11 +229,13 @@ def flow(
         still = abs(whole) <= NOTHING * all_[..., inside].sum(axis=(1, 2))
         plane = np.where(still, np.nan, plane)
     told = f"Psi_{n}, of all species together" if angle is None else "as given"
-    words = f"v_{n} = <cos {n}(phi - Psi)>"
+    description = f"v_{n} = <cos {n}(phi - Psi)>"
     return xr.Dataset(
         {
-            "v": _variable((when, "species", "pT"), by_ring, "1", words),
-            "v_integrated": _variable((when, "species"), together, "1", f"{words}, p_T in the box"),
+            "v": _variable((when, "species", "pT"), by_ring, "1", description),
+            "v_integrated": _variable(
+                (when, "species"), together, "1", f"{description}, p_T in the box"
+            ),
             "angle": _variable(when, plane, "rad", told),
         },
         {when: ds[when], "species": ds.species, "pT": radius},

@@ -26,7 +26,7 @@ def announcement(run: Any) -> Iterator[str]:
     )
     if grid.sites > 1:
         yield f"space: {space(grid)}"
-    yield f"backend: {run.backend.words}"
+    yield f"backend: {run.backend.description}"
     if predicted.found:
         potentials = zip(model.names, predicted.chemical_potential, strict=True)
         mu = ", ".join(f"{value:.4f} ({name})" for name, value in potentials)
@@ -137,13 +137,13 @@ def _coefficient_rows(ds: xr.Dataset) -> Iterator[list[str]]:
         values = tuple(f"{v:.4g}" for v in ds.mass.sel(species=species).values)
         masses.setdefault(values, []).append(species)
     for row, names in masses.items():
-        words = names if len(names) < 4 else [*names[:2], "…", names[-1]]
-        yield [_with_unit(f"mass of {', '.join(words)}", ds.mass), *row]
+        description = names if len(names) < 4 else [*names[:2], "…", names[-1]]
+        yield [_with_unit(f"mass of {', '.join(description)}", ds.mass), *row]
 
 
-def _with_unit(words: str, values: xr.DataArray) -> str:
+def _with_unit(description: str, values: xr.DataArray) -> str:
     unit = values.attrs["units"]
-    return escape(words if unit == "1" else f"{words} [{unit}]")
+    return escape(description if unit == "1" else f"{description} [{unit}]")
 
 
 def _with_errors(values: xr.DataArray, errors: xr.DataArray) -> list[str]:
@@ -159,7 +159,7 @@ def summary(ds: xr.Dataset) -> Table:
     """The short table at the end of a run: drifts, and the final state against the predicted."""
     caption = verdict.SEEDS if "replicas" in ds.attrs else None
     table = Table("", title=unmarked(verdict.ending(ds)), caption=caption)
-    lines = (tuple(map(unmarked, (r.words, r.value, r.predicted))) for r in verdict.rows(ds))
+    lines = (tuple(map(unmarked, (r.description, r.value, r.predicted))) for r in verdict.rows(ds))
     return _filled(table, ("value", "predicted"), lines)
 
 
@@ -180,8 +180,8 @@ def benchmark(found: dict[str, Any]) -> Iterator[Table]:
         f"events per second, {found['backend']} ({where}), {found['precision']}",
         (*case, *columns),
         (
-            (*words, *(f"{row[key] / unit:{form}}" for key, unit, form in columns.values()))
-            for words, row in zip(cases, runs, strict=True)
+            (*description, *(f"{row[key] / unit:{form}}" for key, unit, form in columns.values()))
+            for description, row in zip(cases, runs, strict=True)
         ),
         "an event is one drawn sample, counted once for each of the two stages of a step",
     )

@@ -29,19 +29,19 @@ class VerdictLine:
 
     part: str
     key: str
-    words: str
+    description: str
     value: str
     predicted: str = ""
 
 
 def ending(ds: xr.Dataset) -> str:
     """When it ended, and what it took: t = 5 fm, 93 steps, 1.2 s."""
-    words = f"t = {float(ds.time[-1]):g} fm"
+    description = f"t = {float(ds.time[-1]):g} fm"
     if "steps" in ds.attrs:  # not while it runs
-        words += f", {count(ds.attrs['steps'], 'step')}, {ds.attrs['wall_seconds']:.1f} s"
+        description += f", {count(ds.attrs['steps'], 'step')}, {ds.attrs['wall_seconds']:.1f} s"
     if "replicas" in ds.attrs:
-        words += f", {ds.attrs['replicas']} replicas"
-    return words
+        description += f", {ds.attrs['replicas']} replicas"
+    return description
 
 
 def count(number: int, word: str) -> str:
@@ -58,9 +58,9 @@ def rows(ds: xr.Dataset) -> Iterator[VerdictLine]:
         yield from _in_space(ds) if is_in_space(ds) else _homogeneous(ds)
     losses = [("null_weight", "collisions without a place in the box", ds.null_weight[-1])]
     if "box_loss" in ds:  # not in older files
-        words = "equilibrium collisions beyond the box", "relaxation beyond the box"
-        losses.append(("box_loss", words[0], ds.box_loss))
-        losses.append(("box_loss_relaxation", words[1], ds.box_loss_relaxation))
+        description = "equilibrium collisions beyond the box", "relaxation beyond the box"
+        losses.append(("box_loss", description[0], ds.box_loss))
+        losses.append(("box_loss_relaxation", description[1], ds.box_loss_relaxation))
     if "scale" in ds:  # there is no equilibrium that they could be of
         losses = [row for row in losses if not math.isnan(row[2])]
     for key, text, part in losses:
@@ -82,12 +82,12 @@ def _homogeneous(ds: xr.Dataset) -> Iterator[VerdictLine]:
             yield _final(f"velocity {axis}", ds, "velocity", i)
     condensate = float(ds.condensate_fraction)
     if condensate > 0:
-        words = "condensate, part of all particles"
-        yield VerdictLine("state", "condensate_fraction", words, "", f"{condensate:.3f}")
+        description = "condensate, part of all particles"
+        yield VerdictLine("state", "condensate_fraction", description, "", f"{condensate:.3f}")
     without = ds.attrs["temperature_at_zero_chemical_potential"]
-    words = "T of the same energy at mu = 0 [GeV]"
+    description = "T of the same energy at mu = 0 [GeV]"
     yield VerdictLine(
-        "state", "temperature_at_zero_chemical_potential", words, "", _number(without)
+        "state", "temperature_at_zero_chemical_potential", description, "", _number(without)
     )
 
 
@@ -103,10 +103,10 @@ def _conserved(ds: xr.Dataset, with_momentum: bool) -> Iterator[VerdictLine]:
         value = _exact(np.abs(ds.momentum_drift[-1]).max(), change)
         yield VerdictLine("conserved", "momentum", "change of momentum", value, "0")
     energy = ds.energy_total.values
-    value, words = f"{energy[-1] / energy[0] - 1:.1e}", "change of total energy, relative"
+    value, description = f"{energy[-1] / energy[0] - 1:.1e}", "change of total energy, relative"
     if "scale" in ds:
-        words = "change of total energy and work done, relative"
-    yield VerdictLine("conserved", "energy_total", words, value, "0")
+        description = "change of total energy and work done, relative"
+    yield VerdictLine("conserved", "energy_total", description, value, "0")
 
 
 def _expanding(ds: xr.Dataset) -> Iterator[VerdictLine]:
@@ -118,13 +118,17 @@ def _expanding(ds: xr.Dataset) -> Iterator[VerdictLine]:
         yield VerdictLine(
             "lost", "left_number", "particles that left the box", _percent(gone, ".2g")
         )
-    words = "pressure along z over that across, at the end"
-    yield VerdictLine("state", "pressure_ratio", words, f"{float(local.pressure_ratio[-1]):.4f}")
+    description = "pressure along z over that across, at the end"
+    yield VerdictLine(
+        "state", "pressure_ratio", description, f"{float(local.pressure_ratio[-1]):.4f}"
+    )
     entropy = local.entropy * ds.scale.prod("axis")
-    words = "entropy per comoving volume, end over start"
-    yield VerdictLine("state", "entropy", words, f"{float(entropy[-1] / entropy[0]):.4f}")
-    words = "temperature of the Landau frame, at the end [GeV]"
-    yield VerdictLine("state", "landau_temperature", words, _number(local.landau_temperature[-1]))
+    description = "entropy per comoving volume, end over start"
+    yield VerdictLine("state", "entropy", description, f"{float(entropy[-1] / entropy[0]):.4f}")
+    description = "temperature of the Landau frame, at the end [GeV]"
+    yield VerdictLine(
+        "state", "landau_temperature", description, _number(local.landau_temperature[-1])
+    )
     for name, unit in (("dN_dy", ds.get("dN_dy")), ("dET_dy", ds.get("dET_dy"))):
         if unit is not None:
             each = "" if is_in_space(ds) else f" [{unit.attrs['units']}]"
@@ -132,15 +136,15 @@ def _expanding(ds: xr.Dataset) -> Iterator[VerdictLine]:
             yield VerdictLine("state", name, f"{label}, at the end", f"{float(unit[-1].sum()):.5g}")
     times = ds.doublings[-1].sum()
     if times:
-        words = "how often a momentum spacing doubled"
-        yield VerdictLine("state", "doublings", words, f"{int(times)}")
+        description = "how often a momentum spacing doubled"
+        yield VerdictLine("state", "doublings", description, f"{int(times)}")
 
 
 def _distance(ds: xr.Dataset) -> VerdictLine:
     """How far equilibrium is."""
     value = _percent(ds.equilibrium_distance[-1], ".2g")
-    words = "particles not yet in equilibrium"
-    return VerdictLine("state", "equilibrium_distance", words, value, "0")
+    description = "particles not yet in equilibrium"
+    return VerdictLine("state", "equilibrium_distance", description, value, "0")
 
 
 def _in_space(ds: xr.Dataset) -> Iterator[VerdictLine]:
@@ -153,29 +157,31 @@ def _in_space(ds: xr.Dataset) -> Iterator[VerdictLine]:
     density = ds.number.sum("species")
     for i, when in (0, "start"), (-1, "end"):
         spread = float(density[i].std() / density[i].mean())
-        words = f"spread of the density over the box, relative, {when}"
-        yield VerdictLine("state", "spread", words, f"{spread:.2g}", "0" if i and closed else "")
+        description = f"spread of the density over the box, relative, {when}"
+        yield VerdictLine(
+            "state", "spread", description, f"{spread:.2g}", "0" if i and closed else ""
+        )
     total = mean.number[0].sum()
     left, refused = (ds[name][-1].sum() / total for name in ("left_number", "refused_number"))
     if not closed:
-        words = "particles that left the box"
-        yield VerdictLine("lost", "left_number", words, _percent(left, ".2g"))
+        description = "particles that left the box"
+        yield VerdictLine("lost", "left_number", description, _percent(left, ".2g"))
     if refused > 0:
-        words = "particles refused at the edge of p"
-        yield VerdictLine("lost", "refused_number", words, _percent(refused, ".2g"))
+        description = "particles refused at the edge of p"
+        yield VerdictLine("lost", "refused_number", description, _percent(refused, ".2g"))
     if closed:
         yield _distance(ds)
     yield _final("mean entropy [fm^-3]", mean, "entropy")
     yield _final("mean temperature [GeV]", mean, "temperature")
 
 
-def _final(words: str, ds: xr.Dataset, key: str, *at: int) -> VerdictLine:
+def _final(description: str, ds: xr.Dataset, key: str, *at: int) -> VerdictLine:
     """A quantity at the end, with its standard error if it is a mean, and as predicted."""
     value = _number(ds[key][-1, *at])
     error = float(ds[f"{key}_error"][-1, *at]) if f"{key}_error" in ds else 0.0
     if error > 0 and value != "none":
         value = with_error(float(ds[key][-1, *at]), error)
-    return VerdictLine("state", key, words, value, _number(ds[f"equilibrium_{key}"][at]))
+    return VerdictLine("state", key, description, value, _number(ds[f"equilibrium_{key}"][at]))
 
 
 def _exact(quanta: Any, change: float) -> str:

@@ -14,7 +14,7 @@ from ..util.errors import BackendNotice, InputError, say
 from ..util.text import shown
 
 if TYPE_CHECKING:
-    from .bracketing import BracketRequest
+    from .bracket_requests import BracketRequest
     from .contract import Backend, Estimator
 
 _said: set[str] = set()
@@ -43,7 +43,7 @@ def resolve(backend: str, precision: str = "auto") -> tuple[str, str]:
 
 
 def choose(
-    grid: PhaseSpace, model: Model, sampling: Sampling, run: Any, numbers: Integers | None = None
+    grid: PhaseSpace, model: Model, sampling: Sampling, run: Any, site_ids: Integers | None = None
 ) -> Backend:
     """The backend that [run] asks for; an "auto" that found no GPU says so once.
 
@@ -53,10 +53,10 @@ def choose(
     if name == "cuda":
         from .cuda.backend import CudaBackend
 
-        return CudaBackend(grid, model, sampling, precision, numbers)
+        return CudaBackend(grid, model, sampling, precision, site_ids)
     from .cpu.backend import CpuBackend
 
-    return CpuBackend(grid, model, sampling, run.threads, numbers)
+    return CpuBackend(grid, model, sampling, run.threads, site_ids)
 
 
 def estimator(grid: PhaseSpace, model: Model, sampling: Sampling, run: Any) -> Estimator:
@@ -79,7 +79,7 @@ def bracket_measure(
         raise InputError(f"backend = {shown(backend)}: use 'auto', 'cpu' or 'cuda'")
     name, _ = resolve(backend)
     if name == "cuda":
-        from .cuda.measuring import BracketMeasurer
+        from .cuda.bracket_measurer import BracketMeasurer
 
         return BracketMeasurer(model).measure
     from .cpu.brackets import measure

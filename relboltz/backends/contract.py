@@ -1,7 +1,7 @@
 """What a backend is: where a state lives, and all that can be done to it.
 
 A third backend is one folder with a class that has these methods; a cluster is a backend made of
-backends. Sites are known by their number among all of the run (``numbers``), wherever they lie in
+backends. Sites are known by their number among all of the run (``site_ids``), wherever they lie in
 memory: random numbers depend on it.
 """
 
@@ -12,9 +12,9 @@ from ..config.settings import Sampling
 from ..events.estimates import Estimates
 from ..grid.phase_space import PhaseSpace
 from ..model.model import Model
-from ..stepping.report import StepReport
 from ..stepping.state import State
 from ..stepping.step import Segment, StepPlan
+from ..stepping.step_report import StepReport
 from ..transport.ledger import WallFlux
 from ..transport.moments import Moments
 from ..util.arrays import Array, Integers
@@ -46,15 +46,15 @@ class Backend(Estimator, Protocol):
     grid: PhaseSpace
     model: Model
     sampling: Sampling
-    numbers: Integers
+    site_ids: Integers
     """Of the sites it holds, among all sites of the run."""
-    held: slice
+    local_sites: slice
     """Of the sites that it is told of, those whose numbers it has."""
     interrupt: object
     """Once it is true, work in hand is dropped and Halted raised."""
 
     @property
-    def words(self) -> str:
+    def description(self) -> str:
         """Where the work is done, in words."""
 
     @property
@@ -81,7 +81,7 @@ class Backend(Estimator, Protocol):
     def restore(self) -> None:
         """Back to what was remembered."""
 
-    def stretch(self, grid: PhaseSpace) -> None:
+    def set_momentum_grid(self, grid: PhaseSpace) -> None:
         """The nodes are now those of this grid: as many, with other momenta."""
 
     # -- what happens to it
@@ -89,14 +89,14 @@ class Backend(Estimator, Protocol):
     def advance(self, state: State, course: StepPlan, stop: float) -> Iterator[Segment]:
         """Step until the stop [fm], telling now and then how far it is."""
 
-    def set_out(self, state: State, course: StepPlan, stop: float) -> None:
+    def launch_steps(self, state: State, course: StepPlan, stop: float) -> None:
         """Steps until the stop, which ``advance`` will ask for next, may begin at once.
 
-        The state is as it was until then, or until ``settle`` or anything else that needs the
+        The state is as it was until then, or until ``synchronize`` or anything else that needs the
         numbers is asked for.
         """
 
-    def settle(self) -> None:
+    def synchronize(self) -> None:
         """Let steps that were set out on arrive: the state is theirs, their rates are not told."""
 
     def stream(self, axis: int, length: float, squares: Array, push: Array | None) -> WallFlux:
@@ -110,7 +110,7 @@ class Backend(Estimator, Protocol):
     def masses(self, start: Array) -> Array:
         """The squares of the state, solved from those of a similar one."""
 
-    def of_all(self, rows: Array) -> Array:
+    def gather_sites(self, rows: Array) -> Array:
         """Rows of all sites, from those of the sites that it holds."""
 
     def stresses(self, squares: Array) -> Array:

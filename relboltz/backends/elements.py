@@ -26,14 +26,14 @@ from ..util import cache
 from ..util.arrays import Array
 from ..util.errors import InputError, raising_element
 from ..util.jit import FASTMATH, Function, cache_folder
-from .cpu import events as k
+from .cpu import collision_events as k
 
 Masses = tuple[float, ...]
 TEMPLATE = '''"""Generated: {name} for every event of a chunk."""
 
 import numba
 
-from relboltz.backends.cpu.events import ELEMENT, M2, Q2, QU2, S, T
+from relboltz.backends.cpu.collision_events import ELEMENT, M2, Q2, QU2, S, T
 from relboltz.backends.physics import compiled as physics
 from relboltz.util.jit import FASTMATH, FunctionCache, compiled_for, keep
 {imports}

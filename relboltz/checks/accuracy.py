@@ -10,13 +10,13 @@ import numpy as np
 from ..config.settings import TimeSettings
 from ..grid.phase_space import MAX_CELLS, PhaseSpace
 from ..model.model import Model
-from ..stepping.watch import AccuracyRecord
+from ..stepping.accuracy_watch import AccuracyRecord
 from ..thermodynamics import states as equilibrium
 from ..thermodynamics.states import Equilibrium
 from ..util.arrays import Array
 from ..util.errors import AccuracyWarning, say
 from . import spacing
-from .reach import EquilibriumCollisions
+from .equilibrium_collisions import EquilibriumCollisions
 
 Record = Mapping[str, Any]
 Problem = tuple[float | Array, str]

@@ -11,16 +11,16 @@ from .. import initial
 from ..backends.elements import Elements
 from ..grid.phase_space import PhaseSpace
 from ..initial import FromFile, Shape
-from ..initial.start import named
+from ..initial.occupation import named
 from ..model.model import Model, Species
 from ..thermodynamics import states as equilibrium
 from ..thermodynamics import unlimited
 from ..util.arrays import Array, remembered
 from ..util.errors import InputError
-from . import reach
+from . import equilibrium_collisions
 from .accuracy import ACCEPTED_LOSS, WANTED_RELAXATION, rounded_up
+from .equilibrium_collisions import EquilibriumCollisions
 from .matter import Totals, predict_from, totals
-from .reach import EquilibriumCollisions
 
 States = Mapping[str, Shape]
 AUTOMATIC_LOSS = 0.8 * ACCEPTED_LOSS
@@ -48,7 +48,7 @@ def reach_of(elements: Elements, conserved: Totals) -> EquilibriumCollisions | N
 
 def _reach(model: Model, *conserved: Any) -> EquilibriumCollisions | None:
     state = unlimited.predict(model, *conserved)
-    return None if state is None else reach.of(Elements(model), state)
+    return None if state is None else equilibrium_collisions.of(Elements(model), state)
 
 
 remembered_reach = remembered(_reach)

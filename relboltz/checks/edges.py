@@ -12,8 +12,8 @@ from dataclasses import replace
 import numpy as np
 
 from ..grid.phase_space import PhaseSpace
+from ..initial.occupation import evaluate
 from ..initial.shapes import Shape, Step
-from ..initial.start import evaluate
 from ..model.model import Model
 from ..util.arrays import Array
 

@@ -54,7 +54,7 @@ class MomentumScales:
     falling : -d ln|M|^2/d ln s of light particles at s = h^2, by h
     """
 
-    words: str
+    description: str
     length: float
     screening: float = math.inf
     falling: Callable[[float], float] = flat
@@ -222,9 +222,9 @@ def of_spacing(grid: PhaseSpace, scales: list[MomentumScales]) -> tuple[float, s
     if error <= ACCEPTED:
         return wanted, ""
     return wanted, (
-        f"the grid is coarse: f of {worst.words} changes by a factor e over {worst.length:.2g} "
-        f"GeV, the spacing is {spacing:.3g} GeV, and rates of relaxation are off by "
-        f"{size_of(error)}"
+        f"the grid is coarse: f of {worst.description} changes by a factor e over "
+        f"{worst.length:.2g} GeV, the spacing is {spacing:.3g} GeV, and rates of relaxation "
+        f"are off by {size_of(error)}"
     )
 
 

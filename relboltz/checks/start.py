@@ -12,8 +12,8 @@ import numpy as np
 from ..grid.phase_space import PhaseSpace
 from ..initial.anisotropic import Glasma, RomatschkeStrickland
 from ..initial.baths import Thermal
+from ..initial.occupation import evaluate
 from ..initial.shapes import Gaussian, Shape, Step
-from ..initial.start import evaluate
 from ..model.model import Model
 from ..thermodynamics import masses
 from ..util.arrays import Array, Flags

@@ -161,7 +161,7 @@ def resume(
         run = resuming.taken_up(file, until, None, others, snapshot or (), trust=trust)
         if not quiet:
             tell(f"going on from t = {run.state.time:g} fm to {run.stops.end:g} fm")
-            tell(f"backend: {run.backend.words}")
+            tell(f"backend: {run.backend.description}")
         ds = run.go(report)
     _summary(ds, file, quiet)
 

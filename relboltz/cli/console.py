@@ -55,9 +55,9 @@ def told(path: Path, quiet: bool, kept_apart: bool = False) -> Iterator[None]:
             yield
         except Interrupted as error:
             kept = "" if kept_apart else f"; everything so far is in {unmarked(path)}"
-            words = f"[yellow]{unmarked(error)}[/]{kept}"
+            description = f"[yellow]{unmarked(error)}[/]{kept}"
             errors.print(
-                f"{words}; go on with it: relboltz resume {unmarked(path)}", soft_wrap=True
+                f"{description}; go on with it: relboltz resume {unmarked(path)}", soft_wrap=True
             )
             raise typer.Exit(128 + error.signal) from None
 

@@ -39,7 +39,7 @@ def converge(
     About 25 times the work of the run; the same command again does only what is missing.
     """
     from ..io import output
-    from ..io.reserved import base
+    from ..io.reservation import base
     from ..run import input_file as config
     from ..run import progress
     from ..studies.convergence import driver as converging
@@ -65,8 +65,8 @@ def converge(
                 progress=report or False, tell=None if quiet else tell,
             )  # fmt: skip
     except Interrupted as error:
-        words = f"[yellow]{unmarked(error)}[/], and kept in {unmarked(folder)}"
-        errors.print(f"{words}; the same command does what is left", soft_wrap=True)
+        description = f"[yellow]{unmarked(error)}[/], and kept in {unmarked(folder)}"
+        errors.print(f"{description}; the same command does what is left", soft_wrap=True)
         raise typer.Exit(128 + error.signal) from None
     picture = folder / "converge.png"
     plots.changes(ds).savefig(picture, dpi=150)

@@ -63,9 +63,9 @@ def _table(ds: xr.Dataset, time: float, columns: Sequence[str], last: bool) -> T
         name = name if name in ds else f"total_{name}"
         if name not in ds or ("time" not in ds[name].dims and not last):
             continue
-        for words, at in _places(now, name):
+        for description, at in _places(now, name):
             cells = _cells(now, name, at)
-            table.add_row(words, *(cells[column] for column in columns))
+            table.add_row(description, *(cells[column] for column in columns))
     return table
 
 
@@ -73,9 +73,9 @@ def _places(now: xr.Dataset, name: str) -> Iterator[tuple[str, dict[str, Any]]]:
     """What a quantity is told of: species or processes, those that are alike together."""
     values, error = now[name], now[f"{name}_error"]
     unit = values.attrs.get("units", "1")
-    words = name if unit == "1" else f"{name} {escape(f'[{unit}]')}"
+    description = name if unit == "1" else f"{name} {escape(f'[{unit}]')}"
     if not values.dims:
-        yield words, {}
+        yield description, {}
         return
     dim = str(values.dims[0])
     groups: list[list[Any]] = []
@@ -92,7 +92,7 @@ def _places(now: xr.Dataset, name: str) -> Iterator[tuple[str, dict[str, Any]]]:
     groups = [g for g in groups if math.isfinite(size[g[0]])]
     for group in sorted(groups, key=lambda g: -size[g[0]])[:MOST_ROWS]:
         shown = group if len(group) < 4 else [group[0], "...", group[-1]]
-        yield f"{words}, {unmarked(', '.join(str(k) for k in shown))}", {dim: group[0]}
+        yield f"{description}, {unmarked(', '.join(str(k) for k in shown))}", {dim: group[0]}
 
 
 def _cells(now: xr.Dataset, name: str, at: dict[str, Any]) -> dict[str, str]:
@@ -168,12 +168,12 @@ def as_json(ds: xr.Dataset) -> dict[str, Any]:
         "", "_error", "_run", "_noise", "_change", "_bar", "_shown", "_order", "_order_uncertainty",
     )  # fmt: skip
     names = [str(n) for n in ds if f"{n}_error" in ds]
-    words = np.atleast_1d(ds.attrs["knobs"]).tolist()
+    description = np.atleast_1d(ds.attrs["knobs"]).tolist()
     return {
         "title": ds.attrs["title"],
         "level": ds.attrs["level"],
         "seeds": [int(s) for s in np.atleast_1d(ds.attrs["seeds"])],
-        "knobs": dict(zip(ds.knob.values.tolist(), words, strict=True)),
+        "knobs": dict(zip(ds.knob.values.tolist(), description, strict=True)),
         "not_varied": str(ds.attrs["not_varied"]).splitlines(),
         "coordinates": {str(k): listed(v.values) for k, v in ds.coords.items()},
         "quantities": {

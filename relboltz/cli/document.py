@@ -50,16 +50,16 @@ def _lines(found: dict[str, Any], studies: list[dict[str, Any]]) -> Iterator[str
 def _study(study: dict[str, Any]) -> Iterator[str]:
     """One study as a table."""
     yield ""
-    words, setups = study["words"], study["setups"]
-    yield f"**{words[0].upper()}{words[1:]}** ({setups[0]}; ... {setups[-1]})"
+    description, setups = study["words"], study["setups"]
+    yield f"**{description[0].upper()}{description[1:]}** ({setups[0]}; ... {setups[-1]})"
     yield ""
     yield f"| {study['unit']} | " + " | ".join(f"{x:.3g}" for x in study["x"]) + " |"
     yield "|---|" + "---|" * len(study["x"])
-    for name, words in (
+    for name, description in (
         ("moments", "worst of ⟨k²⟩ … ⟨k⁵⟩"), ("left", "what is left of the deviation"),
         ("shells", "f in shells, rms"),
     ):  # fmt: skip
-        yield f"| {words} [%] | " + " | ".join(f"{100 * v:.2g}" for v in study[name]) + " |"
+        yield f"| {description} [%] | " + " | ".join(f"{100 * v:.2g}" for v in study[name]) + " |"
 
 
 def _problem(part: dict[str, Any]) -> Iterator[str]:
@@ -80,8 +80,8 @@ def _problem(part: dict[str, Any]) -> Iterator[str]:
         yield "| " + " | ".join(cells) + " |"
 
 
-def _plain(words: str) -> str:
+def _plain(description: str) -> str:
     """Words that a table of Markdown takes as they are."""
     for character in "|<>^*_":
-        words = words.replace(character, f"\\{character}")
-    return words
+        description = description.replace(character, f"\\{character}")
+    return description

@@ -41,7 +41,7 @@ def export(
     from ..analysis.exports import FORMATS
     from ..analysis.exports import export as exported
     from ..io import output
-    from ..io.reserved import base
+    from ..io.reservation import base
     from ..io.result import undamaged
 
     if format_ not in FORMATS:

@@ -31,8 +31,8 @@ def info(
         return
     last = checkpoint.of_run(file)[-1:]
     if last and not file.exists():
-        words = checkpoint.in_words(last[0])
-        raise InputError(f"{file} is not there yet; {words} (relboltz resume {file})")
+        description = checkpoint.in_words(last[0])
+        raise InputError(f"{file} is not there yet; {description} (relboltz resume {file})")
     ds = output.load(file)
     kind = kinds.kind_of(ds)
     with undamaged(file):
@@ -57,7 +57,7 @@ def info(
 def _run(ds: xr.Dataset, file: Path) -> None:
     """A run, or the mean of its replicas."""
     from ..analysis import tables
-    from ..io.reserved import is_taken
+    from ..io.reservation import is_taken
 
     status = ds.attrs["status"]
     if status == "running" and not is_taken(file):
@@ -82,9 +82,11 @@ def _scan(ds: xr.Dataset) -> None:
     points = ds["status"].stack(point=dims)
     failed = points[points != "done"]
     tell(f"{points.size} points, {failed.size} failed")
-    for place, words in zip(failed["point"].values.tolist(), failed.values.tolist(), strict=True):
+    for place, description in zip(
+        failed["point"].values.tolist(), failed.values.tolist(), strict=True
+    ):
         at = ", ".join(f"{name} = {value}" for name, value in zip(dims, place, strict=True))
-        tell(f"  {at}: {words}")
+        tell(f"  {at}: {description}")
     done = points[points == "done"]["point"].values.tolist()
     for place in done[:1]:
         at = ", ".join(f"{name}={value!r}" for name, value in zip(dims, place, strict=True))

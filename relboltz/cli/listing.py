@@ -50,7 +50,7 @@ def _all() -> Iterator[tuple[str, list[tuple[str, str, str]]]]:
     shapes.append(("file.py:function", "your own: f(px, py, pz) or f(x, y, z, px, py, pz)", ""))
     yield "starts, [initial.SPECIES] shape", shapes
     for key, rows in SAMPLINGS.items():
-        yield f"[collisions] {key}", [(name, words, "") for name, words in rows.items()]
+        yield f"[collisions] {key}", [(name, description, "") for name, description in rows.items()]
 
 
 def _line(thing: Any) -> str:

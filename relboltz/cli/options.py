@@ -45,8 +45,8 @@ def completed_key(incomplete: str) -> list[str]:
     key, equals, _ = incomplete.partition("=")
     if not equals:
         return [f"{known}=" for known in keys() if known.startswith(incomplete)]
-    words = SHAPES if re.fullmatch(r"initial\.[^.]+\.shape", key) else WORDS.get(key, ())
-    return [one for one in (f"{key}={word}" for word in words) if one.startswith(incomplete)]
+    description = SHAPES if re.fullmatch(r"initial\.[^.]+\.shape", key) else WORDS.get(key, ())
+    return [one for one in (f"{key}={word}" for word in description) if one.startswith(incomplete)]
 
 
 def completed_backend(incomplete: str) -> list[str]:

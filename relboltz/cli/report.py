@@ -26,7 +26,7 @@ def report(
     Set-up in words, verdict, pictures with a slider for time, configuration; several are compared.
     """
     from ..io import output
-    from ..io.reserved import base
+    from ..io.reservation import base
     from ..visualization.report import written
     from .drawing import short
 

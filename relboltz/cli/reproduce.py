@@ -127,8 +127,8 @@ def _make(paper: Any, job: Any, names: tuple[str, ...], made: list[dict[str, Any
         try:
             paper.make(job, name, importlib.import_module(name))
         except KeyboardInterrupt as stop:  # a run tells which signal it was
-            words = f"interrupted in {name}; figures that were done are in {job.out}"
-            errors.print(f"[yellow]{unmarked(words)}[/]", soft_wrap=True)
+            description = f"interrupted in {name}; figures that were done are in {job.out}"
+            errors.print(f"[yellow]{unmarked(description)}[/]", soft_wrap=True)
             return 128 + int(getattr(stop, "signal", 2))
         except InputError:
             raise

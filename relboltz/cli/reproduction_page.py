@@ -52,9 +52,9 @@ def value(line: Mapping[str, Any]) -> str:
 
 def verdict(line: Mapping[str, Any]) -> str:
     """Whether it is as the paper says, and whether a check holds."""
-    words = {True: ["as in the paper"], False: ["differs"], None: []}[line["same"]]
-    words += {True: ["check holds"], False: ["CHECK FAILS"], None: []}[line["passed"]]
-    return ", ".join(words)
+    description = {True: ["as in the paper"], False: ["differs"], None: []}[line["same"]]
+    description += {True: ["check holds"], False: ["CHECK FAILS"], None: []}[line["passed"]]
+    return ", ".join(description)
 
 
 def failure(line: Mapping[str, Any]) -> str:
@@ -191,11 +191,11 @@ def _summary(records: Records) -> Iterator[str]:
     """Times of the long runs and of everything, on every machine."""
     yield "## Run times\n"
     machines = _machines(records)
-    for size, words in {"small": "Small size", "full": "`--full`"}.items():
+    for size, description in {"small": "Small size", "full": "`--full`"}.items():
         total = sum(sheets[size]["seconds"] for sheets in records.values() if size in sheets)
         if machines[size]:
             yield (
-                f"{words}: {machines[size]}; all figures together {duration(total)}, "
+                f"{description}: {machines[size]}; all figures together {duration(total)}, "
                 "compilation included.\n"
             )
     yield (
@@ -227,8 +227,8 @@ def _title(figure: str) -> str:
 def _figure(figure: str, sheets: Mapping[str, Sheet]) -> Iterator[str]:
     """Picture, set-up, and the table of numbers of one figure."""
     best = _best(sheets)
-    title, _, words = best["words"].partition(". ")  # "Fig. 5: ..."
-    rest = words.partition(". ")
+    title, _, description = best["words"].partition(". ")  # "Fig. 5: ..."
+    rest = description.partition(". ")
     yield f"## {title}. {rest[0]}\n"
     yield f"![{figure}](reproduction/{figure}.png)\n"
     if rest[2]:

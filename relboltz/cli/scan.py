@@ -43,7 +43,7 @@ def scan(
     missing.
     """
     from ..io import output
-    from ..io.reserved import base
+    from ..io.reservation import base
     from ..run import input_file as config
     from ..run import progress
     from ..studies.scan import check_free, check_spread, points_of, scanned
@@ -60,16 +60,16 @@ def scan(
         raise InputError("--over: a key is there twice; give all of its values at once")
     points = points_of(file, asked, set_ or ())
 
-    def say(number: int, count: int, words: str) -> None:
+    def say(number: int, count: int, description: str) -> None:
         if not quiet:
-            tell(f"point {number} of {count}: {words}")
+            tell(f"point {number} of {count}: {description}")
 
     try:
         with plain_warnings(quiet), nullcontext() if quiet else progress.bar(console) as report:
             ds = scanned(points, path, report, (workers, address), say)
     except Interrupted as error:
-        words = f"[yellow]{unmarked(error)}[/]; the same command does what is left"
-        errors.print(words, soft_wrap=True)
+        description = f"[yellow]{unmarked(error)}[/]; the same command does what is left"
+        errors.print(description, soft_wrap=True)
         raise typer.Exit(128 + error.signal) from None
     except RunError as error:
         if error.dataset is not None:

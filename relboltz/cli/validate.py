@@ -134,9 +134,9 @@ def solved(problems: list["KnownProblem"], effort: "ValidationEffort") -> dict[s
     seconds = time.perf_counter() - began
     failed = [part["name"] for part in parts if not part["passed"]]
     rows_in_all = sum(len(part["rows"]) for part in parts)
-    words = f"{rows_in_all} rows of {len(parts)} problems in {seconds:.0f} s"
-    words += f", interrupted in {problem.name}" if stop else ""
-    tell(f"{words}: {'all hold' if not failed else 'FAILED: ' + ', '.join(failed)}")
+    description = f"{rows_in_all} rows of {len(parts)} problems in {seconds:.0f} s"
+    description += f", interrupted in {problem.name}" if stop else ""
+    tell(f"{description}: {'all hold' if not failed else 'FAILED: ' + ', '.join(failed)}")
     return {
         "version": __version__, "quick": effort.quick, "backend": effort.backend,
         "device": device(effort.backend),

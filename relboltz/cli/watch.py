@@ -46,25 +46,25 @@ def watch(
                 live.update(shown(file, ds), refresh=True)
     except KeyboardInterrupt:
         raise typer.Exit(130) from None
-    tell(words(file, ds, going))
+    tell(description(file, ds, going))
 
 
 def _in_lines(file: Path, every: float, ds: xr.Dataset, going: bool) -> None:
     """A line for every record that is new."""
-    tell(words(file, ds, going))
+    tell(description(file, ds, going))
     seen = ds.time.size
     while going:
         time.sleep(every)
         ds, going = looked(file)
         if ds.time.size > seen or not going:
-            tell(words(file, ds, going))
+            tell(description(file, ds, going))
             seen = ds.time.size
     delivered()
 
 
 def starting(file: Path) -> bool:
     """Whether a process is at a result of which nothing is written yet."""
-    from ..io.reserved import is_taken
+    from ..io.reservation import is_taken
 
     return not file.exists() and is_taken(file)
 
@@ -72,7 +72,7 @@ def starting(file: Path) -> bool:
 def looked(file: Path) -> tuple[xr.Dataset, bool]:
     """A result as it is on disk now, and whether a process is at it."""
     from ..io import output
-    from ..io.reserved import is_taken
+    from ..io.reservation import is_taken
 
     taken = is_taken(file)  # asked first: a run that ends meanwhile is read once more
     if not file.exists() and taken:
@@ -89,7 +89,7 @@ def shown(file: Path, ds: xr.Dataset) -> Table:
         return tables.summary(ds)
 
 
-def words(file: Path, ds: xr.Dataset, going: bool) -> str:
+def description(file: Path, ds: xr.Dataset, going: bool) -> str:
     """One line: where a run is."""
     from ..io.result import box, undamaged
 

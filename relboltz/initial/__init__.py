@@ -24,17 +24,7 @@ f of a fermion is at most 1; masses, momenta and temperatures are in GeV.
 """
 
 from ..util.user_code import load_function as load_function
-from .files import FromFile as FromFile
-from .files import file_grid as file_grid
-from .functions import FromFunction as FromFunction
-from .functions import NodeValues as NodeValues
-from .shapes import Shape as Shape
-from .start import SHAPES as SHAPES
-from .start import Start as Start
-from .start import evaluate as evaluate
-from .start import extent as extent
-from .start import starting_states as starting_states
-from .starts import (  # fmt: skip
+from .constructors import (  # fmt: skip
     from_file,
     from_function,
     gaussian,
@@ -47,6 +37,16 @@ from .starts import (  # fmt: skip
     thermal,
     two_components,
 )
+from .files import FromFile as FromFile
+from .files import file_grid as file_grid
+from .functions import FromFunction as FromFunction
+from .functions import NodeValues as NodeValues
+from .occupation import SHAPES as SHAPES
+from .occupation import Start as Start
+from .occupation import evaluate as evaluate
+from .occupation import extent as extent
+from .occupation import starting_states as starting_states
+from .shapes import Shape as Shape
 
 __all__ = [
     "from_file", "from_function", "gaussian", "gaussian_profile", "glasma", "gradient", "random",

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..util.errors import CheckpointWarning, InputError, say
-from .reserved import base
+from .reservation import base
 
 MAGIC = b"relboltz checkpoint 1\n"
 LENGTH, CHECK = struct.Struct("<Q"), struct.Struct("<I")

@@ -36,7 +36,9 @@ def of_nodes(grid: PhaseSpace, model: Model, predicted: Equilibrium) -> Values:
     values = {name: np.full([lengths[d] for d in MOMENTS[name][0]], np.nan) for name in MOMENTS}
     if predicted.found:
         values |= _computed(grid, model, predicted)
-    return {name: (dims, values[name], *words) for name, (dims, *words) in MOMENTS.items()}
+    return {
+        name: (dims, values[name], *description) for name, (dims, *description) in MOMENTS.items()
+    }
 
 
 def _computed(grid: PhaseSpace, model: Model, predicted: Equilibrium) -> dict[str, Any]:

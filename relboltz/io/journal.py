@@ -32,9 +32,9 @@ import xarray as xr
 from ..util.arrays import Array
 from ..util.errors import InputError
 from . import output
-from .entries import PackedArray, Row
 from .output import ResultFrame
-from .reserved import Reservation, base
+from .packed_arrays import PackedArray, Row
+from .reservation import Reservation, base
 from .series import RecordSeries
 
 SERIES = ("records", "snapshots")
@@ -104,10 +104,10 @@ class Journal:
         rows = {series.name: len(series) for series in (self._records, self._snapshots)}
         return {"parts": name, **rows, "lost": self._lost}
 
-    def settle(self, place: Mapping[str, Any]) -> None:
+    def flush(self, place: Mapping[str, Any]) -> None:
         """See to it that all rows of a place are on the disk, whatever is added meanwhile."""
         for series in (self._records, self._snapshots):
-            series.settle(place[series.name])
+            series.flush(place[series.name])
 
     def reserve(self) -> None:
         """See to it that no other process is at this output.

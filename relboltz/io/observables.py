@@ -98,8 +98,8 @@ def charges(model: Model, moments: Moments, state: State) -> list[int]:
 def momentum(grid: PhaseSpace, moments: Moments, state: State) -> list[int]:
     """Momentum inside and in the ledger, in quanta times half a spacing per axis, exactly."""
     result = whole(moments.momentum_words)
-    for words in state.ledger.left.values():
-        high, low = (whole(momentum_words(node_planes(grid, word))) for word in words)
+    for description in state.ledger.left.values():
+        high, low = (whole(momentum_words(node_planes(grid, word))) for word in description)
         result = [a + (b << 32) + c for a, b, c in zip(result, high, low, strict=True)]
     return result
 
@@ -158,8 +158,8 @@ class Observer:
         record = {"time": state.time, "step_number": state.step, "coupling_integrals": y}
         record |= {name: self.grid.in_space(values) for name, values in local.items()}
         record |= self._global(state, moments)
-        for kept, words in zip(self.marginals, marginals, strict=False):
-            record[marginal_name(kept)] = self._marginal(words, state.unit)
+        for kept, description in zip(self.marginals, marginals, strict=False):
+            record[marginal_name(kept)] = self._marginal(description, state.unit)
         if self._flow is not None:
             record |= self._expanding(state, self._flow)
         if "dN_dy" in self.shown:
@@ -242,10 +242,10 @@ class Observer:
         }
 
     def _per_rapidity(
-        self, state: State, moments: Moments, words: tuple[Integers, Integers]
+        self, state: State, moments: Moments, description: tuple[Integers, Integers]
     ) -> dict[str, Any]:
         """What boost-invariant matter has per rapidity: per area, in space of all of the plane."""
-        grid, number = self.grid, words[0] * 2.0**32 + words[1]
+        grid, number = self.grid, description[0] * 2.0**32 + description[1]
         for high, low in state.ledger.left.values():
             left = (high * 2.0**32 + low).sum(axis=0)
             number = number + grid.cube(left).sum(axis=-1)
@@ -287,9 +287,9 @@ class Observer:
             "negative_weight": unknown,
         }
 
-    def _marginal(self, words: tuple[Integers, Integers], unit: float) -> Array:
+    def _marginal(self, description: tuple[Integers, Integers], unit: float) -> Array:
         """f averaged over all directions but those kept: (species, ...)."""
-        number = words[0] * 2.0**32 + words[1]
+        number = description[0] * 2.0**32 + description[1]
         cells = self.grid.sites * self.grid.size * len(self.model.species) / number.size
         scale = unit / (cells * self.model.degeneracy)
         return number * scale.reshape(-1, *(1,) * (number.ndim - 1))

@@ -91,14 +91,16 @@ class ResultFrame:
                 values = np.stack([self.squeezed(r, name) for r in records])
             ds[name] = variable(("time", *dims), values, unit, long_name)
         model, places = self.model, AXES if self.grid.sites > 1 else []
-        states, words = "spin and colour states", "+1 Bose, -1 Fermi, 0 classical"
+        states, description = "spin and colour states", "+1 Bose, -1 Fermi, 0 classical"
         ds["degeneracy"] = variable("species", model.degeneracy, "1", states)
-        ds["statistics"] = variable("species", model.statistics, "1", words)
-        words = "d^3p/(2 pi)^3 of a shell: a density is degeneracy times the sum of this x spectrum"
+        ds["statistics"] = variable("species", model.statistics, "1", description)
+        description = (
+            "d^3p/(2 pi)^3 of a shell: a density is degeneracy times the sum of this x spectrum"
+        )
         if self.grid.expansion is not None:
-            words += ", times 2^doublings/scale of all axes"
+            description += ", times 2^doublings/scale of all axes"
         shells = Shells.of(self.grid)
-        ds["shell_weight"] = variable("p", shells.count * self.grid.measure, "fm^-3", words)
+        ds["shell_weight"] = variable("p", shells.count * self.grid.measure, "fm^-3", description)
         dims = ("species", *places, "px", "py", "pz")
         f = np.empty((len(snapshots), *(len(ds[dim][1]) for dim in dims)))
         for row, (_, values, *_) in zip(f, snapshots, strict=True):
@@ -106,8 +108,10 @@ class ResultFrame:
         ds["f"] = variable(("snapshot", *dims), f, "1", "distribution function")
         if "momentum_scale" in self.of_snapshots:
             scales = np.array([row[2] for row in snapshots]).reshape(-1, 3)
-            words = "momenta of the nodes of f over px, py and pz, which are those of the start"
-            ds["momentum_scale"] = variable(("snapshot", "axis"), scales, "1", words)
+            description = (
+                "momenta of the nodes of f over px, py and pz, which are those of the start"
+            )
+            ds["momentum_scale"] = variable(("snapshot", "axis"), scales, "1", description)
         self._add_prediction(ds)
         told = {name: storable(value) for name, value in attributes.items()}
         return xr.Dataset(ds, attrs={"kind": kinds.RUN, **versions(), **told})
@@ -126,12 +130,12 @@ class ResultFrame:
     def _coordinates(self) -> dict[str, Any]:
         """What the axes mean."""
         grid, model = self.grid, self.model
-        words = {
+        description = {
             "species": model.names, "process": [q.name for q in model.processes],
             "charge": model.conserved, "axis": AXES, "axis2": AXES, "mu": ["t", *AXES],
             "nu": ["t", *AXES],
         }  # fmt: skip
-        ds: dict[str, Any] = {name: (name, list(values)) for name, values in words.items()}
+        ds: dict[str, Any] = {name: (name, list(values)) for name, values in description.items()}
         told = "mean momentum of a shell"
         if grid.expansion is not None:
             ring = grid.expansion.law == "bjorken"
@@ -159,7 +163,7 @@ class ResultFrame:
         rows = zip(model.species, predicted.f, strict=True)
         entropies = [s.degeneracy * entropy_sum(row, float(s.statistics)) for s, row in rows]
         total = sum(entropies) * grid.measure if predicted.found else np.nan
-        for name, dims, value, unit, words in (
+        for name, dims, value, unit, description in (
             ("equilibrium_temperature", (), predicted.temperature, "GeV", "temperature"),
             ("equilibrium_chemical_potential", "species", predicted.chemical_potential, "GeV",
              "chemical potential"),
@@ -172,20 +176,24 @@ class ResultFrame:
             ("equilibrium_entropy", (), total, "fm^-3", "entropy density"),
             ("equilibrium_spectrum", ("species", "p"), spectrum, "1", "spectrum"),
         ):  # fmt: skip
-            ds[name] = variable(dims, value, unit, f"{words} of the predicted final equilibrium")
-        for name, (dims, value, unit, words) in self._final_moments.items():
-            words = f"{words} of the predicted final equilibrium"
-            ds[f"equilibrium_{name}"] = variable(dims, value, unit, words)
+            ds[name] = variable(
+                dims, value, unit, f"{description} of the predicted final equilibrium"
+            )
+        for name, (dims, value, unit, description) in self._final_moments.items():
+            description = f"{description} of the predicted final equilibrium"
+            ds[f"equilibrium_{name}"] = variable(dims, value, unit, description)
         rate, relaxation = self.lost
-        words = "part of the equilibrium collision rate that needs momenta outside the box"
-        ds["box_loss"] = variable((), rate, "1", words)
-        words += ", collisions weighted with the square of their change of E_a^2 + E_b^2"
-        ds["box_loss_relaxation"] = variable((), relaxation, "1", words)
+        description = "part of the equilibrium collision rate that needs momenta outside the box"
+        ds["box_loss"] = variable((), rate, "1", description)
+        description += ", collisions weighted with the square of their change of E_a^2 + E_b^2"
+        ds["box_loss_relaxation"] = variable((), relaxation, "1", description)
 
 
-def variable(dims: Any, values: Any, unit: str, words: str) -> tuple[Any, Any, dict[str, str]]:
+def variable(
+    dims: Any, values: Any, unit: str, description: str
+) -> tuple[Any, Any, dict[str, str]]:
     """What xarray makes a variable with a unit and a long name of."""
-    return dims, values, {"units": unit, "long_name": words}
+    return dims, values, {"units": unit, "long_name": description}
 
 
 def storable(value: Any) -> Any:

@@ -135,16 +135,16 @@ def quantities(grid: PhaseSpace, marginals: Sequence[str] = ()) -> Quantities:
     if grid.sites == 1:
         return found
     result: Quantities = {}
-    for name, (dims, unit, words) in found.items():
+    for name, (dims, unit, description) in found.items():
         if name in BJORKEN and name != "spectrum":
-            words = words.replace(" and transverse area", "").replace(" and area", "")
-            result[name] = (dims, OF_THE_PLANE[unit], f"{words}, what left included")
+            description = description.replace(" and transverse area", "").replace(" and area", "")
+            result[name] = (dims, OF_THE_PLANE[unit], f"{description}, what left included")
         elif name in LOCAL:
-            result[name] = ((*dims, "x", "y", "z"), unit, words)
+            result[name] = ((*dims, "x", "y", "z"), unit, description)
             how = f", weighted with {WEIGHTED[name]}" if name in WEIGHTED else ""
-            result[f"total_{name}"] = (dims, unit, f"{words}, average over the box{how}")
+            result[f"total_{name}"] = (dims, unit, f"{description}, average over the box{how}")
         else:
-            result[name] = (dims, unit, OF_THE_BOX.get(name, words))
+            result[name] = (dims, unit, OF_THE_BOX.get(name, description))
     kept = {
         marginal_name(m): (("species", *m.split()), "1", f"f averaged over all but {m}")
         for m in marginals

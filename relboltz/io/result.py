@@ -17,10 +17,10 @@ def undamaged(path: str | Path) -> Iterator[None]:
     except InputError:
         raise
     except (AttributeError, LookupError, TypeError, ValueError) as error:
-        words = str(error).splitlines() or [""]
+        description = str(error).splitlines() or [""]
         raise InputError(
             f"{path}: is damaged, or not a result of this version of relboltz "
-            f"({type(error).__name__}: {words[0]})"
+            f"({type(error).__name__}: {description[0]})"
         ) from error
 
 
@@ -48,12 +48,12 @@ def average(ds: Dataset, left: bool = False) -> Dataset:
     for name in totals:
         of = mean[name.removeprefix("total_")].attrs
         of["long_name"] = of["long_name"].removesuffix(", average over the box")
-    words = f"{ds.attrs.get('title', '')}, average over the box"
+    description = f"{ds.attrs.get('title', '')}, average over the box"
     if left and mean.left_energy.any():
-        words += "; the total energy includes what left"
+        description += "; the total energy includes what left"
         for name, gone in ("energy_total", mean.left_energy), ("momentum", mean.left_momentum):
             mean[name] = (mean[name] + gone.sum("wall")).assign_attrs(mean[name].attrs)
-    return mean.assign_attrs(title=words)
+    return mean.assign_attrs(title=description)
 
 
 def comoving(ds: Dataset) -> Dataset:

@@ -12,8 +12,8 @@ from typing import Any
 import h5py
 import numpy as np
 
-from .entries import HEAD, PackedArray, Row, append, entries, pack, stacked, unpack
 from .output import COMPRESSED
+from .packed_arrays import HEAD, PackedArray, Row, append, entries, pack, stacked, unpack
 
 BLOCK_BYTES = 2**20
 """Of records: what is merged at once."""
@@ -89,7 +89,7 @@ class RecordSeries:
         self._path, self._saved, self._end = path, saved, good
         self._hold()
 
-    def settle(self, count: int) -> None:
+    def flush(self, count: int) -> None:
         """See to it that so many rows are on the disk; complain if they are not saved."""
         if self._saved < count:
             missing = count - self._saved

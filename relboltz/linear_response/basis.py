@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..util.arrays import Array
-from .state import ORDERS, ReferenceState
+from .reference_state import ORDERS, ReferenceState
 
 Function = dict[float, Array]
 """Coefficients by power of E/T (species)."""

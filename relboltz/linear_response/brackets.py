@@ -8,14 +8,14 @@ from functools import cached_property
 
 import numpy as np
 
-from ..backends.bracketing import BracketRequest, ChannelEvents, Table, TrialFunctions
+from ..backends.bracket_requests import BracketRequest, ChannelEvents, Table, TrialFunctions
 from ..backends.elements import Elements
 from ..config.settings import Sampling
 from ..events.collisions import Channel, channels
 from ..model.model import Model
 from ..thermodynamics.gas import occupation
 from ..util.arrays import Array
-from .state import ReferenceState
+from .reference_state import ReferenceState
 
 BINS = 1024
 """Of |p| in the tables of the draw."""

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import xarray as xr
 
-from ..backends.bracketing import BracketRequest, TrialFunctions
+from ..backends.bracket_requests import BracketRequest, TrialFunctions
 from ..backends.elements import Elements
 from ..checks import poles
 from ..checks.accuracy import warn
@@ -17,9 +17,9 @@ from ..thermodynamics.states import thermal
 from ..util.arrays import Array
 from ..util.errors import InputError
 from ..util.text import shown, suggest
-from . import basis, brackets, given, report
-from .inverse import InverseEstimate, dissipation, independent, response
-from .state import COMPONENTS, MomentumPoints, ReferenceState, scale_of
+from . import basis, brackets, dataset, given
+from .inverse_operator import InverseEstimate, dissipation, independent, response
+from .reference_state import COMPONENTS, MomentumPoints, ReferenceState, scale_of
 
 BATCHES = 32
 """Independent sums over events, from which errors are taken."""
@@ -108,9 +108,9 @@ def transport_coefficients(
         _check_elements(elements, state, said)
         warn(_of_basis(state, sizes), said)
         drawn = _drawn(elements, state, sizes, many, seed, tagged, measure)
-        found.append(report.dataset(_coefficients(state, drawn, sizes, tagged), state, tagged))
-    result = found[0] if np.ndim(temperature) == 0 else report.joined(found, all_t)
-    return report.described(result, model, grid, many, seed, sizes)
+        found.append(dataset.dataset(_coefficients(state, drawn, sizes, tagged), state, tagged))
+    result = found[0] if np.ndim(temperature) == 0 else dataset.joined(found, all_t)
+    return dataset.described(result, model, grid, many, seed, sizes)
 
 
 def _check_elements(elements: Elements, state: ReferenceState, said: list[str]) -> None:
@@ -234,11 +234,11 @@ def _coefficients(
     drawn: brackets.EventSums,
     sizes: dict[str, tuple[float, ...]],
     tagged: str | None,
-) -> dict[str, report.ResponseRows]:
+) -> dict[str, dataset.ResponseRows]:
     """(s, C^-1 s) of all sources, by rank; with the first so many powers, and with all."""
     charges = np.array(list(state.model.conserved.values()), float)
     electric = np.array([s.charges.get("electric", 0.0) for s in state.model.species])
-    found: dict[str, report.ResponseRows] = {}
+    found: dict[str, dataset.ResponseRows] = {}
     for rank, power in _ranks(state, sizes).items():
         whole = basis.Basis(state, rank, power, tuple(range(len(state.model.species))))
         sources = _sources(state, rank, charges)
@@ -246,7 +246,7 @@ def _coefficients(
             sources.append(basis.charge_source(state, electric))
         norms = np.array([basis.product(state, rank, s, s) for s in sources])
         rows = _by_size(whole, drawn.matrices(rank), charges, sources, rank)
-        found[rank] = report.ResponseRows(rows, norms / COMPONENTS[rank])
+        found[rank] = dataset.ResponseRows(rows, norms / COMPONENTS[rank])
     if tagged is not None:
         found["tagged"] = _tagged(state, drawn, sizes["vector"], state.model.index(tagged))
     return found
@@ -271,7 +271,7 @@ def _by_size(
 
 def _tagged(
     state: ReferenceState, drawn: brackets.EventSums, powers: tuple[float, ...], species: int
-) -> report.ResponseRows:
+) -> dataset.ResponseRows:
     """The same of a tagged particle: velocity p_x/E and momentum p_x [T]; weight f, not f F."""
     whole = basis.Basis(state, "vector", powers, (species,), state.density)
     one = np.ones(len(state.model.species))
@@ -279,4 +279,4 @@ def _tagged(
     matrices = drawn.tagged("vector", species)
     rows = _by_size(whole, matrices, np.zeros((0, 0)), sources, "vector")
     norms = [state.moment("vector", 2 * k, state.density)[species] for k in (-1.0, 0.0)]
-    return report.ResponseRows(rows, np.array(norms) / COMPONENTS["vector"], matrices, whole)
+    return dataset.ResponseRows(rows, np.array(norms) / COMPONENTS["vector"], matrices, whole)

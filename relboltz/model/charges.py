@@ -11,11 +11,11 @@ from ..util.arrays import Integers
 def charge_name(vector: Sequence[int], names: Sequence[str]) -> str:
     """A charge spelt out: 'a + 2 b - c'."""
     terms = [(v, name) for v, name in zip(vector, names, strict=True) if v]
-    words = []
+    description = []
     for k, (v, name) in enumerate(terms):
         sign = ("-" if v < 0 else "") if k == 0 else (" - " if v < 0 else " + ")
-        words.append(f"{sign}{'' if abs(v) == 1 else f'{abs(v)} '}{name}")
-    return "".join(words)
+        description.append(f"{sign}{'' if abs(v) == 1 else f'{abs(v)} '}{name}")
+    return "".join(description)
 
 
 def null_space(matrix: Integers) -> list[tuple[int, ...]]:

@@ -27,7 +27,7 @@ from ..backends.team.worker import StepOutcome, Worker, portable
 from ..config.settings import RunSettings, Sampling
 from ..grid.phase_space import PhaseSpace
 from ..model.model import Model
-from ..stepping.watch import Interrupt, interruptible
+from ..stepping.accuracy_watch import Interrupt, interruptible
 from ..util.errors import AccuracyWarning, Halted, InputError, Interrupted, RunError
 from ..util.launcher import started
 from .ray import resolve
@@ -169,7 +169,7 @@ class MpiProcess:
 class MpiLeader(MpiProcess):
     """The crew of a team, of which this process is one: see ``leader.Crew``."""
 
-    words = "MPI"
+    description = "MPI"
 
     def __init__(self, model: Model, run: RunSettings, recipe: Recipe):
         super().__init__()

@@ -25,7 +25,7 @@ from ..backends.team.leader import Each, worst
 from ..config.settings import RunSettings, Sampling
 from ..grid.phase_space import PhaseSpace
 from ..model.model import Model
-from ..stepping.watch import undisturbed
+from ..stepping.accuracy_watch import undisturbed
 from ..util.errors import BackendNotice, InputError, RunError, say
 from ..util.launcher import started
 from ..util.text import shown
@@ -99,7 +99,7 @@ class RayActor(WorkerActor):
 class RayWorkerPool:
     """Workers of a Ray cluster: one that is running, or one that lives as long as this run."""
 
-    words = "Ray"
+    description = "Ray"
 
     def __init__(self, model: Model, run: RunSettings):
         self.size, self.run, self.interrupt = run.workers, run, False
@@ -358,11 +358,11 @@ def _joined(ray: Any, run: RunSettings) -> bool:
             cores = max(available_cores(), run.workers * max(1, run.threads))
             ray.init("local", num_cpus=cores, include_dashboard=False, **quiet)
     except Exception as error:
-        words = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        description = (str(error).strip().splitlines() or [type(error).__name__])[0]
         raise InputError(
-            f"run.address = {shown(run.address)}: Ray cannot be reached: {words}; see ray status "
-            "(and RAY_AUTH_MODE, if the cluster asks for a token), or leave address out to start "
-            "Ray on this machine"
+            f"run.address = {shown(run.address)}: Ray cannot be reached: {description}; see "
+            "ray status (and RAY_AUTH_MODE, if the cluster asks for a token), or leave address "
+            "out to start Ray on this machine"
         ) from None
     speak_plainly(ray)
     return True
@@ -429,8 +429,8 @@ def spread(
             try:
                 result = ray.get(ready[0])
             except ray.exceptions.RayError as error:
-                words = str(error).strip().splitlines() or ["?"]
-                result = f"failed: its process is gone: {words[0]}"
+                description = str(error).strip().splitlines() or ["?"]
+                result = f"failed: its process is gone: {description[0]}"
             yield i, result
     finally:
         for ref in waiting:

@@ -47,6 +47,6 @@ def speak_as_usual(ray: Any) -> None:
 
 def shortened(text: str) -> str:
     """Return the first sentence of a message, without colours and line ends."""
-    words = " ".join(COLOURS.sub("", text).split())
-    end = re.search(r"\.\s", words)
-    return words if end is None else f"{words[: end.start()]}; more in the logs of Ray"
+    description = " ".join(COLOURS.sub("", text).split())
+    end = re.search(r"\.\s", description)
+    return description if end is None else f"{description[: end.start()]}; more in the logs of Ray"

@@ -119,8 +119,8 @@ def _dataset(model: Model, grid: PhaseSpace, found: Estimates) -> xr.Dataset:
     for name, parts in (
         ("null_weight", found.null_weight), ("negative_weight", found.flows.negative_weight),
     ):  # fmt: skip
-        dims, unit, words = QUANTITIES[name]
-        rows[name] = (dims, parts.mean(axis=0), unit, words)
+        dims, unit, description = QUANTITIES[name]
+        rows[name] = (dims, parts.mean(axis=0), unit, description)
     ds: dict[str, Any] = {
         "species": ("species", list(model.names)),
         "process": ("process", [q.name for q in model.processes]),
@@ -128,6 +128,8 @@ def _dataset(model: Model, grid: PhaseSpace, found: Estimates) -> xr.Dataset:
     for i, name in enumerate(("px", "py", "pz")):
         ds[name] = output.variable(name, grid.axis(i), "GeV", f"momentum along {name[1]}")
     shape = (len(model.species), *grid.momentum_cells)
-    for name, (dims, values, *words) in rows.items():
-        ds[name] = output.variable(dims, values.reshape(shape) if dims is nodes else values, *words)
+    for name, (dims, values, *description) in rows.items():
+        ds[name] = output.variable(
+            dims, values.reshape(shape) if dims is nodes else values, *description
+        )
     return xr.Dataset(ds, attrs={**output.versions(), "batches": len(found.null_weight)})

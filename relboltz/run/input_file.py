@@ -23,7 +23,7 @@ from ..config.settings import (
 )
 from ..grid.units import LARGEST, SMALLEST
 from ..initial import SHAPES, FromFunction, Shape, load_function
-from ..initial.start import named
+from ..initial.occupation import named
 from ..model.model import Model
 from ..model.qcd import gluons, qcd, quarks
 from ..util.errors import InputError

@@ -64,7 +64,7 @@ def described(model: Model) -> dict[str, Any]:
     }
 
 
-def found_out(backend: Backend, state: State, time: TimeSettings, f: Array) -> Preflight:
+def run_checks(backend: Backend, state: State, time: TimeSettings, f: Array) -> Preflight:
     """Predict the final state, and check matrix elements and accuracy before the first step.
 
     f : (sites, species, nodes)

@@ -23,15 +23,15 @@ from ..io.output import ResultFrame, versions
 from ..io.quantities import quantities
 from ..model.model import Model
 from ..parallel.ray import choose
+from ..stepping.accuracy_watch import Interrupt, OutputTimes, interruptible
 from ..stepping.expanding import ExpansionHistory
 from ..stepping.quanta import occupation
 from ..stepping.state import State
 from ..stepping.step import Segment, StepPlan, begin
-from ..stepping.watch import Interrupt, OutputTimes, interruptible
 from ..transport.ledger import LostQuanta
 from ..util.arrays import Array, Integers
 from ..util.errors import CheckpointWarning, Halted, Interrupted, RunError, say
-from .preflight import Preflight, described, found_out
+from .preflight import Preflight, described, run_checks
 from .progress import Report, RunProgress, stage
 
 
@@ -97,7 +97,7 @@ class Run:
             self.state = begin(self.backend, f, flow)
             self.state.time = wants.start
             stage("predicted final state, matrix elements, accuracy")
-            self.known = found_out(self.backend, self.state, settings.time, f)
+            self.known = run_checks(self.backend, self.state, settings.time, f)
             self.known.attributes |= {"run": uuid.uuid4().hex, **self._attributes()}
         shown = quantities(grid, kept.marginals)
         known = self.known
@@ -125,7 +125,7 @@ class Run:
         self.backend.put(arrays["number"], self.state.bits)
         if self.course.flow is not None:
             now = self.course.grid_at(self.state.time, self.state.doublings)
-            self.backend.stretch(now)
+            self.backend.set_momentum_grid(now)
         self.known.attributes |= self._attributes()
         self._wall = facts["wall_seconds"]
 
@@ -155,7 +155,7 @@ class Run:
             "configuration": self.about.configuration,
             "seed": self.settings.collisions.seed,
             "backend": self.backend.name,
-            "device": self.backend.words,
+            "device": self.backend.description,
             "quantum": self.state.unit,
             "momentum_max": list(self.grid.momentum_max),
             **({} if self.grid.expansion is None else {"expansion": str(self.grid.expansion)}),
@@ -211,8 +211,8 @@ class Run:
             ds = self._finish(f"failed: {error}")
             if not isinstance(error, Exception):  # such as sys.exit() in a user's function
                 raise
-            words = [str(error), self.journal.trouble]
-            raise RunError("; ".join(word for word in words if word), ds) from error
+            description = [str(error), self.journal.trouble]
+            raise RunError("; ".join(word for word in description if word), ds) from error
         self.backend.interrupt = False  # what is left to do is to save
         return self._conclude(interrupt)
 
@@ -234,7 +234,7 @@ class Run:
                     raise
                 sent = looked is not None and not due and not interrupt and state.time < end
                 if sent:
-                    backend.set_out(state, self.course, self.stops.next(state.time))
+                    backend.launch_steps(state, self.course, self.stops.next(state.time))
                 self._complete(leg.flows, leg.null_weight)
                 self._record(looked)
                 self._say(text for text in state.stuck if text)
@@ -338,14 +338,14 @@ class Run:
 
     def _settle(self, facts: Mapping[str, Any]) -> None:
         """What a checkpoint counts on is on the disk before it is."""
-        self.journal.settle(facts["place"])
+        self.journal.flush(facts["place"])
 
     def _packed(self) -> tuple[dict[str, Any], dict[str, Any]] | None:
         """What a checkpoint holds; None without a file, or if it cannot be had."""
         if self._keeper is None:
             return None
         try:
-            self.backend.settle()
+            self.backend.synchronize()
             return self._facts_and_arrays()
         except Exception as error:  # such as memory that is full: the run goes on
             say(f"no checkpoint at t = {self.state.time:.6g} fm: {error}", CheckpointWarning)
@@ -387,7 +387,7 @@ class Run:
         if status != "done":
             for kept, keep in (("kept", self._snapshot), ("recorded", self._measure)):
                 try:
-                    self.backend.settle()
+                    self.backend.synchronize()
                     if getattr(self.state, kept) < self.state.time:
                         keep()
                 except Exception as error:  # a GPU that failed cannot be asked

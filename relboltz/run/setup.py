@@ -19,7 +19,7 @@ from ..config.settings import GridSettings, Settings
 from ..grid.phase_space import PhaseSpace
 from ..initial import Shape, Start, evaluate, starting_states
 from ..io import checkpoint, output
-from ..io.reserved import base
+from ..io.reservation import base
 from ..model.model import Model
 from ..parallel.ray import resolve
 from ..util.errors import AccuracyWarning, CheckpointWarning, InputError, say
@@ -179,5 +179,5 @@ def derived_seed(seed: int, number: int) -> int:
     """
     if number == 0:
         return seed
-    words = hashlib.sha256(f"relboltz {seed} {number}".encode()).digest()
-    return int.from_bytes(words[:8], "big") >> 1
+    description = hashlib.sha256(f"relboltz {seed} {number}".encode()).digest()
+    return int.from_bytes(description[:8], "big") >> 1

@@ -17,7 +17,7 @@ from ..checks.start import of_start
 from ..config.settings import GridSettings, Settings, no_marginals, refuse
 from ..grid.phase_space import PhaseSpace
 from ..initial import FromFile, NodeValues, Shape, Start, evaluate, file_grid, starting_states
-from ..initial.start import named
+from ..initial.occupation import named
 from ..io import output
 from ..model.model import Model, check_model
 from ..parallel.mpi import together

@@ -22,8 +22,8 @@ from ..transport.moments import Moments
 from ..util.arrays import Array
 from .control import USUAL
 from .quanta import TOTAL_BITS
+from .regridding import more_bits, widened
 from .state import State
-from .widening import more_bits, widened
 
 if TYPE_CHECKING:
     from ..backends.contract import Backend
@@ -199,20 +199,22 @@ def double(
     grid, name = backend.grid, "xyz"[axis]
     extra, number = more_bits(grid.momentum_cells[axis]), backend.get()
     held = number.sum(axis=(1, 2)).astype(float)[:, None]
-    words = f"at t = {state.time:.4g} fm matter has little room in its momenta along {name}, but "
+    description = (
+        f"at t = {state.time:.4g} fm matter has little room in its momenta along {name}, but "
+    )
     stay = "spacings stay as they are, and pressures along it suffer; "
-    if backend.of_all(held).max() >= 2.0 ** (TOTAL_BITS - extra):
+    if backend.gather_sites(held).max() >= 2.0 ** (TOTAL_BITS - extra):
         why = (
-            f"{words}its numbers have no binary digits left for twice the spacing: {stay}begin "
-            f"with a larger momentum_max along {name}, and an odd number of nodes"
+            f"{description}its numbers have no binary digits left for twice the spacing: {stay}"
+            f"begin with a larger momentum_max along {name}, and an odd number of nodes"
         )
         state.stuck = _changed(state.stuck, axis, why)
         return
     threads = getattr(backend, "count", 0)
     number, bits, energies = widened(
-        number, state.bits, grid, backend.model, state.squares[backend.held], axis, threads
+        number, state.bits, grid, backend.model, state.squares[backend.local_sites], axis, threads
     )
-    before, after = backend.of_all(energies).sum(axis=0)
+    before, after = backend.gather_sites(energies).sum(axis=0)
     lost = after / before - 1 if before > 0 else 0.0
     if abs(lost) > MOST_LOST:
         gained = flow.gained(state)
@@ -221,8 +223,8 @@ def double(
             state.waits = _changed(state.waits, axis, wait)
             return
         why = (
-            f"{words}with twice the spacing its energy would change by {100 * lost:.2g} %: {stay}"
-            f"use more nodes along {name}, an odd number"
+            f"{description}with twice the spacing its energy would change by {100 * lost:.2g} %: "
+            f"{stay}use more nodes along {name}, an odd number"
         )
         state.stuck = _changed(state.stuck, axis, why)
         return
@@ -234,6 +236,6 @@ def double(
     state.bits, state.waits = bits, _changed(state.waits, axis, 1.0)
     state.doublings = _changed(state.doublings, axis, state.doublings[axis] + 1)
     backend.put(number, bits)
-    backend.stretch(flow.grid(base, state.time, state.doublings))
+    backend.set_momentum_grid(flow.grid(base, state.time, state.doublings))
     state.squares = backend.masses(state.squares)
     state.by_part = []

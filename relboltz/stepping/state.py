@@ -14,7 +14,7 @@ import numpy as np
 
 from ..transport.ledger import LostQuanta
 from ..util.arrays import Array
-from .watch import AccuracyWatch
+from .accuracy_watch import AccuracyWatch
 
 History = list[tuple[Array, float]]
 """Rates of change in the last two steps, newest first, and the lengths of these steps [fm]."""

@@ -35,10 +35,10 @@ from .expanding import (
     reserve,
     uninterrupted,
 )
-from .parts import Substep, mean_squares, parts
 from .quanta import quantised
-from .report import StepReport
 from .state import History, State
+from .step_report import StepReport
+from .substeps import Substep, mean_squares, parts
 
 if TYPE_CHECKING:
     from ..backends.contract import Backend
@@ -197,7 +197,7 @@ class _StepAttempt:
         """The nodes so far into the step."""
         if self.course.flow is not None:
             time = self.state.time + part * self.length
-            self.backend.stretch(self.course.grid_at(time, self.state.doublings))
+            self.backend.set_momentum_grid(self.course.grid_at(time, self.state.doublings))
 
     def _shrunk(self, now: float, then: float) -> float:
         """How squared masses change, about, between two places of the step; 1: nodes do not move.

@@ -26,7 +26,7 @@ from ..parallel.ray import resolve
 from ..run.preflight import Preflight
 from ..run.runner import Run
 from ..run.setup import Case
-from ..stepping.watch import OutputTimes
+from ..stepping.accuracy_watch import OutputTimes
 from ..transport.forces import courant_limit
 from ..transport.moments import Shells
 from ..util.errors import AccuracyWarning, InputError
@@ -257,7 +257,7 @@ def _timed(case: Case, budget: float) -> TrialTiming:
             stop = state.time + course.length(state, math.inf)
             for _ in backend.advance(state, course, stop):
                 pass
-            backend.settle()
+            backend.synchronize()
             seconds.append((time.perf_counter() - at) / max(1, state.step - first))
             cores.append((time.process_time() - used) / max(1, state.step - first))
             if time.perf_counter() - began > budget and len(seconds) > FEWEST:

@@ -34,10 +34,10 @@ def combined(
     there = _with_common_nodes(there)
     parts, empty = iter(there), (there[0] * np.nan).drop_attrs(deep=False)
     rows = []
-    for words, one in zip(status, found, strict=True):
+    for description, one in zip(status, found, strict=True):
         part = empty if one is None else next(parts)
         own = {
-            "status": words, "steps": int(part.attrs.get("steps", 0)),
+            "status": description, "steps": int(part.attrs.get("steps", 0)),
             "wall_seconds": float(part.attrs.get("wall_seconds", np.nan)),
             "warnings": str(part.attrs.get("warnings", "")),
         }  # fmt: skip

@@ -23,7 +23,7 @@ import xarray as xr
 from ..config.settings import GridSettings
 from ..io import checkpoint, kinds, output
 from ..io.output import GROWING
-from ..io.reserved import Reservation, base
+from ..io.reservation import Reservation, base
 from ..run.input_file import Config
 from ..run.progress import Report
 from ..run.resume import elsewhere
@@ -116,14 +116,14 @@ def _part(
     case: Case, path: Path | None, place: tuple[int, int], progress: Report | None, announce: Any
 ) -> xr.Dataset:
     """One replica; what goes wrong says in which."""
-    words = f"in replica {place[0]} of {place[1]}"
+    description = f"in replica {place[0]} of {place[1]}"
     try:
         return case.done(path, progress, announce)
     except Interrupted as error:
         where = f"; what is done is in {path.parent}" if path else ""
-        raise Interrupted(f"{error} {words}{where}", error.dataset, error.signal) from None
+        raise Interrupted(f"{error} {description}{where}", error.dataset, error.signal) from None
     except RunError as error:
-        raise RunError(f"{words}: {error}", error.dataset) from error
+        raise RunError(f"{description}: {error}", error.dataset) from error
 
 
 # --- mean and error -----------------------------------------------------------------------------
@@ -141,19 +141,19 @@ def combined(parts: Sequence[xr.Dataset]) -> xr.Dataset:
             raise RunError("replicas have records at different times; start them again")
     found: dict[str, Any] = {}
     for name, variable in first.data_vars.items():
-        values, words = ReplicaValues(parts, str(name)), variable.attrs.get("long_name", name)
+        values, description = ReplicaValues(parts, str(name)), variable.attrs.get("long_name", name)
         grows = any(dim in GROWING for dim in variable.dims)
         if variable.dtype.kind not in "fiu" or (not grows and np.all(_same(values))):
             found[str(name)] = variable
         elif name in DRIFTS:
             largest = reduce(lambda a, b: np.where(np.abs(b) > np.abs(a), b, a), values)
-            words = f"{words}; of all replicas the largest"
-            found[str(name)] = _like(variable, largest, words)
+            description = f"{description}; of all replicas the largest"
+            found[str(name)] = _like(variable, largest, description)
         else:
             mean, error = mean_and_error(values)
-            found[str(name)] = _like(variable, mean, words)
+            found[str(name)] = _like(variable, mean, description)
             found[f"{name}_error"] = _like(
-                variable, error, f"standard error of the mean over replicas: {words}"
+                variable, error, f"standard error of the mean over replicas: {description}"
             )
     return xr.Dataset(found, coords=first.coords, attrs=_attributes(parts))
 
@@ -191,8 +191,8 @@ def _same(values: Any) -> Any:
     return reduce(np.logical_and, (value == first for value in values))
 
 
-def _like(variable: xr.DataArray, values: Any, words: str) -> tuple[Any, Any, dict[str, Any]]:
-    return variable.dims, values, {**variable.attrs, "long_name": words}
+def _like(variable: xr.DataArray, values: Any, description: str) -> tuple[Any, Any, dict[str, Any]]:
+    return variable.dims, values, {**variable.attrs, "long_name": description}
 
 
 def _attributes(parts: Sequence[xr.Dataset]) -> dict[str, Any]:
@@ -275,6 +275,6 @@ def planned_again(file: Path, run: dict[str, Any], trust: bool = False) -> tuple
                 "know who wrote this plan: then all replicas are done again with the file as it is"
             )
         if why:
-            words = f"{one} {why}: all replicas are done again with the file as it is now"
-            say(words, CheckpointWarning)
+            description = f"{one} {why}: all replicas are done again with the file as it is now"
+            say(description, CheckpointWarning)
     return Case.of_config(config), count

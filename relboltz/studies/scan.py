@@ -21,7 +21,7 @@ import xarray as xr
 
 from ..config.settings import RunSettings as RunSettings
 from ..io import output
-from ..io.reserved import Reservation
+from ..io.reservation import Reservation
 from ..parallel import ray as distributed
 from ..run import input_file as config
 from ..run.progress import Report, bar
@@ -48,7 +48,7 @@ class ScanPoint:
     """Further overrides, key=value, of all points."""
 
     @property
-    def words(self) -> str:
+    def description(self) -> str:
         """Which one it is."""
         return ", ".join(f"{key} = {value}" for key, value in self.values)
 
@@ -66,7 +66,7 @@ class ScanPoint:
                 f"{error.args[0]!r} is missing"
             ) from None
         except InputError as error:
-            raise InputError(f"at {self.words}: {error}") from None
+            raise InputError(f"at {self.description}: {error}") from None
 
     def _asked(self, setup: Callable[..., Mapping[str, Any]]) -> dict[str, Any]:
         """What the user's function gives for these values."""
@@ -224,7 +224,7 @@ def scanned(
         first = failed[0]
         raise RunError(
             f"{len(failed)} of {len(points)} points have no result, the first at "
-            f"{points[first].words}: {status[first]}", ds,
+            f"{points[first].description}: {status[first]}", ds,
         )  # fmt: skip
     return ds
 
@@ -254,12 +254,12 @@ def _in_turn(
     """One point after the other, with the threads of this process; what became of each."""
     for i, case in cases.items():
         point = points[i]
-        tell(i + 1, len(points), point.words)
+        tell(i + 1, len(points), point.description)
         try:
             case.done(paths[i], progress)
             yield i, "done"
         except Interrupted as error:
-            where = f"at point {i + 1} of {len(points)}, {point.words}"
+            where = f"at point {i + 1} of {len(points)}, {point.description}"
             raise Interrupted(f"{error} {where}", error.dataset, error.signal) from None
         except RelboltzError as error:
             yield i, f"failed: {error}"
@@ -273,7 +273,7 @@ def _spread(
     run, numbers = RunSettings(workers=spread[0], address=spread[1]), list(paths)
     for task, status in distributed.spread(done_elsewhere, tasks, run):
         i = numbers[task]
-        tell(i + 1, len(points), f"{points[i].words}: {status}")
+        tell(i + 1, len(points), f"{points[i].description}: {status}")
         yield i, status
 
 

@@ -13,7 +13,7 @@ import xarray as xr
 from ..grid.phase_space import PhaseSpace
 from ..grid.units import HBARC
 from ..linear_response import given
-from ..linear_response.state import COMPONENTS, MomentumPoints, ReferenceState
+from ..linear_response.reference_state import COMPONENTS, MomentumPoints, ReferenceState
 from ..model.model import Model, Screening
 from ..run.solve import solve
 from ..util.arrays import Array
@@ -78,10 +78,13 @@ def relaxing_viscosity(
     for name, shape in shapes.items():
         stress, time = _stresses(state, grid, shape, strength, relaxation_time, name, options)
         eta = _area(time, stress) * _norm(state, name) * HBARC**-3 / t
-        words = {"units": "GeV fm^-2", "long_name": f"shear viscosity of a relaxing run ({name})"}
-        found[f"shear_viscosity_{name}"] = ((), eta, words)
-        words = {"units": "1", "long_name": f"stress over its first value ({name})"}
-        found[f"stress_{name}"] = (("time",), stress, words)
+        description = {
+            "units": "GeV fm^-2",
+            "long_name": f"shear viscosity of a relaxing run ({name})",
+        }
+        found[f"shear_viscosity_{name}"] = ((), eta, description)
+        description = {"units": "1", "long_name": f"stress over its first value ({name})"}
+        found[f"stress_{name}"] = (("time",), stress, description)
     return xr.Dataset(found, {"time": ("time", time, {"units": "fm"})})
 
 

@@ -205,14 +205,16 @@ def momentum_words(planes: tuple[Integers, Integers, Integers]) -> Integers:
 
     In two words, of which the first counts 2^32 times; planes: (sites, nodes of the axis).
     """
-    words = [(rows >> 32, rows & 0xFFFFFFFF) for rows in planes]
+    description = [(rows >> 32, rows & 0xFFFFFFFF) for rows in planes]
     weights = [2 * np.arange(rows.shape[1]) - (rows.shape[1] - 1) for rows in planes]
-    return np.array([[pair[i] @ w for pair, w in zip(words, weights, strict=True)] for i in (0, 1)])
+    return np.array(
+        [[pair[i] @ w for pair, w in zip(description, weights, strict=True)] for i in (0, 1)]
+    )
 
 
-def whole(words: Integers) -> list[int]:
+def whole(description: Integers) -> list[int]:
     """Sums over the sites of (2, ..., sites), as one number each."""
-    high, low = words.sum(axis=-1).tolist()
+    high, low = description.sum(axis=-1).tolist()
     return [(a << 32) + b for a, b in zip(high, low, strict=True)]
 
 

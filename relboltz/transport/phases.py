@@ -227,7 +227,7 @@ def limited_up(w, lane, strict, face):
     w[UP, k] = truncated(more, s) if strict else nearest_integer(w[UP, k] + s * more)
 
 
-def settle(w, k):
+def accept_x_fluxes(w, k):
     """Take the whole fluxes along x from STAGE, which marks cells from now on."""
     w[ALONG, at(k, 0)] = w[STAGE, at(k, 0)]
     w[STAGE, at(k, 0)] = 0.0

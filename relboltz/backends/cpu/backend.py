@@ -18,9 +18,9 @@ from ...model.gap_equation import MassModel, unsolved
 from ...model.model import Model
 from ...stepping.expanding import stresses
 from ...stepping.quanta import capacities
-from ...stepping.report import StepReport
 from ...stepping.state import State
 from ...stepping.step import Segment, StepPlan, advance
+from ...stepping.step_report import StepReport
 from ...transport.ledger import WallFlux
 from ...transport.moments import FIT_SUMS, Moments, Shells
 from ...transport.pencils import Pencils
@@ -47,7 +47,7 @@ class CpuBackend(Threads):
     """
 
     name = "cpu"
-    held = slice(None)
+    local_sites = slice(None)
 
     def __init__(
         self,
@@ -55,14 +55,14 @@ class CpuBackend(Threads):
         model: Model,
         sampling: Sampling,
         threads: int = 0,
-        numbers: Integers | None = None,
+        site_ids: Integers | None = None,
         exchange: Exchange | None = None,
     ):
         super().__init__(threads)
         self.grid, self.model, self.sampling = grid, model, sampling
         self._exchange = exchange
         self.elements = Elements(model)
-        self.numbers = np.arange(grid.sites) if numbers is None else numbers
+        self.site_ids = np.arange(grid.sites) if site_ids is None else site_ids
         self.shape = (grid.sites, len(model.species), grid.size)
         alone = self.count > grid.sites  # sites one after the other, all threads at each
         threads_of_one = self if alone or self.count == 1 else ALONE
@@ -77,7 +77,7 @@ class CpuBackend(Threads):
         self._warm = False
 
     @property
-    def words(self) -> str:
+    def description(self) -> str:
         """Where the work is done, in words."""
         return f"cpu, {self.count} thread{'s' if self.count > 1 else ''}, float64"
 
@@ -115,13 +115,13 @@ class CpuBackend(Threads):
         """Back to what was remembered."""
         self.number[:] = self._saved
 
-    def stretch(self, grid: PhaseSpace) -> None:
+    def set_momentum_grid(self, grid: PhaseSpace) -> None:
         """The nodes are now those of this grid."""
         if grid.momentum_max == self.grid.momentum_max:
             return
         self.grid = grid
         for collider in self.colliders:
-            collider.stretch(grid.at_a_site)
+            collider.set_momentum_grid(grid.at_a_site)
         self._gap = MassModel.of(grid, self.model)
         self._pencils.clear()
 
@@ -131,10 +131,10 @@ class CpuBackend(Threads):
         """Step until the stop [fm]."""
         return advance(self, state, course, stop)
 
-    def set_out(self, state: State, course: StepPlan, stop: float) -> None:
+    def launch_steps(self, state: State, course: StepPlan, stop: float) -> None:
         """Nothing: all cores are at the host's work already."""
 
-    def settle(self) -> None:
+    def synchronize(self) -> None:
         """Nothing is ever under way."""
 
     def stream(
@@ -194,7 +194,7 @@ class CpuBackend(Threads):
         reports: list[Any] = [None] * sites
 
         def work(thread: int, site: int) -> None:
-            draw = DrawnEvents.of(step, squares[site], kinds, int(self.numbers[site]))
+            draw = DrawnEvents.of(step, squares[site], kinds, int(self.site_ids[site]))
             number = self.number[site].ravel()
             new, reports[site] = self._stages[thread].collide(number, draw, length)
             self.number[site] = new.reshape(self.shape[1:])
@@ -224,7 +224,7 @@ class CpuBackend(Threads):
 
         self.each(work, len(squares))
         if failed:
-            where = f" in space cell {self.numbers[min(failed)]}" if len(squares) > 1 else ""
+            where = f" in space cell {self.site_ids[min(failed)]}" if len(squares) > 1 else ""
             raise unsolved(where)
         self._agree()
         return squares
@@ -242,7 +242,7 @@ class CpuBackend(Threads):
         self.each(work, self.grid.sites)
         return found
 
-    def of_all(self, rows: Array) -> Array:
+    def gather_sites(self, rows: Array) -> Array:
         """It holds all sites."""
         return rows
 

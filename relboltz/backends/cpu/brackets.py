@@ -15,10 +15,10 @@ from ...events.kinematics import NO_NODES
 from ...util.arrays import Array
 from ...util.errors import negative_element, raising_element
 from ...util.jit import kernel
-from ..bracketing import BracketRequest
+from ..bracket_requests import BracketRequest
 from ..elements import Elements
 from ..physics import compiled as physics
-from . import events as k
+from . import collision_events as k
 from .threads import Threads
 
 CHUNK, WEIGHT, M2, INVERSE_Q, E, U0, U1 = k.CHUNK, k.WEIGHT, k.M2, k.INVERSE_Q, k.E, k.U0, k.U1

@@ -27,8 +27,8 @@ from ...util.arrays import Array, Integers
 from ...util.errors import negative_element, raising_element
 from ..elements import Elements
 from ..team.exchange import Exchange, gathered, total
+from . import collision_events as k
 from . import deposits as d
-from . import events as k
 from .plan import ChunkGroup, Events, Kept, ThreadMemory, new_events
 from .threads import Threads
 
@@ -69,7 +69,7 @@ class Collider:
         self.cells = len(model.species) * grid.size
         self.channels = channels(model, sampling.symmetrical)
         self.elements = elements
-        self.stretch(grid)
+        self.set_momentum_grid(grid)
         self._tables = [self._new_table() for _ in model.species]
         self._exchange = exchange
         plan = self._plan()
@@ -92,7 +92,7 @@ class Collider:
         self._added = np.zeros((0, 2))
         """Forward and net flow of each chunk that compensation adds to those of collisions."""
 
-    def stretch(self, grid: PhaseSpace) -> None:
+    def set_momentum_grid(self, grid: PhaseSpace) -> None:
         """The nodes are now those of this grid."""
         self.grid = grid
         self._inner = self.elements.inner_weights(grid, self.channels)

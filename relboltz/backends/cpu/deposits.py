@@ -7,7 +7,7 @@ import numpy as np
 
 from ...util.jit import kernel, scalar
 from ..physics import compiled as physics
-from .events import FORWARD, NET, X, Y, event_exponents
+from .collision_events import FORWARD, NET, X, Y, event_exponents
 
 
 @kernel

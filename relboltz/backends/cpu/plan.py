@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from ...events.collisions import SETS
 from ...util.arrays import Array, Integers
-from . import events as k
+from . import collision_events as k
 
 Events = tuple[NDArray[np.int32], Array, Array]
 """Six cells, weight and split of every event."""

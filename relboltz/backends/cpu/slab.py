@@ -15,9 +15,9 @@ from ...config.settings import Sampling
 from ...events.estimates import Estimates
 from ...grid.phase_space import PhaseSpace
 from ...model.model import Model
-from ...stepping.report import StepReport, from_rows, to_rows
 from ...stepping.state import State
 from ...stepping.step import Segment, StepPlan, advance
+from ...stepping.step_report import StepReport, from_rows, to_rows
 from ...transport.ledger import WallFlux
 from ...transport.moments import Moments
 from ...transport.pencils import Pencils
@@ -43,15 +43,15 @@ class CpuSlab:
         self.division, self.exchange = division, exchange
         self.grid, self.model, self.sampling = division.grid, model, sampling
         self.sites = division.sites(exchange.rank)
-        numbers = np.arange(self.sites.start, self.sites.stop)
+        site_ids = np.arange(self.sites.start, self.sites.stop)
         slab = division.slab(exchange.rank)
-        self.own = CpuBackend(slab, model, sampling, threads, numbers)
+        self.own = CpuBackend(slab, model, sampling, threads, site_ids)
         self.elements = self.own.elements
         self._nodes: dict[int, list[Integers]] = {}
         self._turned = np.empty(0, np.int64)
 
     @property
-    def held(self) -> slice:
+    def local_sites(self) -> slice:
         """The sites whose numbers it has."""
         return self.sites
 
@@ -65,9 +65,9 @@ class CpuSlab:
         self.own.interrupt = value
 
     @property
-    def words(self) -> str:
+    def description(self) -> str:
         """Where the work is done, in words."""
-        return self.own.words
+        return self.own.description
 
     @property
     def memory(self) -> int:
@@ -92,10 +92,10 @@ class CpuSlab:
         """Back to what was remembered."""
         self.own.restore()
 
-    def stretch(self, grid: PhaseSpace) -> None:
+    def set_momentum_grid(self, grid: PhaseSpace) -> None:
         """The nodes are now those of this grid, of all sites."""
         self.grid = grid
-        self.own.stretch(replace(self.own.grid, momentum_max=grid.momentum_max))
+        self.own.set_momentum_grid(replace(self.own.grid, momentum_max=grid.momentum_max))
 
     def moments(self, squares: Array, final: Array) -> Moments:
         """Sums over the nodes of its own sites; squares : of all."""
@@ -128,13 +128,13 @@ class CpuSlab:
         mine = self.own.masses(start[self.sites])
         return concatenated(self.exchange, mine, self.division.counts)
 
-    def of_all(self, rows: Array) -> Array:
+    def gather_sites(self, rows: Array) -> Array:
         """Everybody is told of all sites."""
         return concatenated(self.exchange, rows, self.division.counts)
 
     def stresses(self, squares: Array) -> Array:
         """Pressures of all sites, and how full their box is."""
-        return self.of_all(self.own.stresses(squares[self.sites]))
+        return self.gather_sites(self.own.stresses(squares[self.sites]))
 
     def collide(self, step: int, length: float, squares: Array) -> StepReport:
         """Collisions at all sites; everybody is told of all."""

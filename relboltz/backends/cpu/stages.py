@@ -15,7 +15,7 @@ import numpy as np
 
 from ...events.collisions import AHEAD, SETS, DrawnEvents, Flows
 from ...stepping.quanta import SUM_BITS, capacities, exact_sum
-from ...stepping.report import StepReport, no_limits, too_long
+from ...stepping.step_report import StepReport, no_limits, too_long
 from ...util.arrays import Array, Integers
 from .collider import Collider, Demands, Tables
 from .deposits import limits

@@ -128,7 +128,7 @@ def limit_fluxes(w, capacity, shape):
     find_limits(w, STAGE, capacity, False, shape)
     limited_fluxes(w, False, shape)
     for k in range(compiled.length(shape)):
-        compiled.settle(w, k)
+        compiled.accept_x_fluxes(w, k)
     if mark_illegal(w, capacity, False, shape) == 0:
         return
     for k in range(compiled.length(shape)):

@@ -18,9 +18,9 @@ from ...model.gap_equation import unsolved
 from ...model.model import Model
 from ...stepping.expanding import stresses
 from ...stepping.quanta import capacities, occupation
-from ...stepping.report import StepReport, no_limits, too_long
 from ...stepping.state import State
 from ...stepping.step import Segment, StepPlan, advance
+from ...stepping.step_report import StepReport, no_limits, too_long
 from ...transport.ledger import WallFlux
 from ...transport.moments import FIT_SUMS, Moments
 from ...transport.pencils import Pencils
@@ -32,18 +32,18 @@ from ..team.division import Division
 from ..team.exchange import Exchange
 from . import driver
 from . import layout as k
-from .across import DistributedSweep
-from .ahead import GraphStepper
-from .builders import build_ahead
+from .compiler_processes import build_ahead
+from .device_buffers import DeviceBuffers
+from .distributed_sweep import DistributedSweep
 from .estimates import Estimator
 from .flows import flows_of, report_fault
-from .machine import DeviceBuffers
+from .graph_stepper import GraphStepper
 from .masses import MassMemory, launch_masses
 from .memory import MemoryPlan, check_memory
 from .moments import MarginalSums, MomentMeasurer, fit_sums
+from .multi_gpu import MultiGpuStepper
 from .stages import BatchStages
 from .sweeps import Sweep, SweepMemory, passage
-from .together import MultiGpuStepper
 
 NONE_LEFT = np.zeros(0, np.int64)
 
@@ -63,7 +63,7 @@ class CudaBackend:
     """
 
     name = "cuda"
-    held = slice(None)
+    local_sites = slice(None)
 
     def __init__(
         self,
@@ -71,13 +71,13 @@ class CudaBackend:
         model: Model,
         sampling: Sampling,
         precision: str,
-        numbers: Integers | None = None,
+        site_ids: Integers | None = None,
         exchange: Exchange | None = None,
         part: float = 1.0,
         division: Division | None = None,
     ):
         self.grid, self.model, self.sampling, self.precision = grid, model, sampling, precision
-        self.numbers = np.arange(grid.sites) if numbers is None else numbers
+        self.site_ids = np.arange(grid.sites) if site_ids is None else site_ids
         self.shape = (grid.sites, len(model.species), grid.size)
         self.interrupt: object = False
         shared, workers, beside = None, 1, 0
@@ -91,7 +91,7 @@ class CudaBackend:
         )
         check_memory(plan, free)
         self.elements = Elements(model)
-        self.machine = machine = DeviceBuffers(plan, self.elements, self.numbers, free, shared)
+        self.machine = machine = DeviceBuffers(plan, self.elements, self.site_ids, free, shared)
         self.row = 0
         """Of the two rows of numbers, the one that holds the state."""
         self._squares = machine.new((grid.sites, machine.width), np.float64)
@@ -122,7 +122,7 @@ class CudaBackend:
             build_ahead(self.ahead.launches, driver.device, [fitting.JOB, landau.JOB])
 
     @property
-    def words(self) -> str:
+    def description(self) -> str:
         """Where the work is done, in words."""
         return f"cuda, {driver.device()['name']}, {self.precision}"
 
@@ -143,7 +143,7 @@ class CudaBackend:
     def put(self, number: Integers, bits: int) -> None:
         """Take over a state (sites, species, nodes) in quanta of 2^-bits."""
         machine = self.machine
-        self.settle()
+        self.synchronize()
         self.row, self._bits = 0, bits
         machine.number[0].copy_to_device(np.ascontiguousarray(number, np.int64).reshape(-1))
         full = capacities(self.model, bits)
@@ -155,21 +155,21 @@ class CudaBackend:
 
     def get(self) -> Integers:
         """The state (sites, species, nodes) in quanta."""
-        self.settle()
+        self.synchronize()
         return self.machine.fetch(self.machine.number[self.row]).reshape(self.shape)
 
-    def stretch(self, grid: PhaseSpace) -> None:
+    def set_momentum_grid(self, grid: PhaseSpace) -> None:
         """The nodes are now those of this grid."""
         if grid.momentum_max == self.grid.momentum_max:
             return
-        self.settle()
+        self.synchronize()
         self.machine.wait()
         self.grid = grid
-        self.machine.stretch(grid.at_a_site)
+        self.machine.set_momentum_grid(grid.at_a_site)
         self.machine.of_nodes(self._scalars)
-        self._meter.stretch(grid)
+        self._meter.set_momentum_grid(grid)
         for axis, sweep in self._axes.items():
-            sweep.stretch(self.pencils(axis))
+            sweep.set_momentum_grid(self.pencils(axis))
         self.ahead.forget()
 
     def f_of(self, site: int, row: int) -> Array:
@@ -181,17 +181,17 @@ class CudaBackend:
 
     def where(self, site: int) -> str:
         """A site in words, for messages."""
-        return f" in space cell {self.numbers[site]}" if self.grid.sites > 1 else ""
+        return f" in space cell {self.site_ids[site]}" if self.grid.sites > 1 else ""
 
     def save(self) -> None:
         """Remember the state."""
-        self.settle()
+        self.synchronize()
         number = self.machine.number
         number[1 - self.row].copy_to_device(number[self.row])
 
     def restore(self) -> None:
         """Back to what was remembered."""
-        self.settle()
+        self.synchronize()
         number = self.machine.number
         number[self.row].copy_to_device(number[1 - self.row])
         self.ahead.forget()
@@ -201,7 +201,7 @@ class CudaBackend:
     ) -> None:
         """Tell the GPU what the next kernels are about."""
         machine = self.machine
-        self.settle()
+        self.synchronize()
         machine.desk = self.desk
         self._control[k.STEP] = step
         self._control[k.SOURCE] = self._control[k.TARGET] = self.row
@@ -223,14 +223,14 @@ class CudaBackend:
             return advance(self, state, course, stop)
         return self.ahead.advance(state, course, stop)
 
-    def set_out(self, state: State, course: StepPlan, stop: float) -> None:
+    def launch_steps(self, state: State, course: StepPlan, stop: float) -> None:
         """Steps until the stop begin while the host has other work."""
         if self.ahead.alone and not self.led(course) and not self.interrupt:
-            self.ahead.set_out(state, course, stop)
+            self.ahead.launch_steps(state, course, stop)
 
-    def settle(self) -> None:
+    def synchronize(self) -> None:
         """Steps that were set out on are done, and the state is theirs."""
-        self.ahead.settle()
+        self.ahead.synchronize()
 
     def led(self, course: StepPlan) -> bool:
         """Whether the host leads every step."""
@@ -341,7 +341,7 @@ class CudaBackend:
         if control[k.FAULT] < k.NO_FAULT:
             site, block = divmod(int(control[k.FAULT]), machine.blocks)
             site -= machine.before
-            draw = DrawnEvents.of(step, squares[site], machine.species, int(self.numbers[site]))
+            draw = DrawnEvents.of(step, squares[site], machine.species, int(self.site_ids[site]))
             report_fault(machine, block, draw, self.f_of(site, self.row))
         if control[k.TROUBLED]:
             self._stages.limited()
@@ -367,7 +367,7 @@ class CudaBackend:
     def _nothing(self) -> Array:
         return np.zeros(self.shape[1:])
 
-    def of_all(self, rows: Array) -> Array:
+    def gather_sites(self, rows: Array) -> Array:
         """It holds all sites."""
         return rows
 
@@ -377,7 +377,7 @@ class CudaBackend:
 
     def moments(self, squares: Array, final: Array) -> Moments:
         """Sums over the nodes of every site."""
-        self.settle()
+        self.synchronize()
         there = self.ahead.now
         if not self.ahead.knows(squares):
             self._upload(squares)

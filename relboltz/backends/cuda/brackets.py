@@ -9,7 +9,7 @@ from typing import Any
 
 from ...model.model import Model
 from ...util.errors import InputError
-from ..bracketing import BracketRequest
+from ..bracket_requests import BracketRequest
 from ..elements import load
 from .draw import element_parts, kinds_of
 from .driver import SIMULATED

@@ -31,7 +31,7 @@ from numba import float64, int64
 
 from relboltz.backends.cuda import layout as k
 from relboltz.backends.cuda.driver import device_function, kernel
-from relboltz.backends.cuda.events import (
+from relboltz.backends.cuda.collision_events import (
     across_front, both_occupied, deposit_apart, flow_of, four, gather, independent, move,
     pair_logs, partner_shift, slot_of, stratified, three,
 )

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...util.jit import Function, keep
-from .builders import Kernel
+from .compiler_processes import Kernel
 
 SIMULATED = os.environ.get("NUMBA_ENABLE_CUDASIM", "0") not in ("", "0")
 """Whether kernels run in Numba's simulator: no GPU, plain Python, for tests of tiny systems."""

@@ -24,12 +24,12 @@ from ..cpu.masses import site_masses
 from ..elements import Elements
 from . import driver, kernels
 from . import layout as k
+from .device_problem import DeviceProblem
 from .driver import kernel
 from .flows import flows_of, rates_of, report_fault
 from .layout import THREADS
 from .memory import MemoryPlan, check_memory
 from .physics import cuda, keep_sums, physics
-from .problem import DeviceProblem
 
 SIDE_BY_SIDE = 2**26
 """Bytes for draws that are done at once: far less than a GPU has, far more than fill it."""

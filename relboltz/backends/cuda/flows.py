@@ -9,7 +9,7 @@ from ...util.arrays import Array
 from ...util.errors import InputError
 from ..cpu.collider import Collider
 from . import layout as k
-from .problem import DeviceProblem
+from .device_problem import DeviceProblem
 
 
 def flows_of(problem: DeviceProblem, channel_flows: Array) -> Flows:

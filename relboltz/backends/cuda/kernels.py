@@ -16,8 +16,8 @@ Sums of floating-point numbers are taken in a fixed order; cells are added up in
 """
 
 from .cells import cumulate, peaks, predict, prepare, update
-from .conclude import conclude, find_faults, judge, next_part, set_course, tell_sites
-from .events import apply, hammer
+from .collision_events import apply, hammer
+from .step_control import conclude, find_faults, judge, next_part, set_course, tell_sites
 
 __all__ = [
     "apply", "conclude", "cumulate", "find_faults", "hammer", "judge", "next_part", "peaks",

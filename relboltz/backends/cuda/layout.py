@@ -61,7 +61,7 @@ RATE, EARLIER, NEW = range(3)
 # --- what is known of a site --------------------------------------------------------------------
 
 MOVED, DIFFERENCE, TOTAL = range(3)
-"""Counts of a step in quanta: see ``stepping.report``."""
+"""Counts of a step in quanta: see ``stepping.step_report``."""
 COUNTS = 3
 (TOLD_ALL, TOLD_LOST, TOLD_QUANTA, TOLD_APART, TOLD_SIZE, TOLD_LIMITED, TOLD_ILLEGAL) = range(7)
 """Weight drawn and lost, quanta to move, noise, part that limits refused, whether f is illegal."""

@@ -25,7 +25,7 @@ from .layout import FEW, NEAR_BY, THREADS
 from .physics import block_sum, cuda, inverse_energy, keep_sums, piece, quick_inverse
 
 if TYPE_CHECKING:
-    from .machine import DeviceBuffers, LaunchContext
+    from .device_buffers import DeviceBuffers, LaunchContext
 
 gap = build(FUNCTIONS, device_function)
 SERIES = 4

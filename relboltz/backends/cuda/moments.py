@@ -19,7 +19,7 @@ from .layout import THREADS
 from .physics import column_sums, cuda, momentum_at, physics
 
 if TYPE_CHECKING:
-    from .machine import DeviceBuffers
+    from .device_buffers import DeviceBuffers
 
 ROOM, FIT_ROOM = -(-SUMS // 2) * THREADS, -(-FIT_SUMS // 2) * THREADS
 """Sums are added up in two rounds, so that they fit a block's shared memory."""
@@ -80,7 +80,7 @@ class MomentMeasurer:
         self._works: dict[tuple[int, float, int], driver.RepeatedLaunch] = {}
         self._given: Array | None = None
 
-    def stretch(self, grid: PhaseSpace) -> None:
+    def set_momentum_grid(self, grid: PhaseSpace) -> None:
         """The nodes are now those of this grid."""
         self._grid = grid
         self._works.clear()
@@ -135,15 +135,15 @@ def fit_sums(theta, squares, which, species, packed, momentum, geometry, sums):
 
 
 @kernel
-def add_up(control, number, sites, nodes, words):
+def add_up(control, number, sites, nodes, description):
     """Add all cells to their sums, as two words, high and low: blocks (nodes, rows)."""
     i, row = cuda.grid(1), cuda.blockIdx.y
     if i < nodes.size:
         held = number[control[k.SOURCE], row * nodes.size + i]
-        site, a = row // words.shape[1], row % words.shape[1]
+        site, a = row // description.shape[1], row % description.shape[1]
         place = sites[site] + nodes[i]
-        cuda.atomic.add(words, (0, a, place), held >> 32)
-        cuda.atomic.add(words, (1, a, place), held & int64(0xFFFFFFFF))
+        cuda.atomic.add(description, (0, a, place), held >> 32)
+        cuda.atomic.add(description, (1, a, place), held & int64(0xFFFFFFFF))
 
 
 class MarginalSums:

@@ -13,17 +13,17 @@ from ...config.settings import Sampling
 from ...events.estimates import Estimates
 from ...grid.phase_space import PhaseSpace
 from ...model.model import Model
-from ...stepping.report import StepReport
 from ...stepping.state import State
 from ...stepping.step import Segment, StepPlan, advance
+from ...stepping.step_report import StepReport
 from ...transport.ledger import WallFlux
 from ...transport.moments import Moments
 from ...util.arrays import Array, Integers
 from ..team.division import Division
 from ..team.exchange import Exchange, concatenated, total
 from .backend import CudaBackend
+from .multi_gpu import MultiGpuStepper
 from .sweeps import passage
-from .together import MultiGpuStepper
 
 
 class CudaSlab:
@@ -46,13 +46,13 @@ class CudaSlab:
         self.division, self.exchange = division, exchange
         self.grid, self.model, self.sampling = division.grid, model, sampling
         self.sites = division.sites(exchange.rank)
-        numbers = np.arange(self.sites.start, self.sites.stop)
+        site_ids = np.arange(self.sites.start, self.sites.stop)
         slab = division.slab(exchange.rank)
-        self.own = CudaBackend(slab, model, sampling, precision, numbers, exchange, part, division)
+        self.own = CudaBackend(slab, model, sampling, precision, site_ids, exchange, part, division)
         self.elements = self.own.elements
 
     @property
-    def held(self) -> slice:
+    def local_sites(self) -> slice:
         """The sites whose numbers it has."""
         return self.sites
 
@@ -66,9 +66,9 @@ class CudaSlab:
         self.own.interrupt = value
 
     @property
-    def words(self) -> str:
+    def description(self) -> str:
         """Where the work is done, in words."""
-        return self.own.words
+        return self.own.description
 
     @property
     def memory(self) -> int:
@@ -93,21 +93,21 @@ class CudaSlab:
         """Back to what was remembered."""
         self.own.restore()
 
-    def stretch(self, grid: PhaseSpace) -> None:
+    def set_momentum_grid(self, grid: PhaseSpace) -> None:
         """The nodes are now those of this grid, of all sites."""
         self.grid = grid
-        self.own.stretch(replace(self.own.grid, momentum_max=grid.momentum_max))
+        self.own.set_momentum_grid(replace(self.own.grid, momentum_max=grid.momentum_max))
         ahead = self.own.ahead
         assert isinstance(ahead, MultiGpuStepper)
-        ahead.across.stretch(grid)
+        ahead.across.set_momentum_grid(grid)
 
-    def of_all(self, rows: Array) -> Array:
+    def gather_sites(self, rows: Array) -> Array:
         """Everybody is told of all sites."""
         return concatenated(self.exchange, rows, self.division.counts)
 
     def stresses(self, squares: Array) -> Array:
         """Pressures of all sites, and how full their box is."""
-        return self.of_all(self.own.stresses(squares[self.sites]))
+        return self.gather_sites(self.own.stresses(squares[self.sites]))
 
     def moments(self, squares: Array, final: Array) -> Moments:
         """Sums over the nodes of its own sites; squares : of all."""

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from . import kernels
 from . import layout as k
-from . import legal as rules
+from . import limiter as rules
 
 if TYPE_CHECKING:
-    from .machine import DeviceBuffers
+    from .device_buffers import DeviceBuffers
 
 
 class BatchStages:

@@ -17,7 +17,7 @@ from .planes import ROWS, divisor
 from .transport import REGISTERS, TALLIES, far_sweep, sweep
 
 if TYPE_CHECKING:
-    from .machine import DeviceBuffers
+    from .device_buffers import DeviceBuffers
 
 THREADS = (2,) if driver.SIMULATED else (128, 256, 512)
 """Of a block."""
@@ -141,7 +141,7 @@ class Sweep:
         self.refused = machine.new((blocks * species, 4), np.float64)
         self._tallies = machine.new(TALLIES * blocks * shared.threads, np.float64)
 
-    def stretch(self, pencils: Pencils) -> None:
+    def set_momentum_grid(self, pencils: Pencils) -> None:
         """The same pencils with other momenta."""
         self.pencils = pencils
         widths = [*pencils.widths, fineness(pencils)]

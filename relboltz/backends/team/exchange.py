@@ -75,9 +75,9 @@ class ExchangeBase:
 
     def _timed(self, word: int) -> None:
         began = time.perf_counter()
-        words = self._words(word)
+        description = self._words(word)
         self.waited += time.perf_counter() - began
-        if GIVEN_UP in words:
+        if GIVEN_UP in description:
             raise ExchangeAborted("another worker gave up")
 
     def _words(self, word: int) -> list[int]:

@@ -16,7 +16,7 @@ from .worker import Worker
 class ThreadWorkerPool:
     """Workers as threads."""
 
-    words = "threads"
+    description = "threads"
 
     def __init__(self, size: int, model: Model, run: RunSettings):
         self.size, self.model, self.run = size, model, run

@@ -16,10 +16,10 @@ from ...config.settings import Sampling
 from ...events.estimates import Estimates
 from ...grid.phase_space import PhaseSpace
 from ...model.model import Model
-from ...stepping.report import StepReport
+from ...stepping.accuracy_watch import Interrupt
 from ...stepping.state import State
 from ...stepping.step import Segment, StepPlan
-from ...stepping.watch import Interrupt
+from ...stepping.step_report import StepReport
 from ...transport.ledger import LostQuanta, WallFlux
 from ...transport.moments import FIT_SUMS, Moments
 from ...util.arrays import Array, Integers
@@ -42,7 +42,7 @@ class WorkerPool(Protocol):
     """Workers, and the way to them."""
 
     size: int
-    words: str
+    description: str
     """Through what they are reached."""
     interrupt: object
 
@@ -70,10 +70,10 @@ class Team:
         """name : of the backend of the workers"""
         self.crew, self.name = crew, name
         self.grid, self.model, self.sampling = grid, model, sampling
-        self._base, self.held = grid, slice(None)
+        self._base, self.local_sites = grid, slice(None)
         self.division = Division.of(grid, crew.size) if grid.sites > 1 else None
         self.elements = Elements(model)
-        self.numbers = np.arange(grid.sites)
+        self.site_ids = np.arange(grid.sites)
         self._number: Integers | None = None
         self._bits = 0
         self._held: tuple[Integers, int, PhaseSpace] = (np.empty(0, np.int64), 0, grid)
@@ -93,15 +93,15 @@ class Team:
         self.crew.interrupt = value
 
     @property
-    def words(self) -> str:
+    def description(self) -> str:
         """Where the work is done, in words."""
-        where = self._ask("words", only=0)[0][0]
-        return f"{self.crew.size} workers ({self.crew.words}), each: {where}"
+        where = self._ask("description", only=0)[0][0]
+        return f"{self.crew.size} workers ({self.crew.description}), each: {where}"
 
     @property
     def memory(self) -> int:
         """Bytes of all workers together."""
-        return sum(memory for _, memory in self._ask("words"))
+        return sum(memory for _, memory in self._ask("description"))
 
     def load(self) -> dict[str, Any]:
         """How busy the workers were."""
@@ -144,8 +144,8 @@ class Team:
                         "enough, and the log of the cluster"
                     ) from None
                 again = sum(order.steps for order in self._since)
-                words = f"{again} steps are done again" if again else "the run goes on"
-                say(f"{error}; it is replaced, and {words}", BackendNotice)
+                description = f"{again} steps are done again" if again else "the run goes on"
+                say(f"{error}; it is replaced, and {description}", BackendNotice)
             except Halted as error:
                 self._hear(error)
                 raise
@@ -181,10 +181,10 @@ class Team:
         self._remember(given)
         self._known = None
 
-    def stretch(self, grid: PhaseSpace) -> None:
+    def set_momentum_grid(self, grid: PhaseSpace) -> None:
         """The nodes are now those of this grid."""
         self.grid = grid
-        self._ask("stretch", grid)
+        self._ask("set_momentum_grid", grid)
         if self._number is not None and not self._since:
             self._held = (*self._held[:2], grid)
 
@@ -194,7 +194,7 @@ class Team:
             parts = [number[self.division.sites(k)] for k in range(self.crew.size)]
         self.crew.ask("put", bits, each=[(part,) for part in parts])
         if grid != self._base:
-            self.crew.ask("stretch", grid)
+            self.crew.ask("set_momentum_grid", grid)
 
     def get(self) -> Integers:
         """The state (sites, species, nodes) in quanta."""
@@ -270,10 +270,10 @@ class Team:
         self._bits, self.grid = state.bits, course.grid_at(state.time, state.doublings)
         return told[0], worst([one.trouble for one in told])
 
-    def set_out(self, state: State, course: StepPlan, stop: float) -> None:
+    def launch_steps(self, state: State, course: StepPlan, stop: float) -> None:
         """Nothing: a record asks the workers."""
 
-    def settle(self) -> None:
+    def synchronize(self) -> None:
         """Nothing is ever under way."""
 
     def stream(
@@ -300,7 +300,7 @@ class Team:
         """The squares of the state, solved from those of a similar one."""
         return self._ask("masses", start)[0]
 
-    def of_all(self, rows: Array) -> Array:
+    def gather_sites(self, rows: Array) -> Array:
         """It holds all sites."""
         return rows
 

@@ -111,9 +111,9 @@ class Worker:
         self.member.put(number, bits)
         self._state = None
 
-    def stretch(self, grid: PhaseSpace) -> None:
+    def set_momentum_grid(self, grid: PhaseSpace) -> None:
         """The nodes are now those of this grid."""
-        self.member.stretch(grid)
+        self.member.set_momentum_grid(grid)
 
     def stresses(self, squares: Array) -> Array | None:
         """Pressures of all sites; the first worker tells them."""
@@ -163,9 +163,9 @@ class Worker:
         """C[f] of f (species, nodes)."""
         return self.member.estimates(f, squares, batches)()
 
-    def words(self) -> tuple[str, int]:
+    def description(self) -> tuple[str, int]:
         """Where it works, and bytes that it holds."""
-        return self.member.words, self.member.memory
+        return self.member.description, self.member.memory
 
     def load(self) -> WorkerLoad:
         """How busy it was."""

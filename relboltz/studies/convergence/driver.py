@@ -143,11 +143,15 @@ def converged(
     tell(_estimate(plan, runs))
     for name, reason in plan.left_out.items():
         tell(f"{name} is not varied: {reason}")
-    words = {job.name: knob.words for knob in plan.knobs for job in knob.jobs}
+    description = {job.name: knob.description for knob in plan.knobs for job in knob.jobs}
     results: dict[str, xr.Dataset] = {}
     for number, job in enumerate(plan.jobs, start=1):
         label = f"{number} of {len(plan.jobs)}, {job.name}"
-        label += f": {words[job.name]}" if job.name in words and "coarser" not in job.name else ""
+        label += (
+            f": {description[job.name]}"
+            if job.name in description and "coarser" not in job.name
+            else ""
+        )
         try:
             results[job.name] = first if number == 1 else runs.done(job, label)
         except Interrupted as error:
@@ -186,10 +190,10 @@ class RunFolder:
         path = self.path(job)
         return path is not None and is_finished(path)
 
-    def done(self, job: PlannedRun, words: str) -> xr.Dataset:
+    def done(self, job: PlannedRun, description: str) -> xr.Dataset:
         """The result of a job; warnings of the set-up itself are said, those of others kept."""
         path = self.path(job)
-        self._tell(words + (" (done before)" if self.known(job) else ""))
+        self._tell(description + (" (done before)" if self.known(job) else ""))
         with warnings.catch_warnings():
             if job.name != "seed-1":
                 warnings.simplefilter("ignore", AccuracyWarning)
@@ -338,37 +342,37 @@ def _variables(
 ) -> dict[str, Any]:
     """The variables of one quantity."""
     name, dims, unit = str(like.name), like.dims, like.attrs.get("units", "1")
-    words = like.attrs.get("long_name", name)
+    description = like.attrs.get("long_name", name)
     empty = np.zeros((0, *base.value.shape))
 
     def by_knob(values: list[Array]) -> Array:
         return np.stack(values) if values else empty
 
     return {
-        name: output.variable(dims, found.value, unit, f"{words}, extrapolated"),
-        f"{name}_error": output.variable(dims, found.error, unit, f"error bar: {words}"),
-        f"{name}_run": output.variable(dims, base.value, unit, f"{words}, set-up as it is"),
+        name: output.variable(dims, found.value, unit, f"{description}, extrapolated"),
+        f"{name}_error": output.variable(dims, found.error, unit, f"error bar: {description}"),
+        f"{name}_run": output.variable(dims, base.value, unit, f"{description}, set-up as it is"),
         f"{name}_noise": output.variable(
-            dims, np.sqrt(single), unit, f"standard deviation of one run: {words}"
+            dims, np.sqrt(single), unit, f"standard deviation of one run: {description}"
         ),
         f"{name}_change": output.variable(
-            ("knob", *dims), by_knob([s.change for s in turned]), unit, f"change of {words}"
+            ("knob", *dims), by_knob([s.change for s in turned]), unit, f"change of {description}"
         ),
         f"{name}_bar": output.variable(
             ("knob", *dims), by_knob([s.bar for s in turned]), unit,
-            f"part of the error bar, noise apart: {words}",
+            f"part of the error bar, noise apart: {description}",
         ),
         f"{name}_shown": output.variable(
             ("knob", *dims), by_knob([s.shown.astype(float) for s in turned]), "1",
-            f"1 where the runs measure the law of the change: {words}",
+            f"1 where the runs measure the law of the change: {description}",
         ),
         f"{name}_order": output.variable(
             ("knob", *dims), by_knob([s.order + 0 * s.change for s in turned]), "1",
-            f"order of the error, measured where shown: {words}",
+            f"order of the error, measured where shown: {description}",
         ),
         f"{name}_order_uncertainty": output.variable(
             ("knob", *dims), by_knob([s.order_error + 0 * s.change for s in turned]), "1",
-            f"error of the measured order: {words}",
+            f"error of the measured order: {description}",
         ),
     }  # fmt: skip
 
@@ -396,7 +400,7 @@ def _attributes(
         "status": "done",
         "level": LEVEL,
         "seeds": np.array(seeds, dtype=np.int64),
-        "knobs": [knob.words for knob in knobs],
+        "knobs": [knob.description for knob in knobs],
         "not_varied": "\n".join(left),
         "wall_seconds": spent + seconds,
     }

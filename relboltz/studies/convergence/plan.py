@@ -40,7 +40,7 @@ class VariedSetting:
     """
 
     name: str
-    words: str
+    description: str
     law: str
     fine: PlannedRun
     coarse: PlannedRun | None = None
@@ -149,13 +149,13 @@ def _bound(case: Case, kinds: tuple[type, ...]) -> str | None:
     """Why another grid would be another start."""
     for name, state in case.states.items():
         if isinstance(state, kinds):
-            words = {
+            description = {
                 FromFile: "comes from a file and lives on its nodes",
                 NodeValues: "is given on the nodes",
                 Random: "is random at every node",
                 Gradient: "is made for its box",
             }
-            text = next(w for kind, w in words.items() if isinstance(state, kind))
+            text = next(w for kind, w in description.items() if isinstance(state, kind))
             return f"initial.{name} {text}: another grid would be another start"
     return None
 
@@ -174,9 +174,11 @@ def _spacing(case: Case, effort: ConvergenceEffort) -> VariedSetting | str | Non
         for many in [_nodes(cells, other)]
     ]
     h = _numbers(grid.spacing), _numbers(jobs[0].case.grid.spacing)
-    words = f"spacing {h[0]} -> {h[1]} GeV ({_counts(fine)} nodes)"
+    description = f"spacing {h[0]} -> {h[1]} GeV ({_counts(fine)} nodes)"
     ratios = _length(cells, fine), _length(cells, coarse)
-    return VariedSetting("spacing", words, "power", jobs[0], jobs[1] if usable else None, ratios)
+    return VariedSetting(
+        "spacing", description, "power", jobs[0], jobs[1] if usable else None, ratios
+    )
 
 
 def _box(case: Case, effort: ConvergenceEffort) -> VariedSetting | str | None:
@@ -186,11 +188,13 @@ def _box(case: Case, effort: ConvergenceEffort) -> VariedSetting | str | None:
     cells = tuple(n + 2 * max(1, round((WIDER - 1) * n / 2)) for n in grid.momentum_cells)
     widths = tuple(0.5 * h * n for h, n in zip(grid.spacing, cells, strict=True))
     wider = _resized(grid, momentum_cells=cells, momentum_max=widths)
-    words = f"box {_numbers(grid.momentum_max)} -> {_numbers(widths)} GeV ({_counts(cells)} nodes)"
+    description = (
+        f"box {_numbers(grid.momentum_max)} -> {_numbers(widths)} GeV ({_counts(cells)} nodes)"
+    )
     # events are drawn where particles are: no less noise for cells that are empty
     return VariedSetting(
         "box",
-        words,
+        description,
         "box",
         PlannedRun("box-larger", case.on(wider), _nodes(grid.momentum_cells, cells)),
     )
@@ -213,9 +217,11 @@ def _cells(case: Case, effort: ConvergenceEffort) -> VariedSetting | str | None:
         for word, other, steps in (("finer", fine, effort.finer), ("coarser", coarse, 1 / COARSER))
         for many in [_nodes(cells, other)]
     ]
-    words = f"space cells {_counts(cells)} -> {_counts(fine)}"
+    description = f"space cells {_counts(cells)} -> {_counts(fine)}"
     ratios = _length(cells, fine), _length(cells, coarse)
-    return VariedSetting("cells", words, "power", jobs[0], jobs[1] if usable else None, ratios)
+    return VariedSetting(
+        "cells", description, "power", jobs[0], jobs[1] if usable else None, ratios
+    )
 
 
 def _walls(case: Case, effort: ConvergenceEffort) -> VariedSetting | str | None:
@@ -232,9 +238,12 @@ def _walls(case: Case, effort: ConvergenceEffort) -> VariedSetting | str | None:
         cells[i] += 2 * max(1, round((WIDER - 1) * cells[i] / 2))
         widths[i] = 0.5 * grid.space_spacing[i] * cells[i]
     wider = case.on(_resized(grid, space_cells=cells, space_max=widths))
-    words = f"walls at {_numbers(grid.space_max)} -> {_numbers(widths)} fm"
+    description = f"walls at {_numbers(grid.space_max)} -> {_numbers(widths)} fm"
     return VariedSetting(
-        "walls", words, "box", PlannedRun("walls-further", wider, _nodes(grid.space_cells, cells))
+        "walls",
+        description,
+        "box",
+        PlannedRun("walls-further", wider, _nodes(grid.space_cells, cells)),
     )
 
 
@@ -247,14 +256,14 @@ def _step(case: Case, effort: ConvergenceEffort) -> VariedSetting | str | None:
         fine, coarse = time.tolerance / square, time.tolerance * square
         if fine < LEAST_TOLERANCE:
             return f"time.tolerance = {time.tolerance:g} is the smallest already"
-        turned, words = (
+        turned, description = (
             {"finer": fine, "coarser": coarse},
             f"tolerance {time.tolerance:g} -> {fine:g}",
         )
         key, usable = "tolerance", coarse < 1
     else:
         turned = {"finer": time.step / SHORTER, "coarser": time.step * SHORTER}
-        words = f"step {time.step:g} -> {time.step / SHORTER:g} fm"
+        description = f"step {time.step:g} -> {time.step / SHORTER:g} fm"
         key, usable = "step", turned["coarser"] <= time.end
     costs = {"finer": float(SHORTER), "coarser": 1 / SHORTER}
     # rates are drawn in one step: shorter ones do not make them less noisy
@@ -268,7 +277,7 @@ def _step(case: Case, effort: ConvergenceEffort) -> VariedSetting | str | None:
         for word, value in turned.items()
     ]
     ratios = 1 / SHORTER, float(SHORTER)
-    return VariedSetting("step", words, "power", jobs[0], jobs[1] if usable else None, ratios)
+    return VariedSetting("step", description, "power", jobs[0], jobs[1] if usable else None, ratios)
 
 
 def _samples(case: Case, effort: ConvergenceEffort) -> VariedSetting | str | None:

@@ -1,12 +1,12 @@
 """Problems whose answers are known, solved again: ``relboltz validate``."""
 
+from .exact_relaxation import anisotropic_cross_section, constant_cross_section
 from .expanding import bjorken_flow
 from .laws import laws_of_a_step
 from .mixtures import landau_frame, mixtures
 from .orders import orders_of_convergence
 from .quantum import quantum_gases
 from .rates import absolute_rates, three_samplings
-from .relaxing import anisotropic_cross_section, constant_cross_section
 from .rows import Comparison, KnownProblem, ValidationEffort
 from .states import condensation, final_states, stationarity, thermal_masses
 from .step_start import collisions_of_a_step

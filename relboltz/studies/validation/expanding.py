@@ -71,8 +71,8 @@ def bjorken_flow(effort: ValidationEffort) -> Iterator[Comparison]:
     for mass, knudsen in cases:
         reference = particles.bjorken(mass, knudsen, setup.times, setup.particles, effort.seed)
         ratio, energy = expanded(setup, mass, knudsen, **effort.solving)
-        words = f"m = {mass:g} T_0, Kn = {knudsen:g}"
+        description = f"m = {mass:g} T_0, Kn = {knudsen:g}"
         reason = (
             f"{100 * tolerance:g} % of nodes and box (a third for e), and 3 errors of particles"
         )
-        yield from particles.compared(words, reference, ratio, energy, tolerance, reason)
+        yield from particles.compared(description, reference, ratio, energy, tolerance, reason)

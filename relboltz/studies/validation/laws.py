@@ -34,7 +34,7 @@ def laws_of_a_step(effort: ValidationEffort) -> Iterator[Comparison]:
 
 
 def _obeyed(
-    words: str,
+    description: str,
     model: Model,
     grid: PhaseSpace,
     start: initial.Start,
@@ -53,21 +53,29 @@ def _obeyed(
     f0, f1 = (occupation(n, state.bits, model) for n in (before, after))
     vectors = np.array(list(model.conserved.values()))
     change = np.array([sum(row.tolist()) for row in after - before], dtype=object)
-    yield nothing(f"{words}: charges gained [quanta]", float(np.abs(vectors @ change).max()), 0.0,
-                  "whole numbers")  # fmt: skip
+    yield nothing(
+        f"{description}: charges gained [quanta]",
+        float(np.abs(vectors @ change).max()),
+        0.0,
+        "whole numbers",
+    )
     p, e = (_total(grid, state.mass_squared[0], n) for n in (before, after))
-    yield nothing(f"{words}: momentum gained over energy", np.abs((e - p)[1:] / p[0]).max(), 1e-13,
-                  "exact but for the rounding of these sums")  # fmt: skip
-    yield nothing(f"{words}: energy gained, relative", abs(e[0] / p[0] - 1), 1e-12,
+    yield nothing(
+        f"{description}: momentum gained over energy",
+        np.abs((e - p)[1:] / p[0]).max(),
+        1e-13,
+        "exact but for the rounding of these sums",
+    )
+    yield nothing(f"{description}: energy gained, relative", abs(e[0] / p[0] - 1), 1e-12,
                   "a quantum of 2^-44 for each of the events that land")  # fmt: skip
     fermion = model.statistics < 0
     beyond = max(-float(f1.min()), float((f1[fermion] - 1).max(initial=-1)), 0.0)
-    yield nothing(f"{words}: f below 0 or, for fermions, above 1", beyond, 0.0, "limits")
+    yield nothing(f"{description}: f below 0 or, for fermions, above 1", beyond, 0.0, "limits")
     if length < 0.1:
         first, last = (_entropy(model, f) for f in (f0, f1))
         lost = max(1 - last / first, 0.0)
-        yield nothing(f"{words}: entropy lost, relative", lost, 1e-12, "rounding")
-        yield nothing(f"{words}: share of particles at rest", float((f1 == f0).mean()), 0.5,
+        yield nothing(f"{description}: entropy lost, relative", lost, 1e-12, "rounding")
+        yield nothing(f"{description}: share of particles at rest", float((f1 == f0).mean()), 0.5,
                       "something must happen")  # fmt: skip
 
 

@@ -88,21 +88,23 @@ def _conductivity(aim: float, options: dict[str, Any]) -> Iterator[Comparison]:
     model = Model(kinds, [Process(reaction, sigma=sigma) for reaction in names])
     ds = transport_coefficients(model, t, **options)
     expected = TABLE[0.0]["D"] * CHARGE2 / (t * sigma) * HBARC
-    words = "charges of either sign: conductivity [fm^-1]"
-    yield relative(words, float(ds.conductivity), expected, aim, "aimed at")
+    description = "charges of either sign: conductivity [fm^-1]"
+    yield relative(description, float(ds.conductivity), expected, aim, "aimed at")
 
 
 def _on_nodes(options: dict[str, Any]) -> Iterator[Comparison]:
     """Coefficients that nodes have: five components of shear, 2 along axes and 3 between them."""
     few = options | {"events": options["events"] // 5}
     ds = transport_coefficients(hard_spheres(0.0), T, grid=PhaseSpace(20, 12 * T), **few)
-    for part, words in (("axes", "along axes"), ("planes", "between axes")):
+    for part, description in (("axes", "along axes"), ("planes", "between axes")):
         found = float(ds[f"shear_viscosity_{part}"]) * SIGMA / T
         reason = "0.02 (h/T)^2 of the nodes, and 4 standard errors"
-        yield relative(f"on nodes, {words}: eta sigma/T", found, TABLE[0.0]["eta"], 0.05, reason)
+        yield relative(
+            f"on nodes, {description}: eta sigma/T", found, TABLE[0.0]["eta"], 0.05, reason
+        )
     parts = float(2 * ds.shear_viscosity_axes + 3 * ds.shear_viscosity_planes)
-    words = "on nodes: 5 eta against 2 along axes and 3 between them"
-    yield relative(words, 5 * float(ds.shear_viscosity), parts, 1e-9, "the same sums")
+    description = "on nodes: 5 eta against 2 along axes and 3 between them"
+    yield relative(description, 5 * float(ds.shear_viscosity), parts, 1e-9, "the same sums")
 
 
 def _alike(effort: ValidationEffort, options: dict[str, Any]) -> Iterator[Comparison]:

@@ -12,7 +12,7 @@ from ...model.qcd import gluons
 from ...run.collision_term import collision_term
 from ...stepping.step import begin
 from ...util.arrays import Array
-from .relaxing import ISOTROPIC, T
+from .exact_relaxation import ISOTROPIC, T
 from .rows import Comparison, ValidationEffort, absolute, at_least
 
 BITS = 44

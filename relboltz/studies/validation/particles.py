@@ -176,7 +176,12 @@ def at_rest(
 
 
 def compared(
-    words: str, found: ParticleMoments, ratio: Array, energy: Array, tolerance: float, reason: str
+    description: str,
+    found: ParticleMoments,
+    ratio: Array,
+    energy: Array,
+    tolerance: float,
+    reason: str,
 ) -> Iterator[Comparison]:
     """Rows of a solution at the same times, P_L/P_T and e/(n T_0), against that of particles.
 
@@ -190,5 +195,5 @@ def compared(
         ):
             allowed = share * tolerance + 3 * error / theirs
             yield relative(
-                f"{words}: {name} at tau/tau_0 = {time:g}", mine, theirs, allowed, reason
+                f"{description}: {name} at tau/tau_0 = {time:g}", mine, theirs, allowed, reason
             )

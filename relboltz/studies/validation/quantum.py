@@ -180,12 +180,15 @@ def quantum_gases(effort: ValidationEffort) -> Iterator[Comparison]:
         for i, time in enumerate(TIMES):
             of_limit, of_run = (3.5 * SCATTER[kind][i] for kind in ("limit", "run"))
             for j, name in enumerate(MOMENTS):
-                words = f"{gas.name}: change of {name} until {time:g} fm"
+                description = f"{gas.name}: change of {name} until {time:g} fm"
                 yield relative(
-                    f"{words}, h = {h:.3g} and {finer:.3g} GeV, h -> 0", limit[i, j], exact[i, j],
-                    2 * h**4 + of_limit, "2 (h/GeV)^4, and 3.5 times the scatter of seeds",
-                )  # fmt: skip
+                    f"{description}, h = {h:.3g} and {finer:.3g} GeV, h -> 0",
+                    limit[i, j],
+                    exact[i, j],
+                    2 * h**4 + of_limit,
+                    "2 (h/GeV)^4, and 3.5 times the scatter of seeds",
+                )
                 yield relative(
-                    f"{words}, h = {h:.3g} GeV", far[i, j], exact[i, j], 0.65 * h**2 + of_run,
+                    f"{description}, h = {h:.3g} GeV", far[i, j], exact[i, j], 0.65 * h**2 + of_run,
                     "65 % (h/GeV)^2 of landing, and 3.5 times the scatter of seeds",
                 )  # fmt: skip

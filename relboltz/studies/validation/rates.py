@@ -42,8 +42,8 @@ def absolute_rates(effort: ValidationEffort) -> Iterator[Comparison]:
     expected = expected_rates()
     found = sampled_rates(3 if effort.quick else 16, 16, **effort.options)
     missing = sorted(set(expected) ^ set(found))
-    words = f"processes of the model that quadrature has not, or the reverse {missing or ''}"
-    yield nothing(words.strip(), len(missing), 0.0, "the same list")
+    description = f"processes of the model that quadrature has not, or the reverse {missing or ''}"
+    yield nothing(description.strip(), len(missing), 0.0, "the same list")
     for name, value in expected.items():
         if name in found:
             rate, _, error = found[name]
@@ -102,10 +102,10 @@ def three_samplings(effort: ValidationEffort) -> Iterator[Comparison]:
     middle, error = results["cm"]
     for way in ("k2", "k3"):
         value, own = results[way]
-        for i, words in enumerate(("d<p^4>/dt [GeV^4/fm]", "collisions [fm^-4]")):
+        for i, description in enumerate(("d<p^4>/dt [GeV^4/fm]", "collisions [fm^-4]")):
             combined = float(np.hypot(error[i], own[i]) / middle[i])
             yield relative(
-                f"{words}, {way} against cm, h -> 0", value[i], middle[i],
+                f"{description}, {way} against cm, h -> 0", value[i], middle[i],
                 3.5 * combined + (0.02, 0.005)[i],
                 "3.5 standard errors, and h^4 of the nearest cells",
             )  # fmt: skip

@@ -76,8 +76,8 @@ def at_least(quantity: str, measured: float, bound: float, reason: str) -> Compa
 
 def failed(error: Exception) -> Comparison:
     """A problem that could not be solved at all."""
-    words = f"{type(error).__name__}: {error}"
-    return Comparison(words, math.nan, math.nan, math.inf, 0.0, "must run", False)
+    description = f"{type(error).__name__}: {error}"
+    return Comparison(description, math.nan, math.nan, math.inf, 0.0, "must run", False)
 
 
 @dataclass(frozen=True)

@@ -41,8 +41,10 @@ def stationarity(effort: ValidationEffort) -> Iterator[Comparison]:
         term = collision_term(model, grid, f, samples=4, batches=2, **options)
         gross = max(term.gain.values.max(), term.loss.values.max())
         still = float(np.abs(term.collision_term.values).max() / gross) if gross > 0 else np.nan
-        words = f"{row} ({len(processes)} processes): largest |C| over the largest gain or loss"
-        yield nothing(words, still, 1e-12, "rounding of logarithms")
+        description = (
+            f"{row} ({len(processes)} processes): largest |C| over the largest gain or loss"
+        )
+        yield nothing(description, still, 1e-12, "rounding of logarithms")
         least = float(term.rate.min())
         yield at_least(f"{row}: least rate of a process [fm^-4]", least, 1e-6, "all of them run")
     model = qcd(0.3, masses={"g": m2[0] ** 0.5, "quarks": m2[1] ** 0.5})
@@ -179,7 +181,9 @@ def final_states(effort: ValidationEffort) -> Iterator[Comparison]:
         (temperature, mu), m2 = sums.final(target, guess)
         bose, _ = sums.occupations(temperature, mu, m2)
         last = ds.f.values[-1].reshape(bose.shape)
-        words = "total energy drifts by up to 2e-6 in the run, and 1e-4 of the deviation is left"
+        description = (
+            "total energy drifts by up to 2e-6 in the run, and 1e-4 of the deviation is left"
+        )
         energy = ds.energy_total.values
         yield relative(f"{name}: energy at the start [GeV fm^-3]", energy[0], target[1], 1e-10,
                        "the same sums")  # fmt: skip
@@ -192,9 +196,9 @@ def final_states(effort: ValidationEffort) -> Iterator[Comparison]:
             ("predicted T [GeV]", ds.equilibrium_temperature.values, temperature),
             ("predicted mu [GeV]", ds.equilibrium_chemical_potential.values.mean(), mu),
         ):
-            yield relative(f"{name}: {quantity}", measured, exact, 5e-4, words)
+            yield relative(f"{name}: {quantity}", measured, exact, 5e-4, description)
         yield nothing(f"{name}: f of every node against Bose or Fermi, worst",
-                      np.abs(last / bose - 1).max(), 5e-3, words)  # fmt: skip
+                      np.abs(last / bose - 1).max(), 5e-3, description)  # fmt: skip
     yield from _moving(effort)
     yield from _published()
 
@@ -237,13 +241,18 @@ def _published() -> Iterator[Comparison]:
     sums = MixtureSums(grid, model.names, 4 * np.pi * 0.3)
     numbers, energy = sums.conserved(f, sums.solved_masses(f))
     state = predict(grid, model, np.array([numbers]), np.zeros(3), float(energy))
-    for words, measured, (expected, digit) in (
+    for description, measured, (expected, digit) in (
         ("T [GeV]", state.temperature, PUBLISHED["T"]),
         ("mu [GeV]", state.chemical_potential[0], PUBLISHED["mu"]),
         ("m^2 [GeV^2]", state.mass_squared[0], PUBLISHED["m2"]),
     ):
-        yield absolute(f"gluons on 30^3 nodes: predicted {words}", measured, expected, 0.6 * digit,
-                       "0.6 of the last digit of the reference")  # fmt: skip
+        yield absolute(
+            f"gluons on 30^3 nodes: predicted {description}",
+            measured,
+            expected,
+            0.6 * digit,
+            "0.6 of the last digit of the reference",
+        )
 
 
 # --- condensation ---------------------------------------------------------------------------------
@@ -267,14 +276,14 @@ def condensation(effort: ValidationEffort) -> Iterator[Comparison]:
     Heights with mu = -0.001 T and -0.002 T are found and extrapolated: nearer to 0 the mode that
     stands for a condensate would take part.
     """
-    for words, model, states in (
+    for description, model, states in (
         ("gluons", gluons(0.3, masses="massless", screening=0.5), (16, 0)),
         ("three flavours", qcd(0.3, masses="massless", screening=0.5), (16, 36)),
     ):
         exact = critical_height(*states)
         near, far = (_height_with(model, x, exact) for x in (-0.001, -0.002))
         yield relative(
-            f"{words}: critical height of a step", 2 * near - far, exact, 2e-4,
+            f"{description}: critical height of a step", 2 * near - far, exact, 2e-4,
             "x^2 ln x of Li_3 at x = 0.002, and 1e-5 of the particles in that mode, times 4",
         )  # fmt: skip
 

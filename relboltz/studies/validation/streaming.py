@@ -68,13 +68,13 @@ def free_streaming(effort: ValidationEffort) -> Iterator[Comparison]:
     """f0(x - v t, p), massless and massive, along different axes."""
     for axis, mass in ((0, 0.0), (1, 0.5)):
         errors, lost = zip(*(streamed(n, axis, mass, effort) for n in (12, 24, 48)), strict=True)
-        words = f"along {'xyz'[axis]}, m = {mass:g} GeV"
+        description = f"along {'xyz'[axis]}, m = {mass:g} GeV"
         orders = np.log2(np.array(errors[:-1]) / errors[1:])
-        yield nothing(f"{words}, 48 cells: mean |f - exact| over mean f", errors[-1], 1e-4,
+        yield nothing(f"{description}, 48 cells: mean |f - exact| over mean f", errors[-1], 1e-4,
                       "(2 pi/48)^3 of the SSP-RK3 steps, 1/12 of it at most")  # fmt: skip
-        yield at_least(f"{words}: order in cells and steps", orders.min(), 3.0,
+        yield at_least(f"{description}: order in cells and steps", orders.min(), 3.0,
                        "fifth order in dx, third in dt, dt ~ dx")  # fmt: skip
-        yield nothing(f"{words}: quanta lost", max(map(abs, lost)), 0.0, "fluxes are whole")
+        yield nothing(f"{description}: quanta lost", max(map(abs, lost)), 0.0, "fluxes are whole")
 
 
 # --- Liouville ------------------------------------------------------------------------------------

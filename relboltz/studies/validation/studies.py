@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ...util.arrays import Array
-from .relaxing import ISOTROPIC, RelaxationGrid, compared, left, relaxed
+from .exact_relaxation import ISOTROPIC, RelaxationGrid, compared, left, relaxed
 from .rows import ValidationEffort
 
 TAU = 4.0
@@ -19,7 +19,7 @@ class Study:
     """One thing that is varied, and what is plotted against it."""
 
     name: str
-    words: str
+    description: str
     unit: str
     setups: tuple[RelaxationGrid, ...]
     value: Callable[[RelaxationGrid], float]
@@ -69,7 +69,7 @@ def studied(effort: ValidationEffort) -> Iterator[dict[str, Any]]:
         if study.seeds > 1:
             rows = [(x, each.std(axis=0, ddof=1)[None]) for x, each in rows]
         yield {
-            "name": study.name, "words": study.words, "unit": study.unit,
+            "name": study.name, "words": study.description, "unit": study.unit,
             "setups": [str(setup) for setup in study.setups],
             "x": [x for x, _ in rows],
             "moments": [float(np.abs(each[:, :4]).max()) for _, each in rows],

@@ -49,26 +49,28 @@ def integrated(points: int = 16) -> dict[str, float]:
         **dict.fromkeys((f"dE/dt of {a}" for a in names), 0.0),
     }
     rates = {}
-    for words, element, identical in (
+    for description, element, identical in (
         ("u g -> u g", quadrature.qg_qg, 1),
         ("ubar g -> ubar g", quadrature.qg_qg, 1),
         ("u ubar -> u ubar", quadrature.pair_same_pair, 1),
         ("u ubar -> g g", quadrature.qqbar_gg, 2),
         ("g g -> u ubar", quadrature.qqbar_gg, 2),
     ):
-        legs = words.replace("->", "").split()
+        legs = description.replace("->", "").split()
         a, b, c, d = (leg(name) for name in legs)
         energies: Any = {f"E{i}": lambda *e, i=i: e[i] + 0 * one(*e) for i in range(4)}
         found = collisions(
             partial(element, g4=(4 * np.pi * ALPHA) ** 2, m2=MG2), (a, b, c, d),
             {"rate": one, **energies}, HIGHEST, points,
         )  # fmt: skip
-        rates[words] = found["rate"] / identical
+        rates[description] = found["rate"] / identical
         for i, name in enumerate(legs):
             sign = (-1 if i < 2 else 1) / identical
             gains[f"dN/dt of {name}"] += sign * found["rate"]
             gains[f"dE/dt of {name}"] += sign * found[f"E{i}"]
-    return rates | {words: value for words, value in gains.items() if words != "dN/dt of ubar"}
+    return rates | {
+        description: value for description, value in gains.items() if description != "dN/dt of ubar"
+    }
 
 
 def sampled(

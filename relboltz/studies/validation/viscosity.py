@@ -56,10 +56,10 @@ def coefficients(effort: ValidationEffort) -> Iterator[Comparison]:
             "D": (ds.tagged_diffusion, ds.tagged_diffusion_error, number * SIGMA),
         }
         for name, (value, error, unit) in found.items():
-            words = {"eta": "eta sigma/T", "zeta": "zeta sigma/T", "kappa": "kappa sigma",
+            description = {"eta": "eta sigma/T", "zeta": "zeta sigma/T", "kappa": "kappa sigma",
                      "D": "D n sigma"}[name]  # fmt: skip
             measured, own = float(value) * unit, float(error) * unit
-            label = f"{words} at m = {ratio:g} T"
+            label = f"{description} at m = {ratio:g} T"
             if not expected[name]:
                 yield nothing(label, measured, 1e-9 + 3 * own, "vanishes but for rounding")
                 continue

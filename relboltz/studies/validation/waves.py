@@ -17,7 +17,7 @@ from ...grid.phase_space import PhaseSpace
 from ...initial import from_function
 from ...run.solve import solve
 from ...util.arrays import Array
-from .relaxing import ISOTROPIC, T
+from .exact_relaxation import ISOTROPIC, T
 from .rows import Comparison, ValidationEffort, relative
 from .streaming import grid_velocity
 
@@ -138,13 +138,16 @@ def waves_in_space(effort: ValidationEffort) -> Iterator[Comparison]:
         found = measured(setup, **effort.solving)
         spacing = 2 * setup.box / setup.cells
         for name, exact in EXACT[setup.k].items():
-            words = "speed of sound" if name == "speed" else f"decay of {name} [n sigma]"
+            description = "speed of sound" if name == "speed" else f"decay of {name} [n sigma]"
             if name == "speed":
                 tolerance, reason = 0.005, "splitting of the step and the fit"
             else:
                 tolerance = 0.02 * spacing**2 + 0.5 * abs(1 - nodes[name]) + 0.01
                 reason = "2 % (h/T)^2 of landing, half of what the nodes change, 1 % of noise"
             yield relative(
-                f"{words}, k = {setup.k:g} n sigma", found[name], exact * nodes[name], tolerance,
+                f"{description}, k = {setup.k:g} n sigma",
+                found[name],
+                exact * nodes[name],
+                tolerance,
                 reason,
-            )  # fmt: skip
+            )

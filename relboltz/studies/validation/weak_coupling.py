@@ -13,7 +13,7 @@ import xarray as xr
 
 from ...grid.units import HBARC
 from ...linear_response import transport_coefficients
-from ...linear_response.state import MomentumPoints, ReferenceState
+from ...linear_response.reference_state import MomentumPoints, ReferenceState
 from ...model.model import Model
 from ...model.qcd import qcd
 from ...util.arrays import Array
@@ -83,8 +83,8 @@ def _screening() -> Iterator[Comparison]:
     }
     for name, (row, expected) in exact.items():
         found = float(state.screening2[row]) / g**2
-        words = f"{flavors} flavours: squared screening mass of {name} exchange over (g T)^2"
-        yield relative(words, found, float(expected), 1e-6, "400 points of a radial integral")
+        description = f"{flavors} flavours: squared screening mass of {name} exchange over (g T)^2"
+        yield relative(description, found, float(expected), 1e-6, "400 points of a radial integral")
 
 
 def _slope(name: str, values: list[tuple[float, float]], expected: float) -> Comparison:

@@ -16,8 +16,8 @@ SLOPES = {"spacing": 2.0, "step": 2.0, "samples": -0.5}
 def draw_study(ax: Any, study: dict[str, Any]) -> None:
     """One study: errors in percent, both axes logarithmic."""
     x = study["x"]
-    for (name, words), marker in zip(CURVES.items(), "os^", strict=True):
-        ax.loglog(x, [100 * value for value in study[name]], marker=marker, label=words)
+    for (name, description), marker in zip(CURVES.items(), "os^", strict=True):
+        ax.loglog(x, [100 * value for value in study[name]], marker=marker, label=description)
     if study["name"] in SLOPES:
         slope = SLOPES[study["name"]]
         start = 20 * max(study["moments"])
@@ -46,6 +46,6 @@ def draw_studies(found: Sequence[dict[str, Any]], path: Path) -> None:
     axes = figure.subplots(2, 2).ravel()
     for ax, study in zip(axes, found, strict=False):
         draw_study(ax, study)
-    lines, words = axes[0].get_legend_handles_labels()
-    figure.legend(lines[:3], words[:3], loc="outside lower center", ncols=3, fontsize=9)
+    lines, description = axes[0].get_legend_handles_labels()
+    figure.legend(lines[:3], description[:3], loc="outside lower center", ncols=3, fontsize=9)
     figure.savefig(path, dpi=84)

@@ -134,8 +134,8 @@ def rapidity(ds: Dataset, ax: Ax = None) -> Axes:
         r"$dN/dy$": found.dN_dy.sum("species"), r"$dE_T/dy$": found.dET_dy,
         r"$dE/d\eta$": found.dE_deta, r"$dS/d\eta$": found.dS_deta,
     }  # fmt: skip
-    for color, (words, values) in zip(COLORS, lines.items(), strict=False):
-        ax.plot(ds.time.values, (values / values[0]).values, color=color, label=words)
+    for color, (description, values) in zip(COLORS, lines.items(), strict=False):
+        ax.plot(ds.time.values, (values / values[0]).values, color=color, label=description)
     ax.set(xlabel=labelled(ds.time), ylabel="per rapidity, over the start", ylim=(0, None))
     ax.legend(ncols=4, columnspacing=1.0, **style.ABOVE)
     return ax

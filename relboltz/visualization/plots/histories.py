@@ -59,8 +59,8 @@ def _by_group(
     for group in groups(ds):
         look, each = style.look(ds, group[0]), " (each)" * (len(group) > 1)
         error = None if errors is None else mean(errors, group)
-        words = of.format(label(group), each)
-        _history(ds, ax, mean(values, group), error, label=words, **look)
+        description = of.format(label(group), each)
+        _history(ds, ax, mean(values, group), error, label=description, **look)
         _predicted(ax, mean(final, group), **look)
 
 
@@ -108,12 +108,12 @@ def energies(ds: Dataset, ax: Ax = None) -> Axes:
         error = _error(ds, "energy_kinetic")
         _history(ds, ax, kinetic, error, color=COLORS[5], label="kinetic")
     expands = "scale" in ds  # then the total has the work done
-    words = "total and work done" if expands else "kinetic = total" if same else "total"
-    _history(ds, ax, total, color=COLORS[1], label=words)
+    description = "total and work done" if expands else "kinetic = total" if same else "total"
+    _history(ds, ax, total, color=COLORS[1], label=description)
     low, high = np.min((kinetic, total)), np.max((kinetic, total))
     ax.set_ylim(low - 1.3 * (span := max(high - low, 0.02 * high)), high + 0.2 * span)
-    words = "energy per comoving volume" if expands else "energy density"
-    _finish(ds, ax, labelled(ds.energy_total, words))
+    description = "energy per comoving volume" if expands else "energy density"
+    _finish(ds, ax, labelled(ds.energy_total, description))
     drift = total / total[0] - 1
     if np.abs(drift).max() < ROUNDING:
         ax.text(0.97, 0.06, "the total is constant but for rounding", ha="right", color="0.3",
@@ -148,10 +148,10 @@ def masses(ds: Dataset, ax: Ax = None) -> Axes:
 def temperature(ds: Dataset, ax: Ax = None) -> Axes:
     """The temperature of the moment."""
     ds, ax = box(ds), ax or new_axes()
-    name, words = "temperature", "$T$"
+    name, description = "temperature", "$T$"
     if "scale" in ds:  # nodes that double change what fits on them
-        name, words = "landau_temperature", "$T$, Landau frame"
-    _history(ds, ax, ds[name], _error(ds, name), color="black", label=words)
+        name, description = "landau_temperature", "$T$, Landau frame"
+    _history(ds, ax, ds[name], _error(ds, name), color="black", label=description)
     _predicted(ax, ds.equilibrium_temperature, color="black")
     return _finish(ds, ax, "temperature [GeV]", "no equilibrium state")
 
@@ -204,8 +204,8 @@ def isotropisation(ds: Dataset, ax: Ax = None) -> Axes:
     ds, ax = box(ds), ax or new_axes()
     apart = abs(ds.pressure_ratio - 1)
     error = _error(ds, "pressure_ratio")
-    words = r"$|P_z / P_\perp - 1|$"
-    _history(ds, ax, apart.where(apart > 0), error, color=COLORS[3], label=words)
+    description = r"$|P_z / P_\perp - 1|$"
+    _history(ds, ax, apart.where(apart > 0), error, color=COLORS[3], label=description)
     top = float(np.nanmax(apart, initial=0)) or 1.0
     largest = int(np.nan_to_num(apart.values).argmax())
     least = float(apart[largest:].min())  # it may begin at nothing
@@ -282,8 +282,8 @@ def conservation(ds: Dataset, ax: Ax = None) -> Axes:
         if largest > ROUNDING:
             _history(ds, ax, drift, color=color, label=f"{name}: {largest:.1e}")
         else:
-            words = f"rounding, {largest:.0e}" if largest else "exactly 0"
-            ax.plot([], [], " ", label=f"{name}: {words}")
+            description = f"rounding, {largest:.0e}" if largest else "exactly 0"
+            ax.plot([], [], " ", label=f"{name}: {description}")
     ax.axhline(0.0, color="0.6", linewidth=0.9, zorder=0)
     power = math.floor(math.log10(max(map(abs, ax.get_ylim()))))
     unit = "" if power > -2 else f" [$10^{{{power}}}$]"
@@ -311,7 +311,7 @@ def ledger(ds: Dataset, what: str = "number", ax: Ax = None) -> Axes:
     for color, axis in zip(COLORS, "xyz" if what == "number" else "", strict=False):
         refused = ds.refused_number.sel(wall=[f"{axis}-", f"{axis}+"]).sum(["wall", "species"])
         if refused.any():
-            words = rf"refused at $\pm p_{axis}$"
-            _history(ds, ax, refused, label=words, color=color, linestyle=":")
+            description = rf"refused at $\pm p_{axis}$"
+            _history(ds, ax, refused, label=description, color=color, linestyle=":")
     noun = "particles" if what == "number" else "energy"
     return _finish(ds, ax, labelled(left, f"{noun} per volume"), "nothing left")

@@ -111,9 +111,11 @@ def _draw_maps(part: Any, ds: Dataset, rows: list[MapRow]) -> None:
                 ax.set_title("", loc="left")
             for text in ax.texts if i + j else ():  # said once
                 text.set_visible(False)
-        words, _, unit = values.attrs["words"].partition(" [")
-        words = textwrap.fill(words + f" of {of}" * bool(of), 28) + f"\n[{unit}" * bool(unit)
-        part.colorbar(mesh, ax=list(axes), label=words, pad=0.01, aspect=15)
+        description, _, unit = values.attrs["description"].partition(" [")
+        description = textwrap.fill(description + f" of {of}" * bool(of), 28) + f"\n[{unit}" * bool(
+            unit
+        )
+        part.colorbar(mesh, ax=list(axes), label=description, pad=0.01, aspect=15)
         empty |= row.quantity in WEIGHTED and bool(np.isnan(values).any())
     if empty:
         note = f"grey: cells with less than {100 * MATTER:g} % of the energy of the fullest one"

@@ -70,8 +70,9 @@ def field(ds: Dataset, quantity: str, species: Names, axes: Sequence[str]) -> Da
     quantity : a name; of a vector or tensor with its component, "velocity x", "shear_stress xy". Of
     a vector without one, that along the axis of a profile, or in a plane its length.
 
-    The attributes ``words``, ``title`` and ``kind`` say what it is, of which species, and whether
-    it is a density, a signed number, a ratio; ``component`` and ``where`` of what, and where cut.
+    The attributes ``description``, ``title`` and ``kind`` say what it is, of which species, and
+    whether it is a density, a signed number or a ratio; ``component`` and ``where`` name the
+    component and the place of a cut.
     """
     name, component = _asked(ds, quantity)
     if not np.isfinite(ds[name]).any():
@@ -79,8 +80,8 @@ def field(ds: Dataset, quantity: str, species: Names, axes: Sequence[str]) -> Da
     for axis in set(axes) - set(ds[name].dims):
         raise InputError(f"quantity {name!r} does not depend on {axis}")
     values, title, group = ds[name], "", members(ds, species)
-    words = "mean $f$" if name.startswith("f_") else SHORT.get(name, "")
-    words = words or str(values.attrs["long_name"])
+    description = "mean $f$" if name.startswith("f_") else SHORT.get(name, "")
+    description = description or str(values.attrs["long_name"])
     if "species" in values.dims:
         title = label(group) + " (each)" * (len(group) > 1)
         values = values.sel(species=group).mean("species")
@@ -91,17 +92,21 @@ def field(ds: Dataset, quantity: str, species: Names, axes: Sequence[str]) -> Da
     signed = bool(component)
     if component:
         values = values.sel(dict(zip(_components(values), component, strict=True)))
-        words = f"{words}, {component}" if len(component) == 1 else f"{words}$^{{{component}}}$"
+        description = (
+            f"{description}, {component}"
+            if len(component) == 1
+            else f"{description}$^{{{component}}}$"
+        )
     elif "axis" in values.dims and len(axes) == 1:
         along = _component(ds[name], axes[0])
-        values, words, signed = values.sel(axis=along), f"{words} along {along}", True
+        values, description, signed = values.sel(axis=along), f"{description} along {along}", True
         component = along
     elif "axis" in values.dims:
-        values, words = (values**2).sum("axis", skipna=False) ** 0.5, f"|{words}|"
+        values, description = (values**2).sum("axis", skipna=False) ** 0.5, f"|{description}|"
     kind = "signed" if signed else KINDS.get(name) or _kind(values, signed)
     about = {"title": title, "kind": kind, "component": component, "where": where.lstrip(", ")}
-    words = labelled(ds[name], words + where)
-    return values.transpose("time", *axes).assign_attrs(about, words=words)
+    description = labelled(ds[name], description + where)
+    return values.transpose("time", *axes).assign_attrs(about, description=description)
 
 
 def _asked(ds: Dataset, quantity: str) -> tuple[str, str]:
@@ -206,7 +211,7 @@ def _place(coordinate: DataArray) -> str:
 def _frame(ax: Axes, values: DataArray) -> None:
     """Labels and limits of a profile (time, axis) of all these times."""
     x = values[values.dims[1]]
-    ax.set(xlabel=_place(x), ylabel=values.attrs["words"], xlim=edges(x), ylim=limits(values))
+    ax.set(xlabel=_place(x), ylabel=values.attrs["description"], xlim=edges(x), ylim=limits(values))
 
 
 def _say_when(ax: Axes, values: DataArray, time: float, note: bool = False) -> None:
@@ -314,7 +319,8 @@ def draw_map(
     ax.set_facecolor("0.88")  # where nothing is
     ax.set(xlabel=_place(a), ylabel=_place(b), xlim=edges(a), ylim=edges(b))
     if bar:
-        ax.figure.colorbar(mesh, cax=ax.inset_axes((1.03, 0, 0.05, 1)), label=values.attrs["words"])
+        beside = ax.inset_axes((1.03, 0, 0.05, 1))
+        ax.figure.colorbar(mesh, cax=beside, label=values.attrs["description"])
     if a.name in AXES and b.name in AXES:
         ax.set_aspect("equal")
     note = flow is not None and _arrows(ax, flow, float(now.time))
@@ -355,7 +361,7 @@ def flow_in(ds: Dataset, axes: Sequence[str]) -> DataArray:
     flow = _cut(there, [d for d in AXES if d not in axes])[0].transpose("time", "axis", b, a)
     steps = {d: slice((s := -(-ds.sizes[d] // ARROWS)) // 2, None, s) for d in axes}
     flow = flow.where((flow**2).sum("axis") > SLOW**2).isel(steps)
-    return flow.assign_attrs(words=SHORT[name])
+    return flow.assign_attrs(description=SHORT[name])
 
 
 def _arrows(ax: Axes, flow: DataArray, time: float) -> bool:

@@ -156,16 +156,18 @@ def label(group: Sequence[str], letter: Callable[[str], str] = letter) -> str:
     """A short name: 'u, d, s and antiquarks'; ``letter`` spells each of them."""
     plain = [n for n in group if n == particle(n)]
     both = len(plain) > 1 and sorted(group) == sorted([*plain, *(n + "bar" for n in plain)])
-    words = [letter(n) for n in (plain if both else group)]
-    text = ", ".join(words if len(words) <= 6 else [*words[:4], "…", words[-1]])
+    description = [letter(n) for n in (plain if both else group)]
+    text = ", ".join(
+        description if len(description) <= 6 else [*description[:4], "…", description[-1]]
+    )
     return f"{text} and anti{'quarks' if set(plain) <= QUARKS else 'particles'}" if both else text
 
 
-def labelled(values: DataArray, words: str = "") -> str:
+def labelled(values: DataArray, description: str = "") -> str:
     """Words and unit, such as 'particle density [fm^-3]'; plain numbers have none."""
     unit = re.sub(r"\^(-?\d+)", r"$^{\1}$", values.attrs.get("units", "1"))
-    words = words or str(values.attrs.get("long_name", values.name))
-    return words if unit == "1" else f"{words} [{unit}]"
+    description = description or str(values.attrs.get("long_name", values.name))
+    return description if unit == "1" else f"{description} [{unit}]"
 
 
 # --- values -------------------------------------------------------------------------------------
@@ -222,5 +224,5 @@ def check_time(ds: Dataset | DataArray, time: float) -> None:
 def shades(times: Array) -> Iterator[tuple[float, dict[str, Any]]]:
     """Each time and the look of its line: dark is early, light is late."""
     for place, time in zip(np.linspace(0, 0.88, len(times)), times, strict=True):
-        color, words = mpl.colormaps["viridis"](place), f"{time:.3g} fm"
-        yield time, {"marker": "o", "markersize": 3.5, "color": color, "label": words}
+        color, description = mpl.colormaps["viridis"](place), f"{time:.3g} fm"
+        yield time, {"marker": "o", "markersize": 3.5, "color": color, "label": description}

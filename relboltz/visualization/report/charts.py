@@ -9,7 +9,7 @@ from xarray import Dataset
 
 from ...util.arrays import Array
 from ..plots.style import COLORS, DASHES, chosen_times, look
-from .spelling import FINE, enough, numbers, text
+from .number_format import FINE, enough, numbers, text
 
 INK, GREY = -1, -2
 """Colours that follow the text of the page."""
@@ -29,7 +29,7 @@ class Curve:
     of : whom a prediction is for, where there are several
     """
 
-    words: str
+    description: str
     y: Array
     x: Array | None = None
     color: int = INK
@@ -41,7 +41,7 @@ class Curve:
     def data(self) -> dict[str, Any]:
         """What the page's script reads."""
         y = np.asarray(self.y, float)
-        found = {"words": self.words, "y": numbers(y, enough(y)), "kind": self.kind,
+        found = {"words": self.description, "y": numbers(y, enough(y)), "kind": self.kind,
                  "color": self.color, "dash": self.dash, "of": self.of}  # fmt: skip
         if self.x is not None:
             found["x"] = numbers(np.asarray(self.x, float), FINE)
@@ -101,14 +101,14 @@ class Figures:
         last = len(times) - 1
         if last < 1:
             return ""
-        words = f"t = {times[-1]:.4g} fm"
+        description = f"t = {times[-1]:.4g} fm"
         return (
             f'<div class="slider" data-slider="{key}">'
             '<button type="button" class="play" aria-label="Play">'
             '<span aria-hidden="true">▶</span></button>'
             f'<label for="{key}">time</label>'
             f'<input type="range" id="{key}" min="0" max="{last}" step="1" value="{last}" '
-            f'aria-valuetext="{words}"><output for="{key}">{words}</output></div>'
+            f'aria-valuetext="{description}"><output for="{key}">{description}</output></div>'
         )
 
 

@@ -11,7 +11,7 @@ from ...io.result import box
 from ...util.errors import InputError
 from ..plots import several, style
 from ..plots.style import mean
-from . import spelling
+from . import number_format
 from .charts import Chart, Curve, frames, thinned
 from .histories import TIME, label
 
@@ -27,7 +27,7 @@ def charts(results: Mapping[str, Dataset]) -> Iterator[Chart]:
     found = several.shared_groups(boxes)
     for name in several.moving(boxes):
         of = next(ds[name] for ds in boxes.values() if name in ds)
-        words = spelling.with_unit(WORDS[name], of.attrs.get("units", "1"))
+        description = number_format.with_unit(WORDS[name], of.attrs.get("units", "1"))
         title = WORDS[name][0].upper() + WORDS[name][1:]
         for group in found if "species" in of.dims else [[]]:
             curves = list(_curves(boxes, name, group))
@@ -35,7 +35,7 @@ def charts(results: Mapping[str, Dataset]) -> Iterator[Chart]:
                 continue
             told = title + (f" of {label(group)}" + " (each)" * (len(group) > 1)) * bool(group)
             x = next(iter(boxes.values())).time.values
-            yield Chart(told, TIME, words, x, curves, name in LOGARITHMIC)
+            yield Chart(told, TIME, description, x, curves, name in LOGARITHMIC)
 
 
 def _curves(boxes: Mapping[str, Dataset], name: str, group: list[str]) -> Iterator[Curve]:
@@ -85,7 +85,7 @@ def spectra(results: Mapping[str, Dataset], slider: str) -> Iterator[Chart]:
         high = 2 * max(tops) or 1.0
         low = max(0.5 * np.concatenate(ends).min(initial=high), 1e-7 * high)
         title = label(group) + ", mean of them" * (len(group) > 1)
-        p = boxes[curves[0].words].p.values
+        p = boxes[curves[0].description].p.values
         yield Chart(title, "momentum |p| [GeV]", "occupation f", p, curves, True, (low, high),
                     slider)  # fmt: skip
 
@@ -98,9 +98,9 @@ def side_by_side(results: Mapping[str, Dataset]) -> Rows:
     found: dict[str, list[str]] = {}
     for i, ds in enumerate(results.values()):
         for row in verdict.rows(ds):
-            cells = found.setdefault(row.words, ["–"] * len(results))
+            cells = found.setdefault(row.description, ["–"] * len(results))
             cells[i] = row.value or row.predicted
-    return [[words, *cells] for words, cells in found.items()]
+    return [[description, *cells] for description, cells in found.items()]
 
 
 def differences(results: Mapping[str, Dataset]) -> Iterator[tuple[str, Rows, str]]:
@@ -114,7 +114,12 @@ def differences(results: Mapping[str, Dataset]) -> Iterator[tuple[str, Rows, str
             yield title, [], f"Not compared: {error}."
             continue
         rows = [
-            [str(quantity), spelling.percent(largest), f"{at:.3g}", spelling.percent(last)]
+            [
+                str(quantity),
+                number_format.percent(largest),
+                f"{at:.3g}",
+                number_format.percent(last),
+            ]
             for quantity, largest, at, last, _ in table.itertuples()
         ]
         yield title, rows, "" if rows else "No difference but rounding."

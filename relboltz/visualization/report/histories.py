@@ -11,7 +11,7 @@ from ..plots import histories, momenta, style
 from ..plots.pages import telling
 from ..plots.style import groups, mean, spelt
 from .charts import GREY, INK, Chart, Curve, frames, style_of, thinned
-from .spelling import number, numbers, with_unit
+from .number_format import number, numbers, with_unit
 
 TIME = "time [fm]"
 MOST_RATES = 8
@@ -48,7 +48,7 @@ def charts(ds: Dataset) -> Iterator[Chart]:
 def constant(ds: Dataset) -> list[str]:
     """What has no chart because nothing happens in it."""
     drawn = {panel.__name__ for panel in telling(box(ds))}
-    return [words for name, words in CONSTANT.items() if name not in drawn]
+    return [description for name, description in CONSTANT.items() if name not in drawn]
 
 
 # --- curves -------------------------------------------------------------------------------------
@@ -78,10 +78,10 @@ def _by_group(
         y = mean(values, group)
         if not np.isfinite(y).any():
             continue
-        words = label(group) + " (each)" * (each and len(group) > 1)
+        description = label(group) + " (each)" * (each and len(group) > 1)
         error = None if errors is None else mean(errors, group)
-        found.append(Curve(words, y, color=color, dash=dash, error=error))
-        found += predicted(ds, mean(final, group).item(), color, words)
+        found.append(Curve(description, y, color=color, dash=dash, error=error))
+        found += predicted(ds, mean(final, group).item(), color, description)
     return found
 
 
@@ -99,9 +99,9 @@ def _numbers(ds: Dataset) -> Chart:
     top = float(total.max()) or 1.0
     least = min(float(mean(ds.number, group).max()) for group in groups(ds))
     rare = 0 < least < histories.RARE * top
-    words = with_unit("particle density", ds.number.attrs["units"])
+    description = with_unit("particle density", ds.number.attrs["units"])
     limits = (0.3 * least, 3 * top) if rare else (0.0, 1.1 * top)
-    return Chart("Particle densities", TIME, words, ds.time.values, curves, rare, limits)
+    return Chart("Particle densities", TIME, description, ds.time.values, curves, rare, limits)
 
 
 def _energies(ds: Dataset) -> Chart:
@@ -109,15 +109,15 @@ def _energies(ds: Dataset) -> Chart:
     kinetic = Curve("kinetic", ds.energy_kinetic.values, color=5, dash=1,
                     error=_error(ds, "energy_kinetic"))  # fmt: skip
     expands = "scale" in ds
-    words = "total and work done" if expands else "total, fields included"
-    total = Curve(words, ds.energy_total.values, color=1)
+    description = "total and work done" if expands else "total, fields included"
+    total = Curve(description, ds.energy_total.values, color=1)
     curves = [total, kinetic]
     if np.allclose(kinetic.y, total.y, rtol=1e-9):
         curves = [Curve("kinetic, which is all", total.y, color=1)]
-    words = "energy per comoving volume" if expands else "energy density"
-    words = with_unit(words, ds.energy_total.attrs["units"])
+    description = "energy per comoving volume" if expands else "energy density"
+    description = with_unit(description, ds.energy_total.attrs["units"])
     note = "What left the box is included." if "what left" in ds.attrs.get("title", "") else ""
-    return Chart("Energy", TIME, words, ds.time.values, curves, note=note)
+    return Chart("Energy", TIME, description, ds.time.values, curves, note=note)
 
 
 def _masses(ds: Dataset) -> Chart:
@@ -137,8 +137,8 @@ def _masses(ds: Dataset) -> Chart:
 def _temperature(ds: Dataset) -> Chart:
     ds = box(ds)
     name = "landau_temperature" if "scale" in ds else "temperature"
-    words = "T, Landau frame" if "scale" in ds else "T"
-    curves = [Curve(words, ds[name].values, error=_error(ds, name))]
+    description = "T, Landau frame" if "scale" in ds else "T"
+    curves = [Curve(description, ds[name].values, error=_error(ds, name))]
     curves += predicted(ds, float(ds.equilibrium_temperature))
     return Chart("Temperature", TIME, "temperature [GeV]", ds.time.values, curves)
 
@@ -147,16 +147,16 @@ def _chemical_potentials(ds: Dataset) -> Chart:
     ds = box(ds)
     final, errors = ds.equilibrium_chemical_potential, ds.get("chemical_potential_error")
     curves = _by_group(ds, ds.chemical_potential, final, errors)
-    words = "chemical potential [GeV]"
-    return Chart("Chemical potentials", TIME, words, ds.time.values, curves)
+    description = "chemical potential [GeV]"
+    return Chart("Chemical potentials", TIME, description, ds.time.values, curves)
 
 
 def _entropy(ds: Dataset) -> Chart:
     ds = box(ds)
     curves = [Curve("entropy", ds.entropy.values, color=2, error=_error(ds, "entropy"))]
     curves += predicted(ds, histories.predicted_densities(ds)[1], 2)
-    words = with_unit("entropy density", ds.entropy.attrs["units"])
-    return Chart("Entropy", TIME, words, ds.time.values, curves)
+    description = with_unit("entropy density", ds.entropy.attrs["units"])
+    return Chart("Entropy", TIME, description, ds.time.values, curves)
 
 
 def _distance(ds: Dataset) -> Chart:
@@ -164,19 +164,19 @@ def _distance(ds: Dataset) -> Chart:
     far = ds.equilibrium_distance.where(ds.equilibrium_distance > 0)
     error = _error(ds, "equilibrium_distance")
     curves = [Curve("not yet in equilibrium", far.values, color=6, error=error)]
-    words = "part of the particles that still has to move"
-    return Chart("Distance from equilibrium", TIME, words, ds.time.values, curves, log=True)
+    description = "part of the particles that still has to move"
+    return Chart("Distance from equilibrium", TIME, description, ds.time.values, curves, log=True)
 
 
 def _anisotropy(ds: Dataset) -> Chart:
-    ds, words = box(ds), "longitudinal over transverse pressure"
+    ds, description = box(ds), "longitudinal over transverse pressure"
     ends = ds.time.values[[0, -1]]
     error = _error(ds, "pressure_ratio")
     curves = [
         Curve("pressure along z over that across", ds.pressure_ratio.values, color=3, error=error),
         Curve("isotropic", np.ones(2), ends, GREY, kind="predicted"),
     ]
-    return Chart("Pressure anisotropy", TIME, words, ds.time.values, curves)
+    return Chart("Pressure anisotropy", TIME, description, ds.time.values, curves)
 
 
 CHARTS: dict[str, Callable[[Dataset], Chart]] = {
@@ -196,12 +196,14 @@ def _rates(ds: Dataset) -> Chart:
         shown = np.where(rate > 1e-9 * top, rate, np.nan)
         if np.isfinite(shown).any():
             curves.append(Curve(kind, shown, color=k % len(style.COLORS), dash=k % 3))
-    words = with_unit("collisions per volume and time", ds.rate.attrs["units"])
+    description = with_unit("collisions per volume and time", ds.rate.attrs["units"])
     note = f"q stands for {label(quarks[0])}." if len(quarks) == 1 else ""
     limits = (1e-5 * (top or 1), 3 * (top or 1))
     least = min((float(np.nanmin(curve.y)) for curve in curves), default=0.0)
     limits = (max(0.5 * least, limits[0]), limits[1])
-    return Chart("Collision rates", TIME, words, ds.time.values, curves, True, limits, note=note)
+    return Chart(
+        "Collision rates", TIME, description, ds.time.values, curves, True, limits, note=note
+    )
 
 
 def _drifts(ds: Dataset) -> Chart:

@@ -16,7 +16,7 @@ from ...io.result import undamaged
 from ...util.errors import InputError
 from . import palette, sections
 from .charts import Figures
-from .spelling import cut, embedded, listed, text
+from .number_format import cut, embedded, listed, text
 
 HERE = Path(__file__).parent
 SCRIPTS = ("draw.js", "lines.js", "maps.js", "page.js")
@@ -96,7 +96,9 @@ def _assembled(
     data: dict[str, Any] = {
         "charts": figures.charts, "sliders": figures.sliders, "scales": palette.scales(),
     }  # fmt: skip
-    links = "".join(f'<li><a href="#{key}">{text(words)}</a></li>' for key, words in contents)
+    links = "".join(
+        f'<li><a href="#{key}">{text(description)}</a></li>' for key, description in contents
+    )
     script = _script()
     return Template(_read("page.html")).substitute(
         policy=_policy(script), title=text(title), about=text(about), style=_style(),

@@ -9,9 +9,9 @@ from ...analysis import verdict
 from ...analysis.spectra import is_bjorken
 from ...io.result import is_in_space
 from ..plots.space import directions
-from . import comparing, histories, space, words
+from . import comparing, histories, run_description, space
 from .charts import Figures, frames
-from .spelling import cut, listed, number, text, unit
+from .number_format import cut, listed, number, text, unit
 
 PARTS = {
     "conserved": "What is conserved, and how far it moved",
@@ -56,9 +56,9 @@ def grid(figures: Iterable[str]) -> str:
     return f'<div class="grid">{"".join(figures)}</div>'
 
 
-def _row_words(words: str) -> str:
+def _row_words(description: str) -> str:
     """Words of a verdict with raised powers and a Greek letter."""
-    return re.sub(r"^mu of ", "μ of ", unit(words)).replace(" at mu = 0", " at μ = 0")
+    return re.sub(r"^mu of ", "μ of ", unit(description)).replace(" at mu = 0", " at μ = 0")
 
 
 # --- verdict ------------------------------------------------------------------------------------
@@ -79,7 +79,7 @@ def _part(rows: Sequence[verdict.VerdictLine], part: str) -> str:
     some = [r for r in rows if r.part == part]
     compared = any(r.predicted not in ("", "none") for r in some)
     columns = ["quantity", "value", *["predicted"] * compared]
-    cells = [[_row_words(r.words), number(r.value) or "–",
+    cells = [[_row_words(r.description), number(r.value) or "–",
               *[number(r.predicted) or "–"] * compared] for r in some]  # fmt: skip
     caption = PARTS[part] if compared or part != "state" else "The final state"
     return table(columns, cells, caption) if cells else ""
@@ -93,13 +93,15 @@ def _sentence(ds: Dataset, rows: Sequence[verdict.VerdictLine]) -> str:
     """What a reader in a hurry wants to know."""
     kept = [r for r in rows if r.key in ("charge", "momentum")]
     exact = [r for r in kept if r.value == "0 (exact)"]
-    names = [r.words.removeprefix("change of ") for r in exact]
+    names = [r.description.removeprefix("change of ") for r in exact]
     said = []
     if names:
         said.append(f"{listed(names)} {'are' if names[1:] else 'is'} conserved exactly")
     for row in kept:
         if row not in exact:
-            said.append(f"{row.words.removeprefix('change of ')} changed by {number(row.value)}")
+            said.append(
+                f"{row.description.removeprefix('change of ')} changed by {number(row.value)}"
+            )
     energy = _found(rows, "energy_total")
     if energy is not None:
         said.append(f"total energy changed by {number(energy.value)} of itself")
@@ -122,9 +124,9 @@ def _lines(ds: Dataset) -> list[str]:
     return str(ds.attrs.get("warnings", "")).splitlines()
 
 
-def _card(words: str, value: str, more: str = "", kind: str = "") -> str:
+def _card(description: str, value: str, more: str = "", kind: str = "") -> str:
     return (
-        f'<div class="card {kind}"><dt>{text(words)}</dt><dd><strong>{text(value)}</strong>'
+        f'<div class="card {kind}"><dt>{text(description)}</dt><dd><strong>{text(value)}</strong>'
         f"<span>{text(more)}</span></dd></div>"
     )
 
@@ -137,9 +139,9 @@ def _cards(ds: Dataset, rows: Sequence[verdict.VerdictLine]) -> str:
         exact = all(r.value == "0 (exact)" for r in kept)
         moved = [r for r in kept if r.value != "0 (exact)"]
         worst = max(moved, key=lambda r: abs(float(r.value)), default=kept[0])
-        names = ", ".join(r.words.removeprefix("change of ") for r in kept)
+        names = ", ".join(r.description.removeprefix("change of ") for r in kept)
         value = "exact" if exact else number(worst.value)
-        of = names if exact else worst.words
+        of = names if exact else worst.description
         found.append(_card("conservation", value, of, "good" if exact else ""))
     for key, title, more in (
         ("energy_total", "total energy", "relative change"),
@@ -156,8 +158,10 @@ def _cards(ds: Dataset, rows: Sequence[verdict.VerdictLine]) -> str:
         more = f"predicted {number(hot.predicted)} GeV" if known else "mean over the box"
         found.append(_card("temperature", value, more))
     warned = len(_lines(ds))
-    words = "see below" if warned else "from the run"
-    found.append(_card("warnings", str(warned or "none"), words, "warn" if warned else "good"))
+    description = "see below" if warned else "from the run"
+    found.append(
+        _card("warnings", str(warned or "none"), description, "warn" if warned else "good")
+    )
     return f'<dl class="cards">{"".join(found)}</dl>'
 
 
@@ -167,8 +171,8 @@ def _warnings(ds: Dataset) -> str:
     if not lines:
         return ""
     found = "".join(f"<li>{text(line)}</li>" for line in lines)
-    words = "The run warned" if len(lines) > 1 else "The run warned once"
-    return f'<div class="warned"><p><strong>{words}:</strong></p><ul>{found}</ul></div>'
+    description = "The run warned" if len(lines) > 1 else "The run warned once"
+    return f'<div class="warned"><p><strong>{description}:</strong></p><ul>{found}</ul></div>'
 
 
 # --- set-up -------------------------------------------------------------------------------------
@@ -176,13 +180,13 @@ def _warnings(ds: Dataset) -> str:
 
 def setup(ds: Dataset) -> str:
     """What was solved, in words."""
-    reactions = words.processes(ds)
+    reactions = run_description.processes(ds)
     items = "".join(f"<li>{text(reaction)}</li>" for reaction in reactions)
     many = verdict.count(len(reactions), "process")
     said = f"{many}, {'each ' * (len(reactions) > 1)}with its reverse"
     return (
-        f'<div class="sides"><div>{terms(words.setup(ds))}</div>'
-        f"<div>{table(*words.species(ds), 'Species, from start to end')}"
+        f'<div class="sides"><div>{terms(run_description.setup(ds))}</div>'
+        f"<div>{table(*run_description.species(ds), 'Species, from start to end')}"
         f'<details class="list"><summary>{said}</summary>'
         f'<ul class="reactions">{items}</ul></details></div></div>'
     )
@@ -196,7 +200,7 @@ def configuration(ds: Dataset, key: str) -> str:
     says = "Save it as a file and start it with relboltz run."
     if own := sorted(set(re.findall(r"[\w./-]+\.py(?=:)", told))):
         says = f"Save it as a file beside {', '.join(own)} and start it with relboltz run."
-    if not words.runnable(words.configuration(ds)):
+    if not run_description.runnable(run_description.configuration(ds)):
         says = (
             "This run was started from Python; what solve() was given is described here in the "
             "form of a configuration, for the record."
@@ -303,6 +307,6 @@ def run(ds: Dataset, figures: Figures, key: str, level: int, runs: int) -> list[
         parts.insert(2, ("space", "In space", body))
     parts += [
         ("configuration", "Configuration", configuration(ds, f"{key}-toml")),
-        ("origin", "Versions, seed, run time", terms(words.origin(ds), "short")),
+        ("origin", "Versions, seed, run time", terms(run_description.origin(ds), "short")),
     ]
     return [(f"{key}-{name}", title, body) for name, title, body in parts]

@@ -13,7 +13,7 @@ from ..plots.pages import in_space
 from ..plots.style import groups
 from .charts import GREY, Chart, Curve, frames
 from .histories import label
-from .spelling import FINE, enough, numbers, with_unit
+from .number_format import FINE, enough, numbers, with_unit
 
 WIDE = 64
 """Cells of a map along an axis; where there are more, blocks of them are averaged."""
@@ -51,7 +51,7 @@ class SliderMap:
         kind, digits = self.values.attrs["kind"], enough(self.values.values)
         return {
             "kind": "map", "title": self.title, "slider": self.slider,
-            "ylabel": self.values.attrs["words"], "log": kind == "diluted",
+            "ylabel": self.values.attrs["description"], "log": kind == "diluted",
             "low": numbers(low, FINE), "high": numbers(high, FINE), "flow": self.flow,
             "colors": "signed" if kind in ("ratio", "signed") else "rising",
             "axes": [_axis(a), _axis(b)],
@@ -62,8 +62,10 @@ class SliderMap:
 def _axis(of: DataArray) -> dict[str, Any]:
     """Name, cells and ends of an axis of a map."""
     name = str(of.name)
-    words = with_unit(name if len(name) == 1 else f"momentum along {name[1]}", of.attrs["units"])
-    return {"words": words, "cells": of.size, "ends": numbers(list(space.edges(of)), FINE)}
+    description = with_unit(
+        name if len(name) == 1 else f"momentum along {name[1]}", of.attrs["units"]
+    )
+    return {"words": description, "cells": of.size, "ends": numbers(list(space.edges(of)), FINE)}
 
 
 # --- how much -----------------------------------------------------------------------------------
@@ -125,14 +127,14 @@ def _charts(ds: Dataset, slider: str, runs: int) -> Iterator[tuple[str, SliderMa
     flows: dict[str, Any] = {}
     for name, group, axes in _wanted(some):
         values = space.field(some, name, group, axes)
-        words = "mean of f" if name.startswith("f_") else WORDS[name]
+        description = "mean of f" if name.startswith("f_") else WORDS[name]
         if values.attrs["component"]:
-            words += f" along {values.attrs['component']}"
-        title = words[0].upper() + words[1:]
+            description += f" along {values.attrs['component']}"
+        title = description[0].upper() + description[1:]
         if group is not None:
             title += f" of {label(group)}" + " (each)" * (len(group) > 1)
         where = f" at {values.attrs['where']} fm" * bool(values.attrs["where"])
-        values.attrs["words"] = with_unit(words, some[name].attrs["units"])
+        values.attrs["description"] = with_unit(description, some[name].attrs["units"])
         if len(axes) == 1:
             yield f"Along {axes[0]}{where}", _profile(values, title, slider)
             continue
@@ -156,9 +158,9 @@ def _profile(values: DataArray, title: str, slider: str) -> Chart:
         Curve("at the start", y[0], color=GREY, kind="start"),
         Curve("now", y, color=1, kind="points"),
     ]
-    words, x = str(values.attrs["words"]), values[axis]
+    description, x = str(values.attrs["description"]), values[axis]
     xlabel = with_unit(axis, x.attrs["units"])
-    return Chart(title, xlabel, words, x.values, curves, False, limits, slider, note)
+    return Chart(title, xlabel, description, x.values, curves, False, limits, slider, note)
 
 
 def _flow(ds: Dataset, axes: Sequence[str]) -> dict[str, Any] | None:

@@ -55,7 +55,7 @@ class DeviceProblem:
         bits = max(0, (self.nodes - 1).bit_length())
         self.shift, self.buckets = 32 - bits, 1 << bits
 
-    def stretch(self, grid: PhaseSpace) -> None:
+    def set_momentum_grid(self, grid: PhaseSpace) -> None:
         """The nodes are now those of this grid."""
         self.grid = grid
         for c, channel in enumerate(self.channels):

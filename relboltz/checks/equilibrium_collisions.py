@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ..backends.cpu import events as k
+from ..backends.cpu import collision_events as k
 from ..backends.elements import Elements
 from ..events.collisions import Channel, channels
 from ..events.kinematics import NO_NODES

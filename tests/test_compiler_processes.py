@@ -10,14 +10,14 @@ from types import SimpleNamespace
 
 import pytest
 
-from relboltz.backends.cuda.builders import Kernel, build_ahead
+from relboltz.backends.cuda.compiler_processes import Kernel, build_ahead
 
 PARTS = importlib.util.find_spec("numba_cuda") is not None
 PROGRAM = """
 import json, os
 import numpy as np
-from relboltz.backends.cuda import builders, kernels
-from relboltz.backends.cuda.builders import build_ahead
+from relboltz.backends.cuda import compiler_processes, kernels
+from relboltz.backends.cuda.compiler_processes import build_ahead
 from relboltz.util.jit import cache_folder
 
 os.sched_getaffinity = lambda process: set(range({cores}))
@@ -32,7 +32,7 @@ before = kernels.peaks.kept
 build_ahead(work, lambda: {{"capability": (9, 0)}})
 builder = kernels.peaks.builder
 code = None if builder is None else builder.wait()
-builders._pretend((9, 0))
+compiler_processes._pretend((9, 0))
 kinds = kernels.peaks.job((np.zeros(64, np.int64), whole, whole, 0))[2]
 found = kernels.peaks._cache.load_overload(kinds, kernels.peaks.targetctx)
 kept = kernels.peaks.kept

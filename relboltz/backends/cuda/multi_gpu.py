@@ -15,8 +15,8 @@ from ...stepping.state import State
 from ..team.division import Division
 from ..team.exchange import Exchange, concatenated, total
 from . import layout as k
-from .across import DistributedSweep
-from .ahead import GraphStepper
+from .distributed_sweep import DistributedSweep
+from .graph_stepper import GraphStepper
 
 if TYPE_CHECKING:
     from .backend import CudaBackend
@@ -70,14 +70,14 @@ class MultiGpuStepper(GraphStepper):
         if len(arrays) > 2 and not control[k.WANT_RATES]:
             arrays = arrays[:2]
         own = sites[self.exchange.rank]
-        words = np.tile(control[[k.STATUS, k.FAULT, k.NEEDED]], (own, 1))
-        mine = [a[self.sites].copy_to_host().reshape(own, -1) for a in arrays] + [words]
+        description = np.tile(control[[k.STATUS, k.FAULT, k.NEEDED]], (own, 1))
+        mine = [a[self.sites].copy_to_host().reshape(own, -1) for a in arrays] + [description]
         every = concatenated(self.exchange, np.hstack([a.view(np.float64) for a in mine]), sites)
-        *told, words = np.split(every, np.cumsum([a.shape[1] for a in mine])[:-1], axis=1)
+        *told, description = np.split(every, np.cumsum([a.shape[1] for a in mine])[:-1], axis=1)
         for array, rows in zip(arrays, told, strict=True):
             rows = np.ascontiguousarray(rows).view(array.dtype)
             array.copy_to_device(rows.reshape(array.shape))
-        status, fault, needed = np.ascontiguousarray(words).view(np.int64).T
+        status, fault, needed = np.ascontiguousarray(description).view(np.int64).T
         control[k.STATUS], control[k.FAULT] = status.max(), fault.min()
         control[k.NEEDED] = needed.max()
         self.desk.control.copy_to_device(control)

@@ -19,21 +19,21 @@ import numpy as np
 from ...events.collisions import DrawnEvents
 from ...grid.phase_space import PhaseSpace
 from ...model.gap_equation import unsolved
-from ...stepping.parts import parts
-from ...stepping.report import no_limits, too_long
 from ...stepping.state import State
 from ...stepping.step import Segment, StepPlan
+from ...stepping.step_report import no_limits, too_long
+from ...stepping.substeps import parts
 from ...transport.pencils import Pencils
 from ...transport.plane import PERIODIC
 from ...util.arrays import Array
 from ...util.errors import Halted, RunError
 from . import driver, kernels
 from . import layout as k
+from .device_buffers import LaunchContext
 from .flows import flows_of, report_fault
-from .ledger import WallLedger
-from .machine import LaunchContext
 from .masses import launch_masses
 from .stages import BatchStages
+from .wall_ledger import WallLedger
 
 if TYPE_CHECKING:
     from .backend import CudaBackend
@@ -186,7 +186,7 @@ class GraphStepper:
         machine, under_way = self.machine, self._under_way
         launched = under_way is not None and under_way[0] is state and under_way[1] == stop
         if not launched:
-            self.settle()
+            self.synchronize()
             if state.time >= stop:
                 return
             self.start(state, course, stop)
@@ -214,9 +214,9 @@ class GraphStepper:
             if status == k.LIMIT:
                 self._go_on_carefully()
 
-    def set_out(self, state: State, course: StepPlan, stop: float) -> None:
+    def launch_steps(self, state: State, course: StepPlan, stop: float) -> None:
         """Launch steps towards a stop: whoever asks next sees where they came to."""
-        self.settle()
+        self.synchronize()
         self.start(state, course, stop)
         self.steps(self._batch(state, stop))
         self._under_way = state, stop
@@ -225,7 +225,7 @@ class GraphStepper:
         """Whether the masses of the state, ``now``, are these on the GPU as well."""
         return squares is self._known[1]
 
-    def settle(self) -> None:
+    def synchronize(self) -> None:
         """Let steps that were set out on arrive, and tell their state."""
         if self._under_way is not None:
             self._read(self._under_way[0])
@@ -347,7 +347,7 @@ class GraphStepper:
         """Say which matrix element is illegal."""
         machine, own = self.machine, site - self.machine.before
         used = self.rows[k.USED].copy_to_host()[site]
-        draw = DrawnEvents.of(state.step, used, machine.species, int(self.backend.numbers[own]))
+        draw = DrawnEvents.of(state.step, used, machine.species, int(self.backend.site_ids[own]))
         report_fault(machine, block, draw, self.backend.f_of(own, int(self._integers[k.SOURCE])))
 
     def _where(self, site: int) -> str:

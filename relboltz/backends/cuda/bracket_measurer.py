@@ -9,7 +9,7 @@ from ...events.collisions import illegal
 from ...model.model import Model
 from ...util.arrays import Array, Integers
 from ...util.errors import InputError
-from ..bracketing import BracketRequest, ChannelEvents
+from ..bracket_requests import BracketRequest, ChannelEvents
 from ..cpu.brackets import measure as on_cpu
 from ..elements import Elements
 from . import layout as k

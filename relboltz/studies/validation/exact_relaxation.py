@@ -200,8 +200,8 @@ def _rows(
                 abs(error), of_moments, asked,
             )  # fmt: skip
         worst = float(np.abs(of_shells).max())
-        words = f"f in {len(of_shells)} shells at tau = {tau:g}, worst, relative"
-        yield nothing(words, worst, of_f, asked)
+        description = f"f in {len(of_shells)} shells at tau = {tau:g}, worst, relative"
+        yield nothing(description, worst, of_f, asked)
     spacing = 2 * setup.box / setup.cells
     for tau, rest in zip(TAUS, left(gas, setup, f, TAUS), strict=True):
         yield absolute(

@@ -20,8 +20,8 @@ from ..io.kinds import COEFFICIENTS
 from ..model.model import Model
 from ..util.arrays import Array
 from .basis import Basis
-from .inverse import InverseEstimate
-from .state import COMPONENTS, ReferenceState
+from .inverse_operator import InverseEstimate
+from .reference_state import COMPONENTS, ReferenceState
 
 E2 = 4 * np.pi / 137.036
 """e^2 of the electric charge."""
@@ -52,24 +52,28 @@ class DatasetBuilder:
     def __init__(self) -> None:
         self.variables: dict[str, Any] = {}
 
-    def add(self, name: str, value: Any, unit: str, words: str, dims: Sequence[str] = ()) -> None:
+    def add(
+        self, name: str, value: Any, unit: str, description: str, dims: Sequence[str] = ()
+    ) -> None:
         """One variable."""
         self.variables[name] = (
-            tuple(dims), np.asarray(value, dtype=float), {"units": unit, "long_name": words}
+            tuple(dims), np.asarray(value, dtype=float), {"units": unit, "long_name": description}
         )  # fmt: skip
 
-    def measured(self, name: str, rows: Pairs, unit: str, words: str, basis: str = "") -> None:
+    def measured(
+        self, name: str, rows: Pairs, unit: str, description: str, basis: str = ""
+    ) -> None:
         """Values and errors with one, two, ... powers: the last counts.
 
         basis : the dimension of the powers, to tell how the value changes with them
         """
         dims = ("charge", "charge2") if np.ndim(rows[-1][0]) else ()
-        self.add(name, rows[-1][0], unit, words, dims)
-        self.add(f"{name}_error", rows[-1][1], unit, f"standard error of the {words}", dims)
+        self.add(name, rows[-1][0], unit, description, dims)
+        self.add(f"{name}_error", rows[-1][1], unit, f"standard error of the {description}", dims)
         if basis:
             values = np.array([row[0] for row in rows])
-            words = f"{words} with the first powers of E alone"
-            self.add(f"{name}_by_basis", values, unit, words, (basis, *dims))
+            description = f"{description} with the first powers of E alone"
+            self.add(f"{name}_by_basis", values, unit, description, (basis, *dims))
 
 
 def pairs(rows: ResponseRows, factor: float, pick: Any = (0, 0)) -> list[tuple[Any, Any]]:
@@ -148,12 +152,14 @@ def _shear(
 
 
 def _time(
-    table: DatasetBuilder, name: str, value: tuple[Any, Any], norm: float, words: str
+    table: DatasetBuilder, name: str, value: tuple[Any, Any], norm: float, description: str
 ) -> None:
     """(s, C^-1 s)/(s, s): the area under a decay from 1 [fm]."""
     unit = HBARC / norm if norm > 0 else np.nan
     row = [(value[0] * unit, value[1] * unit)]
-    table.measured(f"{name}_relaxation_time", row, "fm", f"mean relaxation time of the {words}")
+    table.measured(
+        f"{name}_relaxation_time", row, "fm", f"mean relaxation time of the {description}"
+    )
 
 
 def _bulk(
@@ -172,8 +178,8 @@ def _diffusion(table: DatasetBuilder, found: ResponseRows, state: ReferenceState
     """kappa of the conserved charges, and e^2/T times that of the electric charge."""
     count = len(state.model.conserved)
     kappa = pairs(found, HBARC**-2, (slice(count), slice(count)))
-    words = "diffusion of conserved charges, kappa of nu = kappa grad(mu/T)"
-    table.measured("diffusion", kappa, "fm^-2", words, "basis_vector")
+    description = "diffusion of conserved charges, kappa of nu = kappa grad(mu/T)"
+    table.measured("diffusion", kappa, "fm^-2", description, "basis_vector")
     unit = E2 / state.temperature / HBARC
     rows = pairs(found, unit, (count, count))
     electric = np.array([s.charges.get("electric", 0.0) for s in state.model.species])
@@ -199,8 +205,8 @@ def _tagged(
         value = (found.best.value[i, i], found.best.error[i, i])
         _time(table, f"tagged_{what}", value, found.norms[i], f"{what} of a tagged {name}")
     drag = _drag(found)
-    words = f"drag of a tagged {name}: rate at which momentum is lost at first"
-    table.measured("tagged_drag", [drag], "fm^-1", words)
+    description = f"drag of a tagged {name}: rate at which momentum is lost at first"
+    table.measured("tagged_drag", [drag], "fm^-1", description)
 
 
 def _drag(found: ResponseRows) -> tuple[float, float]:
@@ -217,8 +223,8 @@ def joined(found: Sequence[xr.Dataset], temperatures: Array) -> xr.Dataset:
     """One Dataset of several temperatures."""
     rows = [one.drop_vars("temperature") for one in found]
     result = xr.concat(rows, dim="temperature", combine_attrs="override")
-    words = {"units": "GeV", "long_name": "temperature"}
-    return result.assign_coords(temperature=("temperature", temperatures, words))
+    description = {"units": "GeV", "long_name": "temperature"}
+    return result.assign_coords(temperature=("temperature", temperatures, description))
 
 
 def described(
@@ -231,8 +237,8 @@ def described(
         "basis": "number of powers: shear", "basis_vector": "number of powers: vector",
         "basis_scalar": "number of powers: scalar",
     }  # fmt: skip
-    for name, words in labels.items():
-        result[name].attrs.update(long_name=words)
+    for name, description in labels.items():
+        result[name].attrs.update(long_name=description)
     result.attrs.update(
         kind=COEFFICIENTS, title=f"transport coefficients of {model.name}",
         relboltz_version=__version__,

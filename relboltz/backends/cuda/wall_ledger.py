@@ -20,7 +20,7 @@ from .physics import cuda, keep_sums
 from .sweeps import fineness
 
 if TYPE_CHECKING:
-    from .machine import DeviceBuffers
+    from .device_buffers import DeviceBuffers
 
 
 @kernel

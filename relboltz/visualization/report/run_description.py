@@ -13,9 +13,9 @@ from ...analysis.verdict import count
 from ...grid.phase_space import PhaseSpace
 from ...io.result import box
 from ..plots.style import groups, mean, spelt
-from . import spelling
+from . import number_format
 from .histories import label
-from .spelling import cut, duration
+from .number_format import cut, duration
 
 KINDS = {1: "Bose", -1: "Fermi", 0: "classical"}
 INSIDE = frozenset(
@@ -63,11 +63,11 @@ def setup(ds: Dataset) -> Terms:
     known, grid = configuration(ds), grid_of(ds)
     model = known.get("model", {})
     given = {k: v for k, v in model.items() if k not in INSIDE or (k == "screening" and _plain(v))}
-    words = str(ds.attrs.get("model", "unknown"))
-    words += f", {_listed(given)}" if given and runnable(known) else ""
+    description = str(ds.attrs.get("model", "unknown"))
+    description += f", {_listed(given)}" if given and runnable(known) else ""
     yield (
         "model",
-        f"{words}: {ds.sizes['species']} species, " + count(ds.sizes["process"], "process"),
+        f"{description}: {ds.sizes['species']} species, " + count(ds.sizes["process"], "process"),
     )
     charges = [str(name) for name in ds.charge.values]
     yield "conserved by collisions", ", ".join([*charges, "momentum", "energy"])
@@ -115,17 +115,17 @@ def _numerics(ds: Dataset, known: Mapping[str, Any]) -> Terms:
         )
     wants, taken = known.get("time", {}), ds.attrs.get("steps")
     step = wants.get("step", "auto")
-    words = f"{wants.get('start', 0.0):g} to {float(ds.time[-1]):g} fm"
+    description = f"{wants.get('start', 0.0):g} to {float(ds.time[-1]):g} fm"
     if "end" in wants and wants["end"] > float(ds.time[-1]) * (1 + 1e-9):
-        words += f" of {wants['end']:g} fm"
+        description += f" of {wants['end']:g} fm"
     if step == "auto":
-        words += f", automatic steps with tolerance {wants.get('tolerance', 1e-3):g}"
+        description += f", automatic steps with tolerance {wants.get('tolerance', 1e-3):g}"
     else:
-        words += f", steps of {step:g} fm"
+        description += f", steps of {step:g} fm"
     if taken is not None:
-        words += f": {count(int(taken), 'step')}"
-        words += f" in all {ds.attrs['replicas']} replicas" if "replicas" in ds.attrs else ""
-    yield "time", words
+        description += f": {count(int(taken), 'step')}"
+        description += f" in all {ds.attrs['replicas']} replicas" if "replicas" in ds.attrs else ""
+    yield "time", description
     kept = count(ds.sizes["snapshot"], "snapshot") if ds.sizes["snapshot"] else "no snapshots"
     yield "records", f"{ds.time.size}, and {kept} of f"
     yield "backend", str(ds.attrs.get("device", ds.attrs.get("backend", "unknown")))
@@ -145,9 +145,11 @@ def start(value: Any) -> str:
         kept = re.search(r"sampling='(\w+)'", found[2])
         return f"function {cut(named[1])}" + (f", sampling = {kept[1]}" if kept else "")
     name = re.sub(r"(?<=[a-z])(?=[A-Z])", "-", found[1]).lower()
-    words = re.sub(r"(\w+)=", r"\1 = ", found[2]).replace("'", "")
-    words = re.sub(r"\d+\.\d*(?:e[+-]?\d+)?", lambda value: f"{float(value[0]):g}", words)
-    return cut(f"{name}, {words}" if words else name)
+    description = re.sub(r"(\w+)=", r"\1 = ", found[2]).replace("'", "")
+    description = re.sub(
+        r"\d+\.\d*(?:e[+-]?\d+)?", lambda value: f"{float(value[0]):g}", description
+    )
+    return cut(f"{name}, {description}" if description else name)
 
 
 def _listed(values: Mapping[str, Any]) -> str:
@@ -181,7 +183,7 @@ def species(ds: Dataset) -> tuple[list[str], list[list[str]]]:
 
 
 def _changed(ends: Any) -> str:
-    first, last = (spelling.number(f"{v:.4g}") for v in ends)
+    first, last = (number_format.number(f"{v:.4g}") for v in ends)
     return first if first == last else f"{first} → {last}"
 
 
@@ -189,8 +191,8 @@ def processes(ds: Dataset) -> list[str]:
     """Reactions, each with its reverse."""
     found = []
     for process in ds.process.values.tolist():
-        words = [spelt(part) if part != "->" else "→" for part in str(process).split()]
-        found.append(" ".join(words))
+        description = [spelt(part) if part != "->" else "→" for part in str(process).split()]
+        found.append(" ".join(description))
     return found
 
 

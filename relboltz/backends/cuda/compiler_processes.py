@@ -30,7 +30,7 @@ OFTEN = 0.05
 """Seconds between looks into the cache."""
 LONGEST = 100.0
 """Seconds to wait for a kernel before it is compiled here."""
-PROGRAM = "from relboltz.backends.cuda.builders import serve; serve()"
+PROGRAM = "from relboltz.backends.cuda.compiler_processes import serve; serve()"
 Job = tuple[str, str, tuple[Any, ...]]
 """Module and name of a kernel, and the types of its arguments."""
 

@@ -75,12 +75,12 @@ class DistributedSweep:
         self._axes: dict[int, CutAxis] = {}
         self._grid = division.grid
 
-    def stretch(self, grid: PhaseSpace) -> None:
+    def set_momentum_grid(self, grid: PhaseSpace) -> None:
         """The nodes are now those of this grid."""
         self._grid = grid
         for axis, cut in self._axes.items():
             if cut.sweep is not None:
-                cut.sweep.stretch(self._pencils(axis))
+                cut.sweep.set_momentum_grid(self._pencils(axis))
 
     def _pencils(self, axis: int) -> Pencils:
         """Those of this worker."""

@@ -14,7 +14,7 @@ import numpy as np
 from ..util.arrays import Array
 from ..util.errors import BackendNotice, say
 from ..util.gc_pause import collector
-from .report import StepReport
+from .step_report import StepReport
 
 NEAREST = 1e-6
 """Times further apart [fm] are never the same: much less than a first step."""

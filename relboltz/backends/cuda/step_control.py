@@ -168,7 +168,7 @@ def tell_sites(
 
 @piece
 def add_up_sites(shared, scalars, told, counts, totals):
-    """What all sites together showed: ``stepping.report``; totals : room for eight numbers."""
+    """What all sites together showed: ``stepping.step_report``; totals : room for eight numbers."""
     everything, lost, quanta, apart, size, refused = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
     difference, moved, total, illegal, largest, counting = 0.0, 0.0, 0.0, 0.0, 0.0, -1.0
     for site in range(cuda.threadIdx.x, told.shape[0], cuda.blockDim.x):

@@ -11,8 +11,7 @@ from numba import float64, int64
 
 from ...events.collisions import AHEAD, SETS
 from . import layout as k
-from .driver import kernel
-from .events import (
+from .collision_events import (
     add_to_pairs,
     cells_of,
     deposit,
@@ -22,6 +21,7 @@ from .events import (
     seen,
     slot_of,
 )
+from .driver import kernel
 from .layout import THREADS
 from .physics import add, block_sum, cuda, keep_sums, physics, piece, place
 

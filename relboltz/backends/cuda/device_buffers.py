@@ -17,8 +17,8 @@ from ..team.exchange import Exchange, bounds, concatenated, total
 from . import driver as engine
 from . import kernels
 from . import layout as k
+from .device_problem import DeviceProblem
 from .memory import USED_PART, MemoryPlan, event_bytes
-from .problem import DeviceProblem
 
 cuda = engine.toolkit()
 
@@ -46,14 +46,14 @@ class DeviceBuffers(DeviceProblem):
         self,
         plan: MemoryPlan,
         elements: Elements,
-        numbers: Integers,
+        site_ids: Integers,
         free: float,
         exchange: Exchange | None = None,
     ):
         """numbers : of the sites of the state; free : bytes of memory"""
         super().__init__(*plan.given, elements)
         self.batch, self._most_events = plan.batch(free)
-        self.sites, self.exchange = len(numbers), exchange
+        self.sites, self.exchange = len(site_ids), exchange
         self._edges = bounds(self.blocks, exchange.size if exchange is not None else 1)
         rank = exchange.rank if exchange is not None else 0
         self.own_blocks = range(self._edges[rank], self._edges[rank + 1])
@@ -63,7 +63,7 @@ class DeviceBuffers(DeviceProblem):
         self.conserving = int(self.sampling.projection == "conserving")
         self.stream: Any = 0 if engine.SIMULATED else cuda.stream()
         self.draw_kernel = self.drawing(apart=False)
-        self.numbers = self.to(numbers, np.int64)
+        self.site_ids = self.to(site_ids, np.int64)
         self._upload_constants()
         self._allocate_cells()
         self._allocate_events()
@@ -101,9 +101,9 @@ class DeviceBuffers(DeviceProblem):
         self.group_numbers = self.to(np.arange(masses.group.max(initial=-1) + 1), np.int64)
         self.groups = self.to(masses.group, np.int64)
 
-    def stretch(self, grid: PhaseSpace) -> None:
+    def set_momentum_grid(self, grid: PhaseSpace) -> None:
         """The nodes are now those of this grid."""
-        super().stretch(grid)
+        super().set_momentum_grid(grid)
         self.momentum.copy_to_device(np.concatenate([grid.axis(i) for i in range(3)]))
 
     def _allocate_cells(self) -> None:
@@ -191,7 +191,7 @@ class DeviceBuffers(DeviceProblem):
             self.draw_kernel, (count, self.count), desk.control, desk.scalars, desk.squares,
             self.geometry, self.channel_integers, self.channel_floats, self.block_table,
             self.cumulative, self.guide, self.table, self.tops, self.event_nodes,
-            self.event_weights, self.event_ratios, self.change, sums, self.numbers, first,
+            self.event_weights, self.event_ratios, self.change, sums, self.site_ids, first,
             self.first_site, self.shift, int(land), int(use),
         )  # fmt: skip
 

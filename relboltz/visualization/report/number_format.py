@@ -20,35 +20,35 @@ LONGEST = 300
 """Letters of a name or a title that a page shows."""
 
 
-def text(words: object) -> str:
+def text(description: object) -> str:
     """What others wrote, without power over the page or the order of its letters."""
-    return html.escape(harmless(words))
+    return html.escape(harmless(description))
 
 
-def cut(words: object) -> str:
+def cut(description: object) -> str:
     """The same, cut where it is long; not escaped yet."""
-    plain = " ".join(harmless(words).split())
+    plain = " ".join(harmless(description).split())
     return plain if len(plain) <= LONGEST else f"{plain[: LONGEST - 1]}…"
 
 
-def unit(words: str) -> str:
+def unit(description: str) -> str:
     """fm⁻³ of fm^-3."""
-    return re.sub(r"\^(-?\d+)", lambda found: found[1].translate(RAISED), words)
+    return re.sub(r"\^(-?\d+)", lambda found: found[1].translate(RAISED), description)
 
 
-def with_unit(words: str, of: str) -> str:
+def with_unit(description: str, of: str) -> str:
     """particle density [fm⁻³]; plain numbers have no unit."""
-    return words if of == "1" else f"{words} [{unit(of)}]"
+    return description if of == "1" else f"{description} [{unit(of)}]"
 
 
-def number(words: str) -> str:
+def number(description: str) -> str:
     """−5.8 × 10⁻⁴ of -5.8e-04, wherever it stands; a minus in place of a hyphen."""
 
     def power(found: re.Match[str]) -> str:
         exponent = int(found[2])
         return found[1] + (f" × 10{str(exponent).translate(RAISED)}" if exponent else "")
 
-    plain = re.sub(r"(\d(?:\.\d+)?)e([+-]\d+)", power, words)
+    plain = re.sub(r"(\d(?:\.\d+)?)e([+-]\d+)", power, description)
     return re.sub(r"(?<![\w.])-(?=\d)", "−", plain)
 
 
