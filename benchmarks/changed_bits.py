@@ -1,9 +1,9 @@
-"""Does ``same_numbers.py`` notice a change of one bit, wherever it is made?
+"""Check that ``same_numbers.py`` detects changes of single bits throughout the package.
 
     python benchmarks/changed_bits.py [PART OF A NAME ...]
 
 Each change alters the last bits of one number in a copy of the package; ``same_numbers.py`` must
-fail and name the set-up that should notice. The exit code is 1 if a change goes unnoticed.
+fail and name the affected set-up. The exit code is 1 if a change is not detected.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from mutations import PACKAGE, copied
 from versions import environment
 
 UP = " * 1.0000000000000002"
-"""One and the next number above it."""
+"""Factor of one plus one rounding unit."""
 CHANGES = (
     Mutation("phase space", "events/kinematics.py", "inverse_root(s) * (0.25 / pi)",
              f"inverse_root(s) * (0.25 / pi){UP}", ("gluons",)),
@@ -51,7 +51,7 @@ CHANGES = (
 
 
 def output(tree: Path, *description: str) -> tuple[int, str]:
-    """Run ``same_numbers.py`` with the relboltz of a tree: exit code and what it prints."""
+    """Run ``same_numbers.py`` with the relboltz of a tree; return exit code and output."""
     script = Path(__file__).with_name("same_numbers.py")
     done = subprocess.run(
         [sys.executable, str(script), *description],
@@ -71,7 +71,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="relboltz-") as name:
         before = f"{name}/before.npz"
         set_ups = dict.fromkeys(set_up for change in chosen for set_up in change.problems)
-        for set_up in set_ups:  # one at a time: some are for the simulator
+        for set_up in set_ups:  # one at a time: some run in the simulator
             code, told = output(PACKAGE.parent, set_up, "--keep", f"{name}/{set_up}.npz")
             if code:
                 raise SystemExit(told)

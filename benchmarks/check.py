@@ -1,10 +1,10 @@
-"""Does ``relboltz check`` predict what a run takes? Both, in processes of their own, and a table.
+"""Compare the predictions of ``relboltz check`` with actual runs in separate processes, in a table.
 
     python benchmarks/check.py [NAME ...] [--threads 2] [--often 1]
 
-Wall times depend on who else is at the machine, and differently during the check and the run; so
-the seconds of all cores together are compared as well: those that a run took (user time), and what
-follows from the share of the cores that it had.
+Wall times depend on the load of the machine, which may differ between the check and the run; so
+core seconds are compared as well: those of the run (user time), and the prediction for its share of
+the cores.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ every = 0.02
 
 
 def measured(arguments: list[str], folder: str) -> tuple[float, float, float]:
-    """Wall seconds, seconds of all cores and largest memory [bytes] of a process of its own."""
+    """Return wall seconds, core seconds and peak memory [bytes] of a separate process."""
     began = time.perf_counter()
     process = subprocess.Popen(
         [sys.executable, "-m", "relboltz", *arguments],
@@ -140,7 +140,7 @@ def measured(arguments: list[str], folder: str) -> tuple[float, float, float]:
 
 
 def compared(name: str, threads: int) -> dict[str, float]:
-    """What was predicted for a set-up, and what its run took."""
+    """Return predictions and measurements for a set-up."""
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "own.py").write_text(GAS)
         Path(folder, "own.toml").write_text(SETUPS[name])
@@ -167,7 +167,7 @@ def _steps(path: Path) -> int:
 
 
 def main() -> None:
-    """All set-ups, or those that are named."""
+    """Run all set-ups, or those that are named."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", help=f"of {', '.join(SETUPS)}; all by default")
     parser.add_argument("--threads", type=int, default=2)

@@ -1,10 +1,10 @@
-"""Many workers, the bits of one process: python benchmarks/cluster.py [bits|kills|all|speed].
+"""Compare many workers with one process: python benchmarks/cluster.py [bits|kills|all|speed].
 
 bits   1 to 4 workers with Ray and with mpirun, homogeneous and in space, open and periodic walls
-kills  kill -9 of one Ray worker at a random moment, ten runs: each ends with the same bits
+kills  kill -9 of one Ray worker at a random moment, ten runs: results must be bit-for-bit equal
 all    kill -9 of everything, then resume with another number of workers
 speed  two workers with one thread each against two threads of one process, alternately
-swaps  (mpirun -n 2 python benchmarks/cluster.py swaps) time of an exchange by MPI and by sockets
+swaps  (mpirun -n 2 python benchmarks/cluster.py swaps) time of an exchange with MPI and sockets
 """
 
 import contextlib
@@ -66,7 +66,7 @@ snapshots = [{end}]
 
 
 def written(name: str, end: float = 0.1, samples: int = 2, momenta: int = 6) -> Path:
-    """A configuration: "box", or cells and walls such as "8,4,1 open"."""
+    """Write a configuration: "box", or cells and walls such as "8,4,1 open"."""
     path = Path(f"{name.replace(' ', '_').replace(',', 'x')}.toml")
     if name == "box":
         text = COMMON.format(shape='"gaussian"\nheight = 0.4\nwidths = [0.8, 0.8, 0.5]')
@@ -81,20 +81,20 @@ def written(name: str, end: float = 0.1, samples: int = 2, momenta: int = 6) -> 
 
 
 def command(config: Path, out: str, *more: str, mpi: int = 0) -> list[str]:
-    """A run on the command line."""
+    """Return the command line of a run."""
     before = [str(HERE / MPIRUN[0]), *MPIRUN[1:], "-n", str(mpi)] if mpi else []
     return [*before, str(HERE / "relboltz"), "run", str(config), "--out", out, "--quiet",
             "--force", *more]  # fmt: skip
 
 
 def done(arguments: list[str]) -> str:
-    """Run a program to its end; what it complained of if it failed."""
+    """Run a program to its end; return its error message if it failed."""
     told = subprocess.run(arguments, capture_output=True, text=True, timeout=600)
     return told.stderr.strip()[-300:] if told.returncode else ""
 
 
 def same(one: str, two: str) -> str:
-    """Whether two results agree to the last bit."""
+    """Compare two results bit by bit; return the verdict."""
     a, b = rb.load(one), rb.load(two)
     bad = [
         n
@@ -118,7 +118,7 @@ def bits() -> None:
 
 
 def family(pid: int) -> dict[int, str]:
-    """A process and all that come of it, with their command lines."""
+    """Return a process and all its descendants, with their command lines."""
     rows = subprocess.run(["ps", "-eo", "pid=,ppid=,args="], capture_output=True, text=True).stdout
     table = [line.split(None, 2) for line in rows.splitlines()]
     found, more = {}, {pid}
@@ -129,7 +129,7 @@ def family(pid: int) -> dict[int, str]:
 
 
 def workers(pid: int) -> list[int]:
-    """Processes of its Ray workers."""
+    """Return the process numbers of the Ray workers of a process."""
     return [one for one, description in family(pid).items() if description.startswith("ray::Actor")]
 
 
@@ -189,7 +189,7 @@ STEP = 2e-3
 
 
 def steps(way: str) -> None:
-    """Seconds of a step of a mixture in space, and the part of the time spent waiting."""
+    """Print seconds per step of a mixture in space, and the share of the time spent waiting."""
     grid = rb.PhaseSpace(20, 2.5, [8, 4, 1], 3.0)
     start = {"g": rb.initial.gradient(0.2, 0.5), "quarks": rb.initial.gradient(0.2, 0.5)}
     seen = []
@@ -225,7 +225,7 @@ def speed(turns: int = 3) -> None:
 
 
 def swaps() -> None:
-    """Seconds of swaps between processes of mpirun, by MPI and by sockets."""
+    """Time swaps between processes of mpirun, by MPI and by sockets."""
     from mpi4py import MPI
 
     from relboltz.backends.team.mpi import MpiExchange
@@ -255,7 +255,7 @@ def swaps() -> None:
 
 
 def main() -> None:
-    """In a folder of its own."""
+    """Run the named parts in a temporary folder."""
     if sys.argv[1:2] == ["swaps"]:
         return swaps()
     if sys.argv[1:2] == ["steps"]:

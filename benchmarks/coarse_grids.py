@@ -1,11 +1,12 @@
-"""What a spacing of momenta costs: how fast smooth starts relax on coarse grids, over exact.
+"""Relaxation rates of smooth initial states on coarse grids over the exact rates.
 
     python benchmarks/coarse_grids.py [--backend B] [--events N] [--sampling node|cell]
 
-The rates of change of <p^2>, <p^4> and of the shear stress at t = 0 are those of
-``rb.collision_term`` on nodes h apart, over a Monte Carlo integral in continuous momenta that
-shares nothing with the solver. T is <p^2/E>/3 of the start, all particles have degeneracy 1, and
-|M|^2 is constant or s^2/(mu^2 - t)^2. A table of the errors in %, and what a run would say.
+The rates of change of <p^2>, <p^4> and of the shear stress at t = 0 from
+``rb.collision_term`` on nodes h apart are divided by a Monte Carlo integral in continuous momenta
+that shares nothing with the solver. T is the initial <p^2/E>/3, all particles have degeneracy 1,
+and |M|^2 is constant or s^2/(mu^2 - t)^2. The table shows the errors in %, and the error that a run
+would report.
 """
 
 from __future__ import annotations
@@ -23,23 +24,23 @@ import relboltz as rb
 from relboltz.checks.spacing import momentum_scale, relaxation_error
 
 SPACINGS = (0.5, 0.6, 0.7, 0.85, 0.95)
-"""h/T."""
+"""Spacings h/T."""
 ORDERS = 2, 4
 CHUNK = 1_000_000
 
 
 def broad(px, py, pz):
-    """A squeezed Gaussian [GeV]."""
+    """Return a squeezed Gaussian [GeV]."""
     return 0.5 * np.exp(-(px**2 + py**2) / (2 * 0.8**2) - pz**2 / (2 * 0.56**2))
 
 
 def flat(px, py, pz):
-    """A Gaussian squeezed to 0.3 GeV along z."""
+    """Return a Gaussian squeezed to 0.3 GeV along z."""
     return 0.5 * np.exp(-(px**2 + py**2) / (2 * 0.8**2) - pz**2 / (2 * 0.3**2))
 
 
 def ring(px, py, pz):
-    """A shell of momenta about 1.2 GeV, fuller along z than across it."""
+    """Return a shell of momenta about 1.2 GeV, fuller along z than across it."""
     p = np.sqrt(px**2 + py**2 + pz**2)
     cosine2 = pz**2 / np.maximum(p, 1e-12) ** 2
     return 0.5 * np.exp(-((p - 1.2) ** 2) / (2 * 0.3**2)) * (0.5 + cosine2)
@@ -49,7 +50,8 @@ def ring(px, py, pz):
 class Gas:
     """One species: statistics, mass [GeV], and |M|^2.
 
-    mu : of a peaked |M|^2 [GeV]; 0: it is constant, or as s where the cross section is constant
+    mu : mu of a peaked |M|^2 [GeV]; 0: |M|^2 is constant, or proportional to s for a constant cross
+    section
     """
 
     statistics: int
@@ -59,22 +61,22 @@ class Gas:
 
     @property
     def name(self) -> str:
-        """In words."""
+        """Description in words."""
         kind = {1: "Bose", 0: "classical", -1: "Fermi"}[self.statistics]
         peak = f"peaked, mu = {self.mu:g} GeV" if self.mu else "constant"
         peak = "~ s" if self.cross_section else peak
         return f"{kind}, m = {self.mass:g} GeV, {peak}"
 
     def element(self, s, t):
-        """|M|^2."""
+        """Return |M|^2."""
         if self.mu:
             return s * s / (self.mu**2 - t) ** 2
         return 100.0 * s if self.cross_section else np.full(np.shape(s), 100.0)
 
     def model(self) -> rb.Model:
-        """As relboltz has it."""
+        """Return the model for relboltz."""
         species, mu2 = rb.Species("a", 1, self.statistics), self.mu**2
-        if self.mu:  # equal particles: both exchanges, half of each
+        if self.mu:  # identical particles: both exchanges, half of each
             process = rb.Process("a a -> a a", peaked, peak="t", mu2=mu2)
         else:
             process = rb.Process("a a -> a a", rising if self.cross_section else constant)
@@ -83,29 +85,29 @@ class Gas:
 
 
 def constant(s):
-    """A constant |M|^2."""
+    """Return a constant |M|^2."""
     return 100.0 + 0.0 * s
 
 
 def rising(s):
-    """|M|^2 of a constant cross section of massless particles."""
+    """Return |M|^2 of a constant cross section of massless particles."""
     return 100.0 * s
 
 
 def peaked(s, t, u, mu2):
-    """|M|^2 with a peak forward and, for equal particles, backward."""
+    """Return |M|^2 with a peak forward and, for identical particles, backward."""
     return 0.5 * s * s * (1 / (mu2 - t) ** 2 + 1 / (mu2 - u) ** 2)
 
 
 def moments(p, m2):
-    """p^2, p^4 and (p_z^2 - p^2/3)/E of momenta (3, ...)."""
+    """Return p^2, p^4 and (p_z^2 - p^2/3)/E of momenta (3, ...)."""
     p2 = (p**2).sum(axis=0)
     e = np.sqrt(p2 + m2)
     return np.stack([p2, p2**2, (p[2] ** 2 - p2 / 3) / np.maximum(e, 1e-12)])
 
 
 def exact(gas: Gas, f, width: float, events: int, seed: int = 1):
-    """Rates of change of the moments, per volume, and standard errors."""
+    """Return rates of change of the moments per volume, and standard errors."""
     rng, m2 = np.random.default_rng(seed), gas.mass**2
     sums = np.zeros((2, 3))
     for _ in range(-(-events // CHUNK)):
@@ -139,13 +141,13 @@ def exact(gas: Gas, f, width: float, events: int, seed: int = 1):
 
 
 def drawn(rng, width: float):
-    """Momenta (3, CHUNK) with the density exp(-p^2/2 width^2)/p: soft ones count as 1/E."""
+    """Sample momenta (3, CHUNK) with the density exp(-p^2/2 width^2)/p: soft ones count as 1/E."""
     axes = rng.normal(size=(3, CHUNK))
     return axes * (rng.rayleigh(width, CHUNK) / np.sqrt((axes**2).sum(axis=0)))
 
 
 def directions(rng, gas: Gas, axis, k_out):
-    """Unit vectors in the centre-of-mass frame, forward ones more often if |M|^2 has a peak."""
+    """Sample unit vectors in the centre-of-mass frame, mostly forward if |M|^2 has a peak."""
     u, phi = rng.random(axis.shape[1]), 2 * np.pi * rng.random(axis.shape[1])
     low, high = gas.mu**2, gas.mu**2 + 4 * k_out**2
     if gas.mu:
@@ -165,14 +167,14 @@ def directions(rng, gas: Gas, axis, k_out):
 
 
 def mean_temperature(gas: Gas, f) -> float:
-    """<p^2/E>/3 of a start [GeV]."""
+    """Return the initial <p^2/E>/3 [GeV]."""
     fine = rb.PhaseSpace(80, 4.0)
     values, p2 = f(*fine.momenta), fine.momentum_squared
     return float((values * p2 / np.sqrt(p2 + gas.mass**2)).sum() / values.sum() / 3)
 
 
 def on_nodes(gas: Gas, f, cells: int, box: float, given) -> np.ndarray:
-    """Rates of change of the moments on nodes, per volume."""
+    """Return rates of change of the moments on nodes, per volume."""
     grid = rb.PhaseSpace(cells, box)
     start = {"a": rb.initial.from_function(f, sampling=given.sampling)}
     samples = max(16, int(given.events / 4 / cells**3))
@@ -193,7 +195,7 @@ GASES = [
 
 
 STARTS = {"broad": (broad, 0.8), "flat": (flat, 0.8), "ring": (ring, 0.9)}
-"""And the widths of what momenta are drawn from [GeV]."""
+"""Initial distributions and the widths for sampling their momenta [GeV]."""
 
 
 def main() -> None:

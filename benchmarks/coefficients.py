@@ -1,19 +1,19 @@
-"""Transport coefficients against values that this code did not produce, through the interface.
+"""Compare transport coefficients with independent values, through the public interface.
 
     python benchmarks/coefficients.py [PART ...] [--events N] [--backend cpu|cuda] [--threads N]
         [--seed N] [--json F]
 
 table      classical gas with a constant cross section, m/T = 0, 1, 3: eta, zeta, kappa, D
 phi4       |M|^2 = lambda^2, classical and Bose
-conformal  thermal masses alone: the bulk viscosity is 0
+conformal  purely thermal masses: the bulk viscosity is 0
 coupling   effective kinetic theory with 0, 1, 3 flavours: slope of T^3/(g^4 eta) against ln(1/g),
            and of 1/(g^4 T D) with 3
 pulls      (value - converged value)/error over 160 seeds: standard deviation and mean
 mixture    eta/s of the full mixture with alpha_s = 0.3: time to 1 %
-nodes      what a spacing costs: on nodes over unlimited momenta, less 1
-relaxing   eta of a relaxing run on nodes over that of brackets on the same nodes, less 1
+nodes      error of a spacing: coefficient on nodes over unlimited momenta, minus 1
+relaxing   eta of a relaxing run on nodes over that of brackets on the same nodes, minus 1
 
-Without PART all but ``relaxing`` and ``pulls`` are measured, which takes minutes.
+Without PART, all parts except ``relaxing`` and ``pulls`` are measured, which takes minutes.
 """
 
 import argparse
@@ -39,11 +39,11 @@ TABLE = {
 }
 """m/T: eta sigma/T, zeta sigma/T, kappa sigma, D n sigma, by quadrature."""
 SEEDS = 160
-"""Of pulls."""
+"""Number of seeds for pulls."""
 
 
 def tell(what: str, value: float, error: float, asked: float, seconds: float) -> None:
-    """Print a row and keep it: value, its error and its distance, relative to what is asked for."""
+    """Print a row and keep it: value, error and distance relative to the expected value."""
     if not ROWS:
         print(f"{'what':46s} {'value':>12s} {'error %':>8s} {'off %':>8s} {'s':>6s}  asked")
     unit = abs(asked) if asked else 1.0
@@ -56,18 +56,18 @@ def tell(what: str, value: float, error: float, asked: float, seconds: float) ->
 
 
 def gas(mass: float, statistics: int = 0) -> rb.Model:
-    """One species with a constant cross section of 1 GeV^-2."""
+    """Return a model of one species with a constant cross section of 1 GeV^-2."""
     process = rb.Process("x x -> x x", sigma=SIGMA)
     return rb.Model([rb.Species("x", 1, statistics)], [process], masses={"x": mass})
 
 
 def number(ds, name: str) -> tuple[float, float]:
-    """A value and its error."""
+    """Return a value and its error."""
     return float(ds[name]), float(ds[f"{name}_error"])
 
 
 def timed(*given, **options):
-    """Coefficients, and the seconds that they took once all is compiled."""
+    """Return coefficients and the seconds that they took after compilation."""
     rb.transport_coefficients(*given, **options | {"events": 2e4})
     begin = time.perf_counter()
     ds = rb.transport_coefficients(*given, **options)
@@ -90,7 +90,7 @@ def table(options: dict) -> None:
 
 
 def quartic(s, coupling):
-    """phi^4."""
+    """Return |M|^2 of phi^4."""
     return coupling * coupling
 
 
@@ -122,7 +122,7 @@ def coupling(options: dict) -> None:
 
 
 def slopes(what: str, couplings: tuple, values: list, asked: float, s: float) -> None:
-    """Slopes of 1/(g^4 value) against ln(1/g) between neighbours."""
+    """Report slopes of 1/(g^4 value) against ln(1/g) between neighbouring couplings."""
     inverse = [1 / (v * g**4) for (v, _), g in zip(values, couplings, strict=True)]
     errors = [i * error / v for i, (v, error) in zip(inverse, values, strict=True)]
     for i in range(len(couplings) - 1):

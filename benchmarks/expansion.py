@@ -1,12 +1,12 @@
-"""Expanding matter against values that this code did not produce, and what it takes.
+"""Compare expanding matter with independent values, and measure the cost.
 
     python benchmarks/expansion.py PART ... [--backend cpu|cuda], other options by part
 
 gas             massless gas, Kn = 1/(n sigma tau) constant, against particles that collide in
-                pairs, on --cells and on two thirds of them, and both taken to spacing 0
-hubble          the exact solution in Hubble flow, n_0 sigma/H = 40: deviation left at tau = 8
-late            (P_T - P_L) tau/(2 eta) of gluons and mixture with thermal masses, and a picture
-round_plane     v_4 of a round plane, --seeds of them
+                pairs, on --cells and on two thirds of them, and extrapolated to spacing 0
+hubble          exact solution in Hubble flow, n_0 sigma/H = 40: remaining deviation at tau = 8
+late            (P_T - P_L) tau/(2 eta) of gluons and mixture with thermal masses, and a figure
+round_plane     v_4 of a round plane, with --seeds seeds
 turned_almond   v_2 of an almond along the axes and turned by 45 degrees
 opacity         v_2 of an almond against sigma
 plane           gluons, 32 x 32 x 1 x 24 x 24 x 48 (cuda) or 16 x 16 x 1 x 12 x 12 x 24 (cpu): time
@@ -28,7 +28,7 @@ TIMES = (1.5, 2.0, 3.0, 5.0, 10.0)
 
 
 def energy(ds):
-    """Largest change of what is conserved of it."""
+    """Return the largest relative change of the total energy, including what left the box."""
     total = box(ds, left=True).energy_total.values
     return float(np.abs(total / total[0] - 1).max())
 
@@ -68,7 +68,7 @@ def hubble(given) -> None:
     for n in (given.cells, given.cells * 3 // 2):
         grid = rb.PhaseSpace(n, 14 * t, expansion="hubble", hubble_rate=rate)
         f = ISOTROPIC.f(np.sqrt(grid.momentum_squared), 0.0)
-        model = ISOTROPIC.model(float(f.sum()) * grid.measure)  # n sigma = 1/fm at the start
+        model = ISOTROPIC.model(float(f.sum()) * grid.measure)  # initially n sigma = 1/fm
         end = -np.log(1 - 3 * rate * 8.0) / (3 * rate)  # Int n sigma dt = 8
         ds, s = solved(given, model, grid, f[None], start=0.0, end=end, every=end, samples=8)
         k2, last = grid.momentum_squared, ds.f.values[-1].ravel()
@@ -106,7 +106,7 @@ def late(given) -> None:
 
 
 def almond(given, sigma, angle=0.0, eccentricity=0.4, nodes=9, cells=14, most=3.0, **options):
-    """A massless classical gas in the plane, thermal at first."""
+    """Solve a massless classical gas in the plane, initially thermal."""
     grid = rb.PhaseSpace([nodes, nodes, 2 * nodes - 1], [most, most, 3.0], [cells, cells, 1],
                          [7.0, 7.0, 1.0], boundary="open", expansion="bjorken")  # fmt: skip
     model = rb.Model([rb.Species("a", 16, 0)], [rb.Process("a a -> a a", sigma=sigma)])
@@ -117,13 +117,13 @@ def almond(given, sigma, angle=0.0, eccentricity=0.4, nodes=9, cells=14, most=3.
 
 
 def flowing(ds, n, angle=0.0):
-    """v_n exp(i n (Psi_n - angle)) at the end."""
+    """Return the final v_n exp(i n (Psi_n - angle))."""
     both = (ds.rb.flow(n, angle=angle + turn).v_integrated[-1, 0] for turn in (0, 0.5 * np.pi / n))
     return complex(*map(float, both))
 
 
 def told(values):
-    """Mean of seeds and its error."""
+    """Format the mean over seeds and its error."""
     mean = np.mean(values)
     if len(values) < 2:
         return f"{mean:.6f}"
@@ -131,14 +131,17 @@ def told(values):
 
 
 def sizes(given, usual, small):
-    """Nodes, space cells and box [GeV] of planes: as given, or as usual on a GPU or a CPU."""
+    """Return nodes, space cells and box [GeV] of planes.
+
+    As given, or the defaults on a GPU or a CPU.
+    """
     if given.nodes:
         return [(n, given.space, given.most) for n in given.nodes]
     return usual if given.backend == "cuda" else small
 
 
 def round_plane(given) -> None:
-    """The part of v_4 along the axes shows the lattice; the other one, and v_2, are noise alone."""
+    """Measure v_4 along the axes, due to the lattice; its other component and v_2 are noise."""
     usual = [(n, 20, 4.5) for n in (28, 42, 60)]
     for nodes, cells, most in sizes(given, usual, [(14, 14, 3.0)]):
         found = []
@@ -154,7 +157,10 @@ def round_plane(given) -> None:
 
 
 def turned_almond(given) -> None:
-    """v_2 of an almond along the axes, and turned by 45 degrees; also of p_T above 0.5 GeV."""
+    """Measure v_2 of an almond along the axes and turned by 45 degrees.
+
+    Also for p_T above 0.5 GeV.
+    """
     usual = [(n, 40, 3.0) for n in (28, 40, 56)]
     for nodes, cells, most in sizes(given, usual, [(9, 14, 3.0), (14, 14, 3.0)]):
         for label, angle in (("straight", 0.0), ("turned", np.pi / 4)):
@@ -169,7 +175,7 @@ def turned_almond(given) -> None:
 
 
 def hard(ds, angle):
-    """v_2 of particles with p_T from 0.5 to 3 GeV at the end; rings that are cut count in part."""
+    """Return the final v_2 of particles with p_T from 0.5 to 3 GeV; cut rings count in part."""
     v, number = ds.rb.flow(2, angle=angle).v[-1, 0], ds.rb.dN_dpT()[-1, 0]
     edges = np.arange(number.size + 1) * float(number.width[0])
     share = np.clip(

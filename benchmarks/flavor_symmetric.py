@@ -1,9 +1,9 @@
-"""qcd(flavor_symmetric=True) against all seven species: time, numbers, final state and memory.
+"""Compare qcd(flavor_symmetric=True) with all seven species: time, numbers, final state, memory.
 
     python benchmarks/flavor_symmetric.py [--backend cpu|cuda] [--cells 30] [--end 50] [--seeds 3]
 
-The paper's mixture: gluons f = 0.5 below 1.5 GeV, no quarks, box of 2 GeV, 16 samples. Numbers of
-gluons are compared at all records, as means over seeds and in units of their standard error.
+The paper's mixture: gluons with f = 0.5 below 1.5 GeV, no quarks, box of 2 GeV, 16 samples. Gluon
+numbers are compared at all records, as means over seeds and in units of their standard error.
 """
 
 import argparse
@@ -19,7 +19,7 @@ from relboltz.stepping.step import begin
 
 
 def solved(model: rb.Model, cells: int, end: float, seed: int, backend: str):
-    """A run, and how long the call took [s]."""
+    """Return a run and the seconds that it took."""
     start = {"g": rb.initial.step(0.5, 1.5, sampling="node")}
     began = time.perf_counter()
     ds = rb.solve(
@@ -30,7 +30,7 @@ def solved(model: rb.Model, cells: int, end: float, seed: int, backend: str):
 
 
 def memory(model: rb.Model, backend: str) -> int:
-    """Bytes of a state of 4 x 4 x 1 cells with 12^3 nodes."""
+    """Return the bytes of a state of 4 x 4 x 1 cells with 12^3 nodes."""
     grid = rb.PhaseSpace(12, 2.0, [4, 4, 1])
     there = choose(grid, model, Sampling(samples=1), RunSettings(backend=backend))
     begin(there, np.full((grid.sites, len(model.species), grid.size), 0.1))
@@ -38,7 +38,7 @@ def memory(model: rb.Model, backend: str) -> int:
 
 
 def main() -> None:
-    """Both models, one after the other."""
+    """Run both models, one after the other."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--backend", default="cpu")
     parser.add_argument("--cells", type=int, default=30)
@@ -49,7 +49,7 @@ def main() -> None:
     models = {"all": rb.qcd(0.3), "alike": rb.qcd(0.3, flavor_symmetric=True)}
     found = {}
     for name, model in models.items():
-        solved(model, 8, 0.5, 1, given.backend)  # compiled
+        solved(model, 8, 0.5, 1, given.backend)  # compiles
         runs = [solved(model, given.cells, given.end, s + 1, given.backend)
                 for s in range(given.seeds)]  # fmt: skip
         seconds = [took for _, took in runs]

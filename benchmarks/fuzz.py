@@ -1,10 +1,10 @@
-"""Configurations at random, legal and not: each is refused in words that name a key, or can start.
+"""Random valid and invalid configurations: each must start, or be refused with a named key.
 
     python benchmarks/fuzz.py --count 50000 --seed 1
 
-Every configuration is a function of the seed and its number, so that one that fails is made again
-by --first NUMBER --count 1. All are read and their f is put on the nodes; one in FULL is prepared
-up to the first step, and one in STEPPED takes two.
+Every configuration is a function of the seed and its number, so --first NUMBER --count 1
+reproduces a failure. All configurations are read and their f is put on the nodes; one in FULL is
+prepared up to the first step, and one in STEPPED takes two steps.
 """
 
 import argparse
@@ -35,7 +35,7 @@ from relboltz.transport.forces import courant_limit
 
 FULL, STEPPED = 16, 80
 NAMES = "model|grid|initial|collisions|time|run|output|title|species|process"
-"""A refusal names a table, a key of one, or what a model consists of."""
+"""Words that a refusal must contain: a table, one of its keys, or a part of a model."""
 BIG = [10**400, -(10**400), 16**5000, 2**63, 2**31, 1e300, 1.7e308, 1e30, -1e300, 1e9]
 TINY = [5e-324, 1e-300, 1e-18, 1e-9, -5e-324, 0, 0.0, -0.0, -1, 1]
 STRANGE = [float("nan"), float("inf"), -float("inf"), True, False, "", " ", "x[/b]", "a\0b"]
@@ -107,7 +107,7 @@ def long(px, py, pz):
 
 
 def files(folder: Path) -> None:
-    """What configurations refer to: users' code, and results that are whole, torn or foreign."""
+    """Write the files that configurations use: user code; intact, torn and foreign results."""
     (folder / "user.py").write_text(USER)
     (folder / "broken.py").write_text("def f(:\n")
     (folder / "leaves.py").write_text("import sys\nsys.exit(0)\n")
@@ -128,7 +128,7 @@ def files(folder: Path) -> None:
 
 
 def generated(seed: int, number: int) -> dict[str, Any]:
-    """A configuration: legal values, and in most of them a few that are not."""
+    """Return a configuration with valid values and, in most cases, a few invalid ones."""
     random_ = random.Random(f"{seed} {number}")
     pick, chance = random_.choice, random_.random
     names = {"user.py:gas": "a", "quarks": "u"}
@@ -146,7 +146,7 @@ def generated(seed: int, number: int) -> dict[str, Any]:
         _put(data, path, pick(LEGAL[path]))
     for _ in range(pick([0, 0, 0, 1, 1, 2])):
         _spoil(data, random_)
-    if chance() < 0.003:  # a box takes a second
+    if chance() < 0.003:  # an automatic box takes a second
         _put(data, "grid.momentum_max", "auto")
     return data
 
@@ -160,7 +160,7 @@ def _put(data: dict[str, Any], path: str, value: Any) -> None:
 
 
 def _spoil(data: dict[str, Any], random_: random.Random) -> None:
-    """One thing that is odd: a value, a key, a table, a file."""
+    """Make one entry odd: a value, a key, a table or a file."""
     pick = random_.choice
     kind, odd = random_.random(), pick(ODD)
     states = data.get("initial")
@@ -188,12 +188,12 @@ def _spoil(data: dict[str, Any], random_: random.Random) -> None:
 
 
 def judged(data: dict[str, Any], folder: Path, number: int = 0) -> str:
-    """ "refused", "read", "accepted", "stepped" or "stopped"; whatever else happens is raised."""
+    """ "refused", "read", "accepted", "stepped" or "stopped"; anything else is raised."""
     try:
         settings = config.Config.from_dict(_as_toml(data, folder), folder)
         states, model = settings.build_initial(), settings.build_model()
         path = folder / settings.output.file
-        if number % FULL or settings.run.workers:  # no cluster is started for it
+        if number % FULL or settings.run.workers:  # avoids starting a cluster
             grid = simulation.planned(model, states, settings.grid, settings, path)[0]
             rb.initial.evaluate(states, grid, model)
             return "read"
@@ -203,13 +203,13 @@ def judged(data: dict[str, Any], folder: Path, number: int = 0) -> str:
         assert text and re.search(NAMES, text), f"names no key: {text}"
         return "refused"
     limit = courant_limit(run.grid, run.state.mass_squared)
-    length = limit if run.course.automatic else run.course.step
+    length = limit if run.step_plan.automatic else run.step_plan.step
     assert settings.time.end / length <= MOST_STEPS, "a run without end"
     return "accepted" if number % STEPPED else _stepped(run)
 
 
 def _as_toml(data: dict[str, Any], folder: Path) -> Any:
-    """The data as they come from a file, where TOML can say them."""
+    """Write the data as TOML and read the file if TOML can represent them; return the data."""
     try:
         text = tomli_w.dumps(data)
         (folder / "run.toml").write_text(text, encoding="utf-8")
@@ -221,13 +221,13 @@ def _as_toml(data: dict[str, Any], folder: Path) -> Any:
 
 
 def _stepped(run: Run) -> str:
-    """Two steps: f stays legal, masses finite."""
+    """Take two steps; check that f stays valid and masses finite."""
     state = run.state
     try:
-        for _ in islice(run.backend.advance(state, run.course, run.stops.next(0.0)), 2):
+        for _ in islice(run.backend.advance(state, run.step_plan, run.stops.next(0.0)), 2):
             assert np.isfinite(state.squares).all() and state.time > 0
             assert (run.backend.get() >= 0).all()
-    except rb.RunError:  # in words, with everything up to there
+    except rb.RunError:  # with a message and the results so far
         return "stopped"
     return "stepped"
 
@@ -235,7 +235,7 @@ def _stepped(run: Run) -> str:
 def examined(
     seed: int, numbers: range, folder: Path, tell: Callable[[str], Any] = str
 ) -> tuple[Counter[str], list[str]]:
-    """How often each verdict was reached, and what failed; ``tell`` hears of it."""
+    """Return the counts of verdicts and the failures; ``tell`` is called with each failure."""
     found: Counter[str] = Counter()
     failures = []
     for number in numbers:

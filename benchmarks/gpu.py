@@ -1,8 +1,8 @@
-"""Everything that is claimed of a GPU, measured through the public interface.
+"""Measure all performance figures quoted for GPUs, through the public interface.
 
     python benchmarks/gpu.py [rates long variance terms agreement large compile] [--json F]
 
-Without names: all of it, about five minutes on an H200. Every part prints one line a figure.
+Without names all parts run, about five minutes on an H200. Every part prints one line per figure.
 """
 
 import argparse
@@ -32,7 +32,7 @@ def tell(name: str, value: object) -> None:
 
 
 def gaussian_start(model: rb.Model) -> dict:
-    """All species everywhere, out of equilibrium."""
+    """Return Gaussian initial conditions with all species, out of equilibrium."""
     start = {"g": rb.initial.gaussian(0.5, [0.8, 0.8, 0.6])}
     if len(model.species) > 1:
         start["quarks"] = start["antiquarks"] = rb.initial.gaussian(0.3, [0.8, 0.8, 0.6])
@@ -40,22 +40,22 @@ def gaussian_start(model: rb.Model) -> dict:
 
 
 def step_start() -> dict:
-    """The paper's: gluons below 1.5 GeV, taken at the nodes."""
+    """Return the paper's initial conditions: gluons below 1.5 GeV, evaluated at the nodes."""
     return {"g": rb.initial.step(0.5, 1.5, sampling="node")}
 
 
 def timed_solve(*arguments, **options):
-    """Result and seconds of solve(), from call to return."""
+    """Return the result of solve() and its seconds from call to return."""
     began = time.perf_counter()
     ds = rb.solve(*arguments, backend="cuda", progress=False, **options)
     return ds, time.perf_counter() - began
 
 
 def rates() -> None:
-    """Events per second: 200 steps of fixed length, start to end of solve()'s loop.
+    """Measure events per second: 200 steps of fixed length, from start to end of solve()'s loop.
 
-    From a Gaussian start every landed event moves something; from the paper's step start most
-    cells are empty at first, so that fewer additions are made.
+    With Gaussian initial conditions every landed event moves particles; with the paper's step most
+    cells are initially empty, so that fewer additions are made.
     """
     for name, model, cells, samples in (
         ("mixture", rb.qcd(0.3), 30, 16),
@@ -77,7 +77,10 @@ def rates() -> None:
 
 
 def largest_deviation(ds, model, grid) -> float:
-    """Of any cell from the thermal state with the run's own final T, mu and masses, relative."""
+    """Return the largest relative deviation of a cell from the final thermal state.
+
+    The thermal state has the run's own final T, mu and masses.
+    """
     thermal = equilibrium.thermal(
         grid, model, float(ds.temperature[-1]), ds.chemical_potential.values[-1],
         ds.velocity.values[-1], ds.mass_squared.values[-1],
@@ -86,7 +89,10 @@ def largest_deviation(ds, model, grid) -> float:
 
 
 def long() -> None:
-    """The paper's runs: gluons and mixture to 50 fm, quarks to 20 fm; the second of two calls."""
+    """Measure the paper's runs: gluons and mixture to 50 fm, quarks to 20 fm.
+
+    The second of two calls is timed.
+    """
     quark = rb.quarks(0.3)
     cases = [
         ("gluons 30^3, 50 fm", rb.gluons(0.3), step_start(), 50.0),
@@ -129,7 +135,7 @@ def long() -> None:
 
 
 def variance() -> None:
-    """Sum Var(C) / Sum f^2 x seconds of C[f], mixture 30^3, after 0.3 fm."""
+    """Measure Sum Var(C) / Sum f^2 x seconds of C[f], mixture 30^3, after 0.3 fm."""
     model, grid = rb.qcd(0.3), rb.PhaseSpace(30, BOX)
     f = timed_solve(model, grid, step_start(), end=0.3, every=0.3)[0].f.values[-1]
     cost = {}
@@ -152,7 +158,7 @@ def variance() -> None:
 
 
 def terms() -> None:
-    """C[f] with error bars, 30^3, 16 samples: the median of ten calls, divided by its batches."""
+    """Time C[f] with error bars, 30^3, 16 samples: median of ten calls, divided by the batches."""
     shape = rb.initial.gaussian(0.3, [0.8, 0.8, 0.6])
     for name, model in (("gluons", rb.gluons(0.3)), ("mixture", rb.qcd(0.3))):
         grid, start = rb.PhaseSpace(30, BOX), {species: shape for species in model.names}
@@ -169,7 +175,7 @@ def terms() -> None:
 
 
 def agreement() -> None:
-    """CPU and GPU with the same seed; two GPU runs."""
+    """Compare CPU and GPU with the same seed, and two GPU runs."""
     cases = [
         ("gluons 20^3, step", rb.gluons(0.3), step_start(), 20),
         ("mixture 16^3, Gaussian", rb.qcd(0.3), gaussian_start(rb.qcd(0.3)), 16),
@@ -199,7 +205,7 @@ def agreement() -> None:
 
 
 def large() -> None:
-    """Grids whose totals pass 64 bits: time per step and memory."""
+    """Measure time per step and memory of grids whose totals exceed 64 bits."""
     from relboltz.backends import choose
     from relboltz.config.settings import Sampling, Settings
 
@@ -227,7 +233,7 @@ def large() -> None:
 
 
 def compile_() -> None:
-    """First and second start of a QCD run in a fresh process, with an empty cache at first."""
+    """Time first and second start of a QCD run in a fresh process, first without a cache."""
     code = (
         "import time; t = time.perf_counter(); import relboltz as rb\n"
         "rb.solve(rb.qcd(0.3), rb.PhaseSpace(20, 2.0), {'g': rb.initial.step(0.5, 1.5)}, "

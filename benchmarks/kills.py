@@ -1,14 +1,14 @@
-"""Runs that are killed, interrupted or run out of disk, and go on to the same bits.
+"""Check that runs that are killed, interrupted or run out of disk resume bit for bit.
 
     python benchmarks/kills.py kills|signals|damage|disk|size [--times N] [--seed S]
 
-kills : SIGKILL at random moments of three set-ups, also while they are being continued
-signals : SIGUSR1 and SIGHUP likewise, with their exit codes
-damage : the newest checkpoint cut or altered somewhere; the one before is used
+kills : SIGKILL at random moments of three set-ups, also while they are being resumed
+signals : SIGUSR1 and SIGHUP at random moments, with their exit codes
+damage : the newest checkpoint truncated or altered somewhere; the previous one is used
 disk : the output on a small tmpfs that fills up (mounts one: needs root)
-size : a state of about 1 GB: seconds of a checkpoint, of the disk alone, and of steps meanwhile
+size : a state of about 1 GB: seconds of a checkpoint, of the disk alone, and of concurrent steps
 
-Every line is compared with an undisturbed run, all variables bit by bit.
+Every result is compared bit by bit, in all variables, with an undisturbed run.
 """
 
 from __future__ import annotations
@@ -94,11 +94,11 @@ SETUPS = {
     ),
 }  # fmt: skip
 WORDS = ("run", "wall_seconds", "configuration")
-"""Attributes that tell one run from another."""
+"""Attributes that differ between identical runs."""
 
 
 def relboltz(*words: object, **options: object) -> subprocess.Popen[str]:
-    """A command in a process of its own."""
+    """Start a command in a separate process."""
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
     return subprocess.Popen(
         [sys.executable, "-m", "relboltz", *map(str, words), "--quiet"], env=environment,
@@ -107,7 +107,7 @@ def relboltz(*words: object, **options: object) -> subprocess.Popen[str]:
 
 
 class Setup:
-    """A set-up in a folder of its own, and what it gives undisturbed."""
+    """A set-up in its own folder, and its undisturbed result."""
 
     def __init__(self, name: str, folder: Path):
         text, every, middle = SETUPS[name]
@@ -121,7 +121,7 @@ class Setup:
         self.whole = rb.load(folder / "whole.nc")
 
     def start(self, file: Path) -> subprocess.Popen[str]:
-        """An undisturbed run."""
+        """Start an undisturbed run."""
         return relboltz("run", self.folder / "run.toml", "--out", file)
 
     @staticmethod
@@ -132,7 +132,7 @@ class Setup:
         return told
 
     def begun(self, folder: Path | None = None) -> tuple[Path, subprocess.Popen[str]]:
-        """A run whose first checkpoint is there."""
+        """Start a run and wait for its first checkpoint."""
         self.count += 1
         file = (folder or self.folder) / f"run{self.count}.nc"
         process = self.start(file)
@@ -150,16 +150,16 @@ class Setup:
         return max(0.1, time.monotonic() - began - first)
 
     def resumed(self, file: Path) -> str:
-        """Go on to the end; what was told on the way."""
+        """Resume to the end; return the messages."""
         return self._finished(relboltz("resume", file))
 
     def right(self, file: Path) -> bool:
-        """Whether a result has the bits of the undisturbed run."""
+        """Return whether a result equals the undisturbed run bit for bit."""
         return different(rb.load(file), self.whole) == []
 
 
 def different(found: xr.Dataset, expected: xr.Dataset) -> list[str]:
-    """Names of variables and attributes that differ in any bit."""
+    """Return names of variables and attributes that differ in any bit."""
     names = set(found.variables) ^ set(expected.variables)
     for name in set(found.variables) & set(expected.variables):
         a, b = found.variables[name], expected.variables[name]
@@ -173,23 +173,23 @@ def different(found: xr.Dataset, expected: xr.Dataset) -> list[str]:
 
 
 def row(*words: object) -> None:
-    """A line of the table."""
+    """Print a line of the table."""
     print("| " + " | ".join(str(word) for word in words) + " |", flush=True)
 
 
 def litter(file: Path) -> list[str]:
-    """What a run left beside its result and its checkpoints."""
+    """Return files left beside the result and its checkpoints."""
     known = {file.name, *(path.name for path in checkpoint.of_run(file))}
     return sorted(p.name for p in file.parent.glob(f"{file.stem}.*") if p.name not in known)
 
 
 def done(file: Path) -> bool:
-    """Whether F.nc is the whole result."""
+    """Return whether F.nc is the complete result."""
     return file.is_file() and rb.load(file).attrs["status"] == "done"
 
 
 def kills(setups: list[Setup], times: int, chance: random.Random) -> bool:
-    """SIGKILL at random moments, now and then while the run is being continued."""
+    """Send SIGKILL at random moments, sometimes while the run is being resumed."""
     good = 0
     row("set-up", "killed after [s]", "checkpoints then", "again", "told", "bits", "left over")
     for number in range(times):
@@ -219,14 +219,14 @@ def kills(setups: list[Setup], times: int, chance: random.Random) -> bool:
 
 
 def signals(setups: list[Setup], times: int, chance: random.Random) -> bool:
-    """SIGUSR1 and SIGHUP at random moments, and their exit codes."""
+    """Send SIGUSR1 and SIGHUP at random moments; check the exit codes."""
     good = 0
     row("set-up", "signal", "after [s]", "exit code", "bits")
     for number in range(2 * times):
         setup = setups[number % len(setups)]
         which, expected = ((signal.SIGUSR1, 138), (signal.SIGHUP, 129))[number % 2]
         code, late = 0, True
-        while late:  # it was done before
+        while late:  # repeat if the run finished first
             file, process = setup.begun()
             moment = chance.uniform(0, 0.9 * setup.life)
             time.sleep(moment)
@@ -243,7 +243,7 @@ def signals(setups: list[Setup], times: int, chance: random.Random) -> bool:
 
 
 def damage(setups: list[Setup], times: int, chance: random.Random) -> bool:
-    """The newest checkpoint is cut or altered somewhere."""
+    """Truncate or alter the newest checkpoint somewhere."""
     good = 0
     row("set-up", "damage", "told", "bits")
     for number in range(times):
@@ -277,7 +277,7 @@ def damage(setups: list[Setup], times: int, chance: random.Random) -> bool:
 
 
 def disk(setups: list[Setup], times: int, chance: random.Random) -> bool:
-    """The output is on a small disk that something else fills up on the way."""
+    """Write the output to a small disk that something else fills up during the run."""
     good = 0
     row("set-up", "bytes free", "exit code", "told", "saved before, read after", "bits after room")
     for number in range(times):
@@ -309,14 +309,14 @@ def disk(setups: list[Setup], times: int, chance: random.Random) -> bool:
 
 
 def fill(path: Path, free: int) -> None:
-    """Leave so many bytes of a disk."""
+    """Fill a disk except for ``free`` bytes."""
     with open(path, "wb", buffering=0) as handle:
         left = os.statvfs(path.parent)
         handle.write(bytes(max(0, left.f_bavail * left.f_frsize - free)))
 
 
 def plain(path: Path, count: int) -> float:
-    """Seconds that the disk needs for so many bytes."""
+    """Return the seconds that the disk needs to write ``count`` bytes."""
     content = np.random.default_rng(1).integers(0, 255, 2**22, np.uint8).data
     began = time.monotonic()
     with open(path, "wb", buffering=0) as handle:
@@ -327,7 +327,7 @@ def plain(path: Path, count: int) -> float:
 
 
 def steps_of(file: Path | None) -> tuple[list[float], list[float]]:
-    """Seconds of the steps of a large gas without collisions, and of its checkpoints."""
+    """Return the seconds of the steps of a large collisionless gas, and of its checkpoints."""
     grid = rb.PhaseSpace(50, 2.0, [1000, 1, 1], 300.0)
     model = rb.Model([rb.Species("a", 1, 0)], [], masses={"a": 0.3})
     f = np.full((1, *grid.space_cells, *grid.momentum_cells), 0.1)
@@ -348,7 +348,7 @@ def steps_of(file: Path | None) -> tuple[list[float], list[float]]:
 
 
 def size(folder: Path) -> bool:
-    """A state of 1 GB: seconds of its checkpoints, of the disk alone, and of steps meanwhile."""
+    """Time checkpoints of a 1 GB state, the disk alone, and concurrent steps."""
     file, before = folder / "run.nc", plain(folder / "plain", 10**9)
     quiet, _ = steps_of(None)
     busy, took = steps_of(file)
@@ -369,7 +369,7 @@ PARTS = {"kills": (kills, 20), "signals": (signals, 5), "damage": (damage, 12), 
 
 
 def main() -> None:
-    """Run one part, or all of them."""
+    """Run the named parts."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("parts", nargs="+", choices=[*PARTS, "size"])
     parser.add_argument("--times", type=int)

@@ -2,9 +2,9 @@
 
     python benchmarks/long_runs.py gluons|mixture [--threads N]
 
-Prints what was conserved, how far the final state is from Bose-Einstein and Fermi-Dirac and from
-the state predicted by conserved quantities alone, and the time taken. Run it twice to time it
-without compilation.
+Prints the conservation errors, the deviation of the final state from Bose-Einstein and Fermi-Dirac
+and from the state predicted by conserved quantities alone, and the time taken. Run the program
+twice to measure the time without compilation.
 """
 
 import argparse
@@ -25,7 +25,10 @@ CASES = {"gluons": "gluons_50fm.toml", "mixture": "mixture.toml"}
 
 
 def largest_deviation(ds: xr.Dataset, model: rb.Model, grid: rb.PhaseSpace) -> float:
-    """Of any cell from the thermal state with the run's own final T, mu and masses, relative."""
+    """Return the largest relative deviation of a cell from the final thermal state.
+
+    The thermal state has the run's own final T, mu and masses.
+    """
     thermal = equilibrium.thermal(
         grid, model, float(ds.temperature[-1]), ds.chemical_potential.values[-1],
         ds.velocity.values[-1], ds.mass_squared.values[-1],
@@ -34,7 +37,7 @@ def largest_deviation(ds: xr.Dataset, model: rb.Model, grid: rb.PhaseSpace) -> f
 
 
 def report(ds: xr.Dataset, model: rb.Model, grid: rb.PhaseSpace) -> None:
-    """One line a figure."""
+    """Print one line per figure."""
     energy, entropy = ds.energy_total.values, ds.entropy.values
     quarks = 1 - ds.number.sel(species="g") / ds.number.sum("species")
     expected = ds.equilibrium_number

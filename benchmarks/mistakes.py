@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Mutation:
-    """A mistake, and the problems that should notice it."""
+    """A mistake, and the problems that should detect it."""
 
     name: str
     file: str

@@ -156,8 +156,8 @@ IN_COEFFICIENTS = (
     Mutation(
         "multiplicity of equal particles missing in brackets",
         "linear_response/brackets.py",
-        "Member(legs, channel.factor, channel.process)",
-        "Member(legs, 1.0, channel.process)",
+        "EquivalentChannel(legs, channel.factor, channel.process)",
+        "EquivalentChannel(legs, 1.0, channel.process)",
         WEAK,
     ),
     Mutation(

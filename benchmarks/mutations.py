@@ -1,10 +1,10 @@
-"""Deliberate mistakes, one at a time, in a copy of the package: ``relboltz validate`` finds each.
+"""Deliberate mistakes in copies of the package, each of which ``relboltz validate`` must find.
 
     python benchmarks/mutations.py [NAME ...] [--list] [--json F] [--all-problems]
 
-A mistake is a piece of source that is there exactly once, and another one in its place. Every copy
-is asked the few problems that should notice (with --all-problems all of them) and must fail; the
-package as it is must pass the same problems. The exit code is 1 if a mistake goes unnoticed.
+A mistake replaces a piece of source that occurs exactly once. Every copy is tested with the few
+problems that should detect the mistake (with --all-problems all of them) and must fail; the
+unchanged package must pass the same problems. The exit code is 1 if a mistake is not detected.
 """
 
 import argparse
@@ -26,7 +26,7 @@ MUTATIONS = IN_RUNS + IN_COEFFICIENTS
 
 
 def copied(folder: Path, mutation: Mutation | None) -> None:
-    """The package, with a mistake."""
+    """Copy the package and insert a mistake."""
     target = folder / "relboltz"
     shutil.copytree(PACKAGE, target, ignore=shutil.ignore_patterns("__pycache__"))
     if mutation is None:
@@ -42,11 +42,11 @@ def copied(folder: Path, mutation: Mutation | None) -> None:
 
 
 def asked(mutation: Mutation | None, problems: tuple[str, ...]) -> dict:
-    """What ``relboltz validate --quick`` says of a copy."""
+    """Return the result of ``relboltz validate --quick`` for a copy."""
     with tempfile.TemporaryDirectory(prefix="relboltz-") as name:
         folder = Path(name)
         copied(folder, mutation)
-        # compiled code of a mistake is of no use to anybody
+        # Keep compiled code of a mistake out of the cache.
         cache = {"XDG_CACHE_HOME": name} if mutation is not None else {}
         result = folder / "result.json"
         command = [sys.executable, "-m", "relboltz", "validate", "--quick", "--backend", "cpu"]
@@ -61,7 +61,7 @@ def asked(mutation: Mutation | None, problems: tuple[str, ...]) -> dict:
 
 
 def noticed(found: dict) -> list[str]:
-    """Problems that failed, with the row that is farthest beyond its tolerance."""
+    """Return the problems that failed, each with the row farthest beyond its tolerance."""
     lines = [found["crashed"]] if "crashed" in found else []
     for part in found["problems"]:
         wrong = [row for row in part["rows"] if not row["passed"]]

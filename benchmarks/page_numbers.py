@@ -1,14 +1,14 @@
-"""Physical numbers that the pages and examples show, beside what they converge to.
+"""Compare physical numbers shown on pages and in examples with their converged values.
 
     python benchmarks/page_numbers.py [SET-UP ...] [--backend B] [--markdown F] [--json F]
 
-Every set-up is that of a block of a page or of an example. It is done as the page does it, with the
+Every set-up is that of a block of a page or of an example. It is run as on the page, with the
 spacing of momenta divided by 1.5 and by 2, with a box 1.25 times as wide, with a quarter of the
 tolerance and, in space, with half the cell size, each alone. The limit is the sum of these changes;
 the order in the spacing is measured from the three spacings, between 1 and 2. Its uncertainty is
 half the difference of the limits of first and second order, half of each other change, and the
-scatter of three seeds.
-A number that stands on the page is read from there: a page that changes is noticed.
+scatter of three seeds. A number printed on the page is read from the page, so that changes of the
+page are detected.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Finer:
     backend: str = "auto"
 
     def grid(self, cells: Any, width: Any, space: Any = None, *more: Any, **keys: Any) -> Any:
-        """Return a grid refined along all axes; numbers of nodes stay odd or even."""
+        """Return a grid refined along all axes; the parity of the numbers of nodes is kept."""
         n, w = np.broadcast_to(cells, 3), np.broadcast_to(np.asarray(width, float), 3)
         h = 2 * w / n * self.spacing
         fine = [int(k) + 2 * round((k * self.box / self.spacing - k) / 2) for k in n]
@@ -65,7 +65,7 @@ class Finer:
 
 
 def automatic(cells: int, model: Any, start: Any) -> tuple[int, float]:
-    """Return the cells and the width that an automatic box comes to."""
+    """Return the cells and the width of an automatic box."""
     run = rb.solve(model, cells, start, end=1e-6, every=1e-6, samples=1, progress=False)
     return cells, float(np.ravel(run.attrs["momentum_max"])[0])
 
@@ -121,7 +121,7 @@ def bjorken(finer: Finer) -> Values:
 
 
 def attractor(finer: Finer, name: str, xi: float) -> Values:
-    """examples/attractor.py: matter in Bjorken flow forgets how it began."""
+    """examples/attractor.py: matter in Bjorken flow forgets its initial conditions."""
     model = rb.gluons(0.3) if name == "gluons" else rb.qcd(0.3, flavor_symmetric=True)
     grid = finer.grid([20, 20, 49], [4.0, 4.0, 4.8], expansion="bjorken")
     shape = rb.initial.romatschke_strickland(0.5, xi=xi, sampling="node")
@@ -206,7 +206,7 @@ def coupling_scan(finer: Finer) -> Values:
 
 
 def own_model(finer: Finer) -> Values:
-    """examples/own_model.py: a hot gas warms a cold one."""
+    """examples/own_model.py: a hot gas warms a cold gas."""
     from own_model import model, start
 
     run = finer.solve(model, finer.grid(*automatic(33, model, start)), start, end=5.0)
@@ -265,10 +265,10 @@ IN_SPACE = ("landau_frame", "hot_spot", "almond")
 
 @dataclass(frozen=True)
 class Quoted:
-    """What a page or an example says of a number.
+    """Statement of a page or an example about a number.
 
-    pattern : the number and the text around it; "": it is printed. stated : what stands there of
-    its error, to the letter
+    pattern : the number and the text around it; "" if the number is printed. stated : the literal
+    statement about its error
     """
 
     page: str
@@ -348,17 +348,17 @@ QUOTED = {
         for name, what in numbers
     },
 }
-"""Numbers that stand on a page; the others are what a block or an example prints."""
+"""Numbers that appear on a page; the others are printed by a block or an example."""
 
 
 # --- limits -------------------------------------------------------------------------------------
 
 FINER, FINEST = 1.5, 2.0
-"""What the spacing is divided by."""
+"""Divisors of the spacing."""
 
 
 def order_of(values: tuple[float, float, float]) -> float:
-    """Return the order in h that three spacings h, h/1.5, h/2 show, between 1 and 2."""
+    """Return the order in h, between 1 and 2, implied by three spacings h, h/1.5, h/2."""
     first, second, third = values
     if (first - second) * (second - third) <= 0:
         return 1.5
@@ -374,7 +374,7 @@ def extrapolated(values: tuple[float, float, float], order: float) -> float:
 
 
 def rows(name: str, backend: str) -> Iterator[dict[str, Any]]:
-    """Compute a set-up as it is and refined; a row for every number."""
+    """Run a set-up unchanged and refined; yield a row for every number."""
     usual = Finer(backend=backend)
     refined = {
         "h/1.5": replace(usual, spacing=1 / FINER, seed=2),
@@ -407,7 +407,7 @@ def rows(name: str, backend: str) -> Iterator[dict[str, Any]]:
 
 
 def on_page(quoted: Quoted | None, value: float) -> float:
-    """Read a number from its page, or return the value that is printed; check what is stated."""
+    """Read a number from its page, or return the printed value; check the stated error."""
     if quoted is None:
         return value
     text = " ".join((ROOT / quoted.page).read_text().split())
@@ -422,7 +422,7 @@ def on_page(quoted: Quoted | None, value: float) -> float:
 
 
 def line(row: dict[str, Any]) -> str:
-    """Write a row for a table of Markdown."""
+    """Format a row of a Markdown table."""
     off = 100 * (row["shown"] / row["limit"] - 1) if row["limit"] else np.nan
     known = 100 * row["uncertainty"] / abs(row["limit"]) if row["limit"] else np.nan
     return (

@@ -1,12 +1,13 @@
-"""v_2 of an almond from particles that collide in pairs: no nodes, nothing of the solver.
+"""v_2 of an almond from particles that collide in pairs, without nodes and without the solver.
 
     python benchmarks/particles.py [--particles 2e6] [--runs 20] [--cell 0.2] [--step 0.06]
 
-The matter of ``expansion.py turned_almond``: massless, classical, sigma = 0.3 fm^2, f = exp(-p/T)
-times an almond at 0.4 fm. Particles stream exactly in Bjorken flow at eta = 0, x moves by
-p_x (t2^2 - t1^2)/(E1 t1 + E2 t2); in between, pairs in a cell of the plane meet at the rate
-sigma v/V (``validation.particles``). Cells are shifted at random in every step. Particles start in
-fours, turned by 90 degrees in momentum, at mirrored places: v_2 = 0 at first, exactly.
+The matter is that of ``expansion.py turned_almond``: massless, classical, sigma = 0.3 fm^2,
+f = exp(-p/T) times an almond at 0.4 fm. Particles stream exactly in Bjorken flow at eta = 0, where
+x changes by p_x (t2^2 - t1^2)/(E1 t1 + E2 t2); in between, pairs in a cell of the plane collide at
+the rate sigma v/V (``validation.particles``). Cells are shifted at random in every step. Particles
+are initialised in groups of four, rotated by 90 degrees in momentum, at mirrored positions, so that
+initially v_2 = 0 exactly.
 """
 
 import argparse
@@ -28,7 +29,7 @@ BINS = np.array([0, 0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 2.0, 3.0])
 
 @numba.njit
 def stream(place, k, first, last):
-    """Free particles from one proper time to another; k_z = p_z tau/START is constant."""
+    """Move free particles from one proper time to another; k_z = p_z tau/START is constant."""
     for i in range(len(k)):
         pt2, kz = k[i, 0] ** 2 + k[i, 1] ** 2, k[i, 2] * START
         e = sqrt(pt2 * last**2 + kz**2) + sqrt(pt2 * first**2 + kz**2)
@@ -38,7 +39,7 @@ def stream(place, k, first, last):
 
 @numba.njit
 def collide(k, begins, rate, first, last, rng):
-    """Pairs of every cell; rate : sigma over the area of a cell, times the weight of a particle."""
+    """Collide pairs of every cell; rate : sigma over the cell area, times the particle weight."""
     hits = 0
     for q in range(len(begins) - 1):
         own = k[begins[q] : begins[q + 1]]
@@ -51,7 +52,7 @@ def collide(k, begins, rate, first, last, rng):
 
 
 def started(count, rng):
-    """Places [fm] and momenta [GeV] of particles, and how many real ones each of them is."""
+    """Return positions [fm], momenta [GeV] and the number of real particles per particle."""
     p = rng.gamma(3.0, T, count // 4)
     c, phi = rng.uniform(-1, 1, len(p)), rng.uniform(0, 2 * pi, len(p))
     s = p * np.sqrt(1 - c**2)
@@ -66,14 +67,14 @@ def started(count, rng):
 
 
 def _second_moment(axis):
-    """<x^2> or <y^2> of the almond, which is a Gaussian along either axis [fm^2]."""
+    """Return <x^2> or <y^2> of the almond, which is a Gaussian along either axis [fm^2]."""
     x = np.linspace(-15, 15, 3001)
     w = ALMOND.at(x, 0 * x) if axis == 0 else ALMOND.at(0 * x, x)
     return (w * x**2).sum() / w.sum()
 
 
 def run(given, seed):
-    """One run: v_2 below 3 GeV, in bins of p_T, and collisions of a particle."""
+    """Return v_2 below 3 GeV and in bins of p_T, and collisions per particle, of one run."""
     rng = np.random.default_rng(seed)
     place, k, weight = started(int(given.particles), rng)
     steps = [START]

@@ -1,17 +1,17 @@
-"""How fast matter relaxes, against exact and converged values, through the public interface.
+"""Compare relaxation rates with exact and converged values, through the public interface.
 
     python benchmarks/relaxation.py PART [PART ...] [--backend cpu|cuda] [--samples 4 16 64]
         [--seeds N] [--cells 64 96] [--tolerance X] [--step X] [--threads N] [--json F]
 
 gluons     late decay rate of the distance from equilibrium
-exact      what is left of the deviation in a massless gas with a constant cross section
-quadrupole the same for its slowest mode with l = 2
+exact      remaining deviation in a massless gas with a constant cross section
+quadrupole remaining deviation of the slowest mode of that gas with l = 2
 mixture    numbers of quarks and gluons, and the late rate, from few and from many samples
 sound      speed and damping of sound in the massless gas, for several spacings
 variance   seconds times variance between seeds
-tolerance  what a smaller tolerance changes, for three set-ups
+tolerance  effect of a smaller tolerance, for three set-ups
 
-Without options every part takes what it is asked for; errors are those of the mean over seeds.
+Without options every part uses its own defaults; errors are those of the mean over seeds.
 """
 
 import argparse
@@ -43,7 +43,7 @@ def tell(what: str, asked: str, measured: float, error: float = np.nan, **more: 
 
 
 def mean(values: object) -> tuple[np.ndarray, np.ndarray]:
-    """Mean over seeds, the first axis, and its error."""
+    """Return the mean over seeds, the first axis, and its error."""
     values = np.asarray(values, float)
     n = len(values)
     error = values.std(axis=0, ddof=1) / np.sqrt(n) if n > 1 else np.full(values.shape[1:], np.nan)
@@ -51,9 +51,9 @@ def mean(values: object) -> tuple[np.ndarray, np.ndarray]:
 
 
 def by_spacing(label: str, spacings: dict, asked: dict, seeds: int, run: Callable) -> None:
-    """What ``run(cells, seed)`` gives for each number of cells, and extrapolated in h^2 to h = 0.
+    """Report ``run(cells, seed)`` for each number of cells, and extrapolated in h^2 to h = 0.
 
-    spacings : h by number of cells; asked : what is asked for each quantity of a run
+    spacings : h by number of cells; asked : requirement on each quantity of a run
     """
     means, errors = [], []
     for cells in spacings:
@@ -65,14 +65,14 @@ def by_spacing(label: str, spacings: dict, asked: dict, seeds: int, run: Callabl
     if len(spacings) < 2:
         return
     h2 = np.array([*spacings.values()]) ** 2
-    weight = np.linalg.pinv(np.stack([np.ones(len(h2)), h2], axis=1))[0]  # of a straight line
+    weight = np.linalg.pinv(np.stack([np.ones(len(h2)), h2], axis=1))[0]  # straight-line fit
     value, error = weight @ means, np.sqrt(weight**2 @ np.square(errors))
     for (name, bar), *row in zip(asked.items(), value, error, strict=True):
         tell(f"{label}, h -> 0: {name}", bar, *row)
 
 
 def step_start() -> dict:
-    """The paper's: gluons below 1.5 GeV, taken at the nodes."""
+    """Return the paper's initial conditions: gluons below 1.5 GeV, evaluated at the nodes."""
     return {"g": rb.initial.step(0.5, 1.5, sampling="node")}
 
 
@@ -83,7 +83,7 @@ CONVERGED = 1.1534
 
 
 def gluons(given: argparse.Namespace, options: dict) -> None:
-    """20^3 nodes, box 2.5 GeV: decay rate of equilibrium_distance between 5 and 8 fm."""
+    """Measure the decay rate of equilibrium_distance from 5 to 8 fm: 20^3 nodes, box 2.5 GeV."""
     grid = rb.PhaseSpace((given.cells or [20])[0], 2.5)
     for samples in given.samples or (4, 16, 64):
         rates, steps = [], []
@@ -103,22 +103,22 @@ def gluons(given: argparse.Namespace, options: dict) -> None:
 
 
 def isotropic(s, strength):
-    """|M|^2 of a constant cross section: 32 pi sigma s, degeneracy 1."""
+    """Return |M|^2 of a constant cross section: 32 pi sigma s, degeneracy 1."""
     return strength * s
 
 
 def hard_spheres(density: float) -> rb.Model:
-    """Massless classical gas whose mean free path 1/(n sigma) at this density [fm^-3] is 1 fm."""
+    """Return a massless classical gas with 1/(n sigma) = 1 fm at this density [fm^-3]."""
     strength = 32 * np.pi / (density * HBARC**2)
     process = rb.Process("a a -> a a", isotropic, strength=strength)
     return rb.Model([rb.Species("a", 1, 0)], [process])
 
 
 def too_soft(grid: rb.PhaseSpace) -> tuple[np.ndarray, Callable]:
-    """A start whose <k^2> is 15/16 of equilibrium's, and the deviation 1 - <k^2>/<k^2>_eq.
+    """Return an initial f with 15/16 of the equilibrium <k^2>, and its deviation of <k^2>.
 
     f = (k/T) exp(-k/(K T)) (1 - K)/K^5 with K = 3/4 is the exact solution at tau = 0. Its moments
-    over equilibrium's are M_n = n K^(n-1) - (n-1) K^n with K = 1 - exp(-tau/6)/4. So
+    over their equilibrium values are M_n = n K^(n-1) - (n-1) K^n with K = 1 - exp(-tau/6)/4. So
     1 - M_2 = (1 - K)^2 = exp(-tau/3)/16: the deviation of <k^2> decays with n sigma/3, exactly.
     """
     k = np.sqrt(grid.momentum_squared)
@@ -128,11 +128,11 @@ def too_soft(grid: rb.PhaseSpace) -> tuple[np.ndarray, Callable]:
 
 
 def slowest_quadrupole(grid: rb.PhaseSpace) -> tuple[np.ndarray, Callable]:
-    """A small deformation of equilibrium that decays with n sigma/2, and its own moment.
+    """Return a small deformation of equilibrium that decays at the rate n sigma/2, and its moment.
 
     Isotropic scattering of massless p and q with P = p + q gives, summed over both,
-    k^i k^j -> (2/3) P^i P^j and k^i k^j k -> (1/2) P^i P^j P^0, up to traces. Averaged over the
-    q of equilibrium with their rate n sigma (1 - cos), and with L the linear collision operator,
+    k^i k^j -> (2/3) P^i P^j and k^i k^j k -> (1/2) P^i P^j P^0, up to traces. Averaged over an
+    equilibrium of q with the rate n sigma (1 - cos), and with L the linear collision operator,
 
         L k^2 Y_2 = n sigma (-k^2/3 - 4 T k/3) Y_2
         L k^3 Y_2 = n sigma (-k^3/2 + T k^2/2 - 4 T^2 k) Y_2
@@ -147,9 +147,9 @@ def slowest_quadrupole(grid: rb.PhaseSpace) -> tuple[np.ndarray, Callable]:
 def left_over(
     case: Callable, decay: float, bars: dict, given: argparse.Namespace, options: dict
 ) -> None:
-    """What is left of the deviation that a case measures, over its exact decay.
+    """Report the remaining deviation that a case measures, over its exact decay.
 
-    bars : how exact it must be [%] by tau = n sigma t
+    bars : required accuracy [%] by tau = n sigma t
     """
     box = given.box or 18.0
     cells = given.cells or ([64, 96] if options["backend"] == "cuda" else [24, 32, 48])
@@ -171,23 +171,23 @@ def left_over(
 
 
 def exact(given: argparse.Namespace, options: dict) -> None:
-    """Massless gas, constant cross section, L = 18 T: the exact solution, decay 1/3."""
+    """Massless gas, constant cross section, L = 18 T: the exact solution, with decay rate 1/3."""
     left_over(too_soft, 1 / 3, {4: 1, 8: 2, 16: 4}, given, options)
 
 
 def quadrupole(given: argparse.Namespace, options: dict) -> None:
-    """The same gas: the slowest mode with l = 2, decay 1/2."""
+    """Massless gas, constant cross section: the slowest mode with l = 2, with decay rate 1/2."""
     left_over(slowest_quadrupole, 1 / 2, {4: 1, 8: 2}, given, options)
 
 
 # --- the mixture --------------------------------------------------------------------------------
 
 LATE = 20, 30
-"""Between which times the late rate of the quark number is taken [fm]."""
+"""Interval in which the late rate of the quark number is measured [fm]."""
 
 
 def mixture(given: argparse.Namespace, options: dict) -> None:
-    """34 processes, 20^3 nodes: numbers at 1, 5 and 20 fm, and the late rate of the quarks."""
+    """Measure numbers at 1, 5 and 20 fm and the late quark rate: 34 processes, 20^3 nodes."""
     grid = rb.PhaseSpace((given.cells or [20])[0], 2.0)
     several = given.samples or (4, 16, 64)
     numbers, rates = [], []
@@ -224,7 +224,7 @@ def mixture(given: argparse.Namespace, options: dict) -> None:
 
 
 def standing_wave(k: float, grid: rb.PhaseSpace, amplitude: float, options: dict) -> np.ndarray:
-    """Speed and damping of a standing wave over exact, from 1.25 periods."""
+    """Return speed and damping of a standing wave over their exact values, from 1.25 periods."""
     speed, damping = EXACT[k]["speed"], EXACT[k]["sound"]
     density = np.exp(-np.sqrt(grid.momentum_squared) / T).sum() * grid.measure
 
@@ -245,7 +245,7 @@ def standing_wave(k: float, grid: rb.PhaseSpace, amplitude: float, options: dict
 
 
 def sound(given: argparse.Namespace, options: dict) -> None:
-    """Massless hard spheres along x: k/(n sigma) = 0.1 and 0.2, several spacings of momentum."""
+    """Measure massless hard spheres along x: k/(n sigma) = 0.1 and 0.2, several spacings."""
     box = given.box or 12.0
     cells = given.cells or ([24, 32, 48] if options["backend"] == "cuda" else [16, 20])
     asked = {"speed": "", "damping": "", "speed over that of the nodes": "1 within 0.5 %",
@@ -268,19 +268,22 @@ def sound(given: argparse.Namespace, options: dict) -> None:
 
 
 def quark_number(ds) -> float:
-    """Of all flavours, quarks and antiquarks [fm^-3], at the end."""
+    """Return the final density of all quarks and antiquarks [fm^-3]."""
     return float((ds.number.sum("species") - ds.number.sel(species="g"))[-1])
 
 
 def fourth_moment(ds) -> float:
-    """Mean p^4 of the gluons [GeV^4], at the end."""
+    """Return the final mean p^4 of the gluons [GeV^4]."""
     f = ds.f.values[-1, 0]
     p2 = sum(np.meshgrid(*(ds[name].values ** 2 for name in ("px", "py", "pz")), indexing="ij"))
     return float((f * p2**2).sum() / f.sum())
 
 
 def variance(given: argparse.Namespace, options: dict) -> None:
-    """30^3 nodes, 1 fm, default settings: seconds of solve() times variance between seeds."""
+    """Measure seconds of solve() times variance between seeds.
+
+    30^3 nodes, 1 fm, default settings.
+    """
     grid = rb.PhaseSpace((given.cells or [30])[0], 2.0)
     cases = (
         ("gluons, mean p^4", rb.gluons(0.3), fourth_moment),
@@ -299,7 +302,7 @@ def variance(given: argparse.Namespace, options: dict) -> None:
                 values.append(quantity(ds))
                 steps.append(int(ds.attrs["steps"]))
             relative = np.var(values, ddof=1) / np.mean(values) ** 2
-            unsure = np.sqrt(2 / (len(values) - 1))  # of a variance, relative
+            unsure = np.sqrt(2 / (len(values) - 1))  # relative error of a variance
             typical = float(np.median(seconds))
             label = f"{name}, {samples} samples"
             tell(f"{label}: value", "", *mean(values), steps=steps)
@@ -313,7 +316,7 @@ def variance(given: argparse.Namespace, options: dict) -> None:
 
 
 def gluons_at(seed: int, options: dict) -> tuple[int, list[float]]:
-    """Steps; mean p^4 of gluons on 20^3 nodes at 1 fm, and their late rate [1/fm]."""
+    """Return steps, mean p^4 of gluons on 20^3 nodes at 1 fm, and their late rate [1/fm]."""
     grid = rb.PhaseSpace(20, 2.5)
     ds = rb.solve(
         rb.gluons(0.3), grid, {"g": rb.initial.step(0.5, 1.5)}, end=8.0, every=1.0,
@@ -324,7 +327,7 @@ def gluons_at(seed: int, options: dict) -> tuple[int, list[float]]:
 
 
 def mixture_at(seed: int, options: dict) -> tuple[int, list[float]]:
-    """Steps; quark number of the mixture on 20^3 nodes at 1 fm, and its late rate [1/fm]."""
+    """Return steps, quark number of the mixture on 20^3 nodes at 1 fm, and its late rate [1/fm]."""
     ds = rb.solve(
         rb.qcd(0.3), rb.PhaseSpace(20, 2.0), step_start(), end=LATE[1], every=1.0, snapshots=[],
         seed=seed, **options,
@@ -336,7 +339,7 @@ def mixture_at(seed: int, options: dict) -> tuple[int, list[float]]:
 
 
 def gas_at(seed: int, options: dict) -> tuple[int, list[float]]:
-    """Steps; what is left of the deviation of the soluble gas, 28^3 nodes, at tau = 2 and 16."""
+    """Return steps and the remaining deviation of the soluble gas at tau = 2 and 16; 28^3 nodes."""
     start, deviation = too_soft(grid := rb.PhaseSpace(28, 14 * T))
     ds = rb.solve(
         hard_spheres(start.sum() * grid.measure), grid, start[None], end=16.0, every=2.0,
@@ -346,7 +349,7 @@ def gas_at(seed: int, options: dict) -> tuple[int, list[float]]:
 
 
 def tolerance(given: argparse.Namespace, options: dict) -> None:
-    """Three set-ups with tolerances from 1e-2 to 1e-4, against 1e-5; many samples."""
+    """Compare three set-ups with tolerances from 1e-2 to 1e-4 with 1e-5, using many samples."""
     many = dict(options, samples=(given.samples or [64])[0])
     cases = {
         "gluons": (gluons_at, "mean p^4 at 1 fm", "late rate"),
@@ -374,7 +377,7 @@ PARTS = {
 
 
 def main() -> None:
-    """Measure the parts that are named."""
+    """Run the named parts."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

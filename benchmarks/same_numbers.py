@@ -1,13 +1,13 @@
-"""Does this version give the same bits as another one, in every feature?
+"""Compare this version with another version bit by bit, in every feature.
 
     python benchmarks/same_numbers.py --against HEAD~3          # a revision: both are run now
     python benchmarks/same_numbers.py --keep before.npz         # or in two steps: one version,
     python benchmarks/same_numbers.py --against before.npz      # then another
 
-Every variable of every set-up of ``set_ups.py`` is compared, bit by bit: on the CPU all set-ups,
-in the CUDA simulator the tiny ones, with ``--backend cuda`` all on a GPU. The exit code is 1 if a
-bit differs that ``intended_changes.toml`` does not list, or if a variable is gone. Variables that
-were renamed are compared by the map in that file.
+Every variable of every set-up of ``set_ups.py`` is compared bit by bit: all set-ups on the CPU,
+the tiny ones in the CUDA simulator, and with ``--backend cuda`` all on a GPU. The exit code is 1 if
+a variable that ``intended_changes.toml`` does not list differs in any bit, or if a variable is
+missing. Renamed variables are compared using the map in that file.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ import relboltz as rb
 
 SIMULATED = os.environ.get("NUMBA_ENABLE_CUDASIM") == "1"
 FEW = 4
-"""Variables of a set-up that are named when many differ."""
+"""Number of variables of a set-up that are named when many differ."""
 
 
 def computed(name: str, given: argparse.Namespace) -> Numbers:
@@ -53,7 +53,7 @@ def computed(name: str, given: argparse.Namespace) -> Numbers:
 
 
 def chosen(given: argparse.Namespace) -> list[str]:
-    """Return the names of the set-ups that can be done here."""
+    """Return the names of the set-ups that can run here."""
     if given.names:
         return list(given.names)
     if SIMULATED:
@@ -88,7 +88,7 @@ def all_numbers(given: argparse.Namespace) -> Numbers:
 
 
 def reason(name: str, variable: str) -> str | None:
-    """Return why a variable of a set-up may have other bits, None if it may not."""
+    """Return why a variable of a set-up may differ, None if it may not."""
     for change in CHANGES.get("change", []):
         set_up = any(fnmatchcase(name, pattern) for pattern in change["set_ups"])
         if set_up and any(fnmatchcase(variable, pattern) for pattern in change["variables"]):
@@ -97,7 +97,7 @@ def reason(name: str, variable: str) -> str | None:
 
 
 def difference(now: np.ndarray | None, before: np.ndarray) -> str:
-    """Say how two arrays differ; '' if all bits are the same."""
+    """Describe how two arrays differ; '' if all bits are equal."""
     if now is None:
         return "gone"
     if (now.shape, now.dtype) != (before.shape, before.dtype):
@@ -112,7 +112,7 @@ def difference(now: np.ndarray | None, before: np.ndarray) -> str:
 
 
 def compared(now: Numbers, before: Numbers) -> bool:
-    """Print a line for every set-up; whether all bits are the same or meant to differ."""
+    """Print a line for every set-up; return whether all bits are equal or meant to differ."""
     renamed = CHANGES["variables"]
     former = {}
     for key, values in before.items():
@@ -151,7 +151,7 @@ def compared(now: Numbers, before: Numbers) -> bool:
 def started(
     given: argparse.Namespace, tree: Path, file: Path, simulator: bool
 ) -> subprocess.Popen[bytes]:
-    """Start a process that computes with the relboltz of a tree and keeps the numbers."""
+    """Start a process that computes with the relboltz of a tree and saves the numbers."""
     own = [name for name in given.names if (name in TINY) == simulator]
     words = [*own, "--keep", str(file), "--no-simulator"]
     words += ["--backend", "cuda" if simulator else given.backend]
@@ -186,7 +186,7 @@ def numbers_by(given: argparse.Namespace, trees: list[Path]) -> list[Numbers]:
 
 
 def main() -> int:
-    """Compute, keep and compare."""
+    """Compute, save and compare."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("names", nargs="*", help="set-ups; without any, all")
     parser.add_argument("--keep", help="write the numbers to this .npz file")

@@ -1,4 +1,4 @@
-"""Small set-ups that cover the features of relboltz: ``same_numbers.py`` compares their bits.
+"""Small set-ups that cover the features of relboltz; ``same_numbers.py`` compares them bit by bit.
 
 Only the public interface is used, so that the set-ups run on older and newer versions alike.
 """
@@ -22,12 +22,12 @@ import relboltz as rb
 
 CHANGES = tomllib.loads(Path(__file__).with_name("intended_changes.toml").read_text())
 FORMER = {new: old for old, new in CHANGES["options"].items()}
-"""The former name of each option that was renamed."""
+"""Former name of each renamed option."""
 Numbers = dict[str, np.ndarray]
 
 
 def called(function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
-    """Call a function of relboltz; with the former names of its options if it knows no others."""
+    """Call a function of relboltz, with the former names of its options for older versions."""
     try:
         return function(*arguments, **options)
     except (rb.InputError, TypeError):
@@ -53,7 +53,7 @@ def exchange(s, t, u, ma2, mb2, mc2, md2, coupling, screening2):
 
 
 def own_model() -> rb.Model:
-    """Make a Fermi and a Bose gas with a matrix element of one's own."""
+    """Return a Fermi and a Bose gas with a user-defined matrix element."""
     a = rb.Species("a", degeneracy=2, statistics=-1)
     b = rb.Species("b", degeneracy=3, statistics=+1)
     process = rb.Process("a b -> a b", exchange, peak="t", coupling=20000.0)
@@ -61,7 +61,7 @@ def own_model() -> rb.Model:
 
 
 def cross_sections() -> rb.Model:
-    """Make a classical and a Bose gas with constant cross sections, which turn into each other."""
+    """Return a classical and a Bose gas with constant cross sections that turn into each other."""
     return rb.Model(
         [rb.Species("a", 2, 1), rb.Species("b", 3)],
         [rb.Process("a a -> b b", sigma=0.8), rb.Process("a b -> a b", sigma=1.2)],
@@ -70,13 +70,13 @@ def cross_sections() -> rb.Model:
 
 
 def hot(x, y, z, px, py, pz):
-    """Put a hot spot into a warm gas."""
+    """Return a hot spot in a warm gas."""
     p = np.sqrt(px**2 + py**2 + pz**2)
     return 0.1 * np.exp(-p / 0.4) + 0.8 * np.exp(-(x**2) - y**2 - z**2) * np.exp(-p / 0.5)
 
 
 def stretched(t):
-    """Scale factors that grow at different rates along the axes."""
+    """Return scale factors that grow at different rates along the axes."""
     return 1.0 + 0.1 * t, 1.0, 1.0 + 0.3 * t
 
 
@@ -91,19 +91,19 @@ OWN = {"a": rb.initial.step(0.5, 1.0), "b": rb.initial.gaussian(0.3, [0.5, 0.6, 
 
 
 def solved(model: Any, grid: Any, initial: Any, **options: Any) -> Numbers:
-    """Solve to 0.3 fm unless told otherwise; keep all records and f at the end."""
+    """Solve to 0.3 fm unless told otherwise; keep all records and the final f."""
     begin, end = options.get("start", 0.0), options.get("end", 0.3)
     usual = {"end": end, "every": (end - begin) / 3, "snapshots": [end], "progress": False}
     return numbers_of(called(rb.solve, model, grid, initial, **usual | options))
 
 
 def resumed(model: Any, grid: Any, initial: Any, **options: Any) -> Numbers:
-    """Interrupt a run between records, go on to its end, then beyond."""
+    """Interrupt a run between records, resume it to its end, then continue beyond."""
     with tempfile.TemporaryDirectory() as folder:
         file = f"{folder}/run.nc"
 
         def stop(moment: Any) -> None:
-            if moment.time > 0.03:  # a GPU is always a record ahead
+            if moment.time > 0.03:  # a GPU is always one record ahead
                 os.kill(os.getpid(), signal.SIGTERM)
 
         try:
@@ -115,7 +115,7 @@ def resumed(model: Any, grid: Any, initial: Any, **options: Any) -> Numbers:
 
 
 def with_mpi(name: str, backend: str, folder: str) -> Numbers:
-    """Do another set-up by two processes of mpirun."""
+    """Run another set-up with two processes of mpirun."""
     mpirun = Path(sys.executable).with_name("mpirun")
     command = [mpirun if mpirun.exists() else "mpirun", "-n", "2", "--allow-run-as-root"]
     command += ["--oversubscribe", sys.executable, Path(__file__).with_name("same_numbers.py")]
@@ -131,7 +131,7 @@ def term(model: Any, grid: Any, f: Any, **options: Any) -> Numbers:
 
 
 def coefficients(model: Any, temperature: float, **options: Any) -> Numbers:
-    """Compute the transport coefficients of a model, which have one precision."""
+    """Compute the transport coefficients of a model; their precision is fixed."""
     options.pop("precision", None)
     return numbers_of(called(rb.transport_coefficients, model, temperature, **options))
 
@@ -149,7 +149,7 @@ def plane(**options: Any) -> Numbers:
 
 
 def box(cells: Any, width: Any = 2.0, *space: Any, **more: Any) -> rb.PhaseSpace:
-    """Make a grid."""
+    """Return a grid."""
     return rb.PhaseSpace(cells, width, *space, **more)
 
 
@@ -230,7 +230,7 @@ SET_UPS: dict[str, Callable[..., Numbers]] = {
         own_model(), 0.3, grid=box(9), events=1e5, tagged="a", **o
     ),
 }  # fmt: skip
-"""Set-ups of one process; options say where they are computed."""
+"""Set-ups of one process; options select where they are computed."""
 
 TEAMS: dict[str, tuple[str, ...]] = {
     "Ray workers": ("1-D", "ray"),
@@ -238,7 +238,7 @@ TEAMS: dict[str, tuple[str, ...]] = {
     "MPI workers": ("1-D", "mpi"),
     "MPI workers, homogeneous": ("own model", "mpi"),
 }
-"""Set-ups of several processes: which one they do, and by whom they are started."""
+"""Set-ups of several processes: the set-up that they run, and their launcher."""
 
 TINY_GRID = ([4, 3, 3], 2.0)
 TINY: dict[str, Callable[..., Numbers]] = {
@@ -265,4 +265,4 @@ TINY: dict[str, Callable[..., Numbers]] = {
         rb.gluons(0.01, **MASSLESS), 0.4, events=3000, **o
     ),
 }  # fmt: skip
-"""Set-ups for the CUDA simulator, which does some thousand threads a second."""
+"""Set-ups for the CUDA simulator, which runs some thousand threads per second."""

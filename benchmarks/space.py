@@ -1,4 +1,4 @@
-"""Everything that is claimed of matter in space, measured through the public interface.
+"""Measure all figures quoted for matter in space, through the public interface.
 
     python benchmarks/space.py [paper paper3d shares large agreement] [--backend B] [--json F]
 
@@ -32,12 +32,12 @@ def tell(name: str, value: object) -> None:
 
 
 def spread(values) -> float:
-    """(max - min) / mean."""
+    """Return (max - min) / mean."""
     return float((values.max() - values.min()) / values.mean())
 
 
 def relaxes(label: str, momentum_cells, **options) -> None:
-    """The paper's Fig. 7 and 8: gluons with a gradient, the mixture to 20 fm."""
+    """Run the paper's Fig. 7 and 8: gluons with a gradient, the mixture to 20 fm."""
     model = rb.qcd(0.3)
     grid = rb.PhaseSpace(momentum_cells, 2.0, [10, 10, 1], 3.0)
     start = {"g": rb.initial.gradient(0.1, 0.2)}
@@ -67,34 +67,34 @@ def relaxes(label: str, momentum_cells, **options) -> None:
 
 
 def paper() -> None:
-    """10 x 10 x 1 space cells, 10 x 10 x 1 momentum cells, nearest, as in the paper."""
+    """Run 10 x 10 x 1 space cells, 10 x 10 x 1 momentum cells, nearest, as in the paper."""
     relaxes("Fig. 7 and 8, [10, 10, 1], nearest", [10, 10, 1], projection="nearest")
 
 
 def paper3d() -> None:
-    """The same with 10^3 momentum cells, conserving, 4 samples."""
+    """Run the paper's case with 10^3 momentum cells, conserving, 4 samples."""
     relaxes("Fig. 7 and 8, 10^3, conserving", 10, samples=4)
 
 
 def stepped(model, grid, start, steps: int, **options):
-    """Seconds of a step once everything is compiled, of its sweeps alone, and the run."""
+    """Return seconds per step after compilation, seconds of its sweeps alone, and the run."""
     length = options.pop("step", 0.01)
     settings = Settings.from_options(
         end=100 * length, step=length, every=100 * length, snapshots=[], backend=BACKEND, **options
     )
     f = evaluate(starting_states(start, model), grid, model)
     run = Run(model, grid, f, settings)
-    backend, state, course = run.backend, run.state, run.course
-    deque(backend.advance(state, course, 4 * length), 0)  # compiles, tries, records launches
+    backend, state, step_plan = run.backend, run.state, run.step_plan
+    deque(backend.advance(state, step_plan, 4 * length), 0)  # compiles, tries, records launches
     began = time.perf_counter()
-    deque(backend.advance(state, course, (4 + steps) * length), 0)
+    deque(backend.advance(state, step_plan, (4 + steps) * length), 0)
     return (time.perf_counter() - began) / steps, swept(run, length), run
 
 
 def swept(run, length: float) -> float:
-    """Seconds of all sweeps of a step."""
+    """Return the seconds of all sweeps of a step."""
     backend, squares = run.backend, run.state.squares
-    axes = [part.axis for part in run.course.parts if part.axis is not None]
+    axes = [part.axis for part in run.step_plan.parts if part.axis is not None]
     backend.stream(axes[0], 0.0, squares)
     began = time.perf_counter()
     for axis in axes:
@@ -103,14 +103,14 @@ def swept(run, length: float) -> float:
 
 
 def drift(run) -> int:
-    """Largest change of a charge since the start [quanta]."""
+    """Return the largest change of a charge since the start [quanta]."""
     return int(np.abs(run.observer.record(run.state)["charge_drift"]).max())
 
 
 def shares() -> None:
-    """The time of a step and of its transport: 10 x 10 x 1 x 30^3, mixture.
+    """Measure the time of a step and of its transport: 10 x 10 x 1 x 30^3, mixture.
 
-    From quarks everywhere, and from none: such a start needs limits.
+    With quarks everywhere initially, and without quarks, which requires limiters.
     """
     model = rb.qcd(0.3)
     grid = rb.PhaseSpace(30, 2.0, [10, 10, 1], 3.0)
@@ -130,7 +130,7 @@ def shares() -> None:
 
 
 def tell_memory(label: str, run) -> None:
-    """Memory in copies of the state."""
+    """Report memory in copies of the state."""
     if run.backend.name != "cuda":
         return
     state = 8 * run.grid.sites * run.grid.size * len(run.model.species)
@@ -140,7 +140,7 @@ def tell_memory(label: str, run) -> None:
 
 
 def large() -> None:
-    """States of 4 and 7.5 GB."""
+    """Measure states of 4 and 7.5 GB."""
     for label, model, cells, space, samples in (
         ("20^3 x 40^3 gluons, 4 samples", rb.gluons(0.3), 40, 20, 4),
         ("16^3 x 32^3 mixture, 2 samples", rb.qcd(0.3), 32, 16, 2),
@@ -157,7 +157,7 @@ def large() -> None:
 
 
 def agreement() -> None:
-    """CPU and GPU with the same seed: 20 steps in space."""
+    """Compare CPU and GPU with the same seed: 20 steps in space."""
     model = rb.qcd(0.3)
     grid = rb.PhaseSpace(9, 2.0, [6, 4, 3], 3.0, ["periodic", "reflecting", "open"])
 
@@ -184,7 +184,7 @@ PARTS = {part.__name__: part for part in (paper, paper3d, shares, large, agreeme
 
 
 def main() -> None:
-    """Measure the parts that are asked for."""
+    """Run the requested parts."""
     global BACKEND
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("parts", nargs="*", metavar="PART", help=", ".join(PARTS))

@@ -1,10 +1,10 @@
-"""Is this version as fast as another one?
+"""Compare the speed of this version with another version.
 
     python benchmarks/speed.py --against HEAD~3                  # small cases, on the CPU
     python benchmarks/speed.py gluons mixture space --against HEAD~3 --backend cuda
 
-Both versions are started once, compile, and then run by turns, ten times each: the medians of
-``solve()`` are compared, so that a machine whose speed drifts harms both alike.
+Both versions are started once, compile, and then run alternately, ten times each: the medians of
+``solve()`` are compared, so that drifts in the speed of the machine affect both equally.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ STEP = {"g": rb.initial.step(0.5, 1.5)}
 
 
 def hot(x, y, z, px, py, pz):
-    """A hot spot."""
+    """Return a hot spot."""
     p = np.sqrt(px**2 + py**2 + pz**2)
     return 0.1 * np.exp(-p / 0.4) + 0.8 * np.exp(-(x**2) - y**2) * np.exp(-p / 0.5)
 
@@ -56,7 +56,7 @@ CASES = {
 
 
 def seconds(case: str, backend: str) -> Iterator[float]:
-    """Time solve() again and again; the first run compiles and is not counted."""
+    """Time solve() repeatedly; the first run compiles and is not counted."""
     model, grid, start, options = CASES[case]()
     options = {"every": 0.1, "backend": backend, "progress": False} | options
     rb.solve(model, grid, start, **options)
@@ -67,7 +67,7 @@ def seconds(case: str, backend: str) -> Iterator[float]:
 
 
 class Version:
-    """A process with the relboltz of a tree, which times a run when it is asked to."""
+    """A process with the relboltz of a tree, which times a run on request."""
 
     def __init__(self, tree: Path, case: str, backend: str):
         command = [sys.executable, __file__, case, "--backend", backend, "--serve"]
@@ -91,7 +91,7 @@ class Version:
 
 
 def compared(case: str, backend: str, revision: str, often: int) -> float:
-    """Print the medians of both versions, run by turns; return new over old."""
+    """Print the medians of both versions, run alternately; return new over old."""
     with checked_out(revision) as place:
         both = [Version(tree, case, backend) for tree in (HERE, place)]
         times = [[one.timed() for one in (both if k % 2 else both[::-1])] for k in range(often)]
@@ -108,7 +108,7 @@ def compared(case: str, backend: str, revision: str, often: int) -> float:
 
 
 def main() -> None:
-    """Time cases of this version, or of two versions by turns."""
+    """Time cases of this version, or of two versions alternately."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("cases", nargs="*", choices=[*CASES, []], help="without any: small ones")
     parser.add_argument("--against", help="a revision, or a folder with one")

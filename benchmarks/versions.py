@@ -1,4 +1,4 @@
-"""Other versions of relboltz, checked out for a while beside this one."""
+"""Check out other versions of relboltz temporarily."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ HERE = Path(__file__).resolve().parent.parent
 
 
 def git(*description: str) -> str:
-    """Return what git prints."""
+    """Return the output of git."""
     done = subprocess.run(["git", *description], cwd=HERE, capture_output=True, text=True)
     if done.returncode:
         raise SystemExit(f"git {' '.join(description)}: {done.stderr.strip()}")
@@ -22,7 +22,7 @@ def git(*description: str) -> str:
 
 @contextmanager
 def checked_out(revision: str) -> Iterator[Path]:
-    """Check out a revision into a temporary folder; a folder is taken as it is."""
+    """Check out a revision into a temporary folder; a folder is used unchanged."""
     if Path(revision).is_dir():
         yield Path(revision).resolve()
         return

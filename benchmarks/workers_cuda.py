@@ -1,8 +1,8 @@
-"""Workers with a GPU each, or sharing one: the bits of a single process, and the time of a step.
+"""Compare workers with a GPU each, or sharing one, with a single process: bits and time per step.
 
     mpirun -n 2 python benchmarks/workers_cuda.py [NAME ...] [--steps 20] [--samples 1]
 
-The first worker does every system alone before; the others wait.
+The first worker first runs every system alone while the others wait.
 """
 
 import argparse
@@ -29,11 +29,11 @@ from relboltz.transport.ledger import LostQuanta
 
 WORLD = MPI.COMM_WORLD
 WARM = 4
-"""Steps before the clock starts."""
+"""Steps before timing starts."""
 
 
 class OverMpi(ExchangeBase):
-    """Words and arrays by MPI."""
+    """Exchange of words and arrays by MPI."""
 
     def __init__(self):
         super().__init__(WORLD.rank, WORLD.size)
@@ -53,20 +53,20 @@ class OverMpi(ExchangeBase):
 
 
 def wave(x, y, z, px, py, pz):
-    """Denser in places, on its way."""
+    """Return f of a moving density wave."""
     f = np.exp(-(px**2) - py**2 - pz**2) * (1 + 0.4 * np.cos(x) + 0.2 * np.sin(2 * y))
     return 0.3 * f * (1 + 0.2 * px + 0.3 * py)
 
 
 def in_space(walls, cells=(8, 4, 1), momenta=16) -> tuple[Any, ...]:
-    """A mixture in 8 x 4 cells."""
+    """Return a mixture in 8 x 4 cells."""
     model = rb.qcd(0.3)
     grid = rb.PhaseSpace(momenta, 2.0, cells, 3.0, walls)
     return model, grid, {name: FromFunction(wave) for name in model.names}
 
 
 def at_a_site() -> tuple[Any, ...]:
-    """A homogeneous mixture."""
+    """Return a homogeneous mixture."""
     start = {"g": rb.initial.gaussian(0.5, [0.8, 0.8, 0.5]), "u": rb.initial.step(0.5, 1.5)}
     return rb.qcd(0.3), rb.PhaseSpace(20, 2.0), start
 
@@ -78,11 +78,11 @@ SYSTEMS = {
     "large": lambda: in_space("periodic", (10, 10, 1), 30),
 }
 STEPS = {"given": (0.01, 0.01), "auto": ("auto", 0.01)}
-"""Length of steps, and how far to go for one of them at most [fm]."""
+"""Step length, and the longest time covered per step [fm]."""
 
 
 def begun(backend, number, bits, sites) -> State:
-    """A state on a backend, or the sites of it that a worker has."""
+    """Return a state on a backend, or the part of it that a worker owns."""
     grid, model = backend.grid, backend.model
     backend.put(number[sites], bits)
     bare = np.append(model.constant_mass_squared, np.zeros(len(model.screenings)))
@@ -90,12 +90,12 @@ def begun(backend, number, bits, sites) -> State:
     return State(bits, squares, len(model.species), FIRST_STEP, LostQuanta(grid, model))
 
 
-def gone(backend, state, course, length, steps) -> tuple[dict[str, Any], float]:
-    """Everything that must have the same bits, and the seconds of a step."""
+def gone(backend, state, step_plan, length, steps) -> tuple[dict[str, Any], float]:
+    """Return everything that must agree bit for bit, and the seconds per step."""
     flows, before = [], 0
     for i, count in enumerate((1, WARM, steps)):
         before, began = state.watch.steps, time.perf_counter()
-        legs = backend.advance(state, course, state.time + count * length)
+        legs = backend.advance(state, step_plan, state.time + count * length)
         flows += [(i, leg.flows, leg.null_weight) for leg in legs if leg.flows is not None]
         seconds = (time.perf_counter() - began) / max(1, state.watch.steps - before)
     found = {f"state: {name}": np.asarray(value) for name, value in state.packed().items()}
@@ -107,17 +107,17 @@ def gone(backend, state, course, length, steps) -> tuple[dict[str, Any], float]:
 
 
 def compare(name: str, step: str, precision: str, steps: int, samples: int) -> None:
-    """Do a system alone and together, and print what differs."""
+    """Run a system alone and with all workers, and print the differences."""
     model, grid, start = SYSTEMS[name]()
     f = rb.initial.evaluate(start, grid, model).reshape(grid.sites, len(model.species), -1)
     number, bits = quantised(f, model)
     sampling, (given, length) = Sampling(samples=samples), STEPS[step]
-    course = StepPlan(given, 1e-3, 1e-9, grid)
+    step_plan = StepPlan(given, 1e-3, 1e-9, grid)
     label = f"{name}, {step} steps, {precision}"
     if WORLD.rank == 0:
         one = CudaBackend(grid, model, sampling, precision)
         state = begun(one, number, bits, slice(None))
-        alone, seconds = gone(one, state, course, length, steps)
+        alone, seconds = gone(one, state, step_plan, length, steps)
         alone["numbers"] = one.get()
         told = f"{label:40s} alone {1e3 * seconds:8.3f} ms a step ({state.watch.steps} steps)"
         print(told, flush=True)
@@ -134,7 +134,7 @@ def compare(name: str, step: str, precision: str, steps: int, samples: int) -> N
         backend = CudaBackend(grid, model, sampling, precision, exchange=exchange, part=part)
     state = begun(backend, number, bits, sites)
     exchange.waited = 0.0
-    found, seconds = gone(backend, state, course, length, steps)
+    found, seconds = gone(backend, state, step_plan, length, steps)
     parts = WORLD.gather(backend.get())
     waited = exchange.waited / max(1, state.watch.steps)
     if WORLD.rank == 0:
@@ -152,7 +152,7 @@ def compare(name: str, step: str, precision: str, steps: int, samples: int) -> N
 
 
 def main() -> None:
-    """All systems, or some."""
+    """Run all systems, or some."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", default=list(SYSTEMS)[:3])
     parser.add_argument("--steps", type=int, default=20)

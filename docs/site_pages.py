@@ -31,14 +31,14 @@ def linked(text, path, page):
     """The text of a file with links that lead from a page of the site to others of it."""
 
     def replaced(found):
-        words, target, anchor = found[1], found[2], found[3] or ""
+        description, target, anchor = found[1], found[2], found[3] or ""
         if "://" in target or target.startswith("mailto:"):
             return found[0]
         there = (path.parent / target).resolve()
         place = page_of(there)
         if place is None:
-            return words  # a file that the site does not have: its name is enough
-        return f"[{words}]({os.path.relpath(place, page.parent)}{anchor})"
+            return description  # a file that the site does not have: its name is enough
+        return f"[{description}]({os.path.relpath(place, page.parent)}{anchor})"
 
     return re.sub(r"(?<!!)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)#\s]+)(#[^)]*)?\)", replaced, text)
 

@@ -159,7 +159,11 @@ def commands():
     parts = []
     for name, command in sorted(group.commands.items()):
         parts += [f"### relboltz {name}", " ".join((command.help or "").split())]
-        rows = [_parameter(p) for p in command.params if p.name != "help"]
+        rows = [
+            _parameter(p)
+            for p in command.params
+            if p.name != "help" and not getattr(p, "hidden", False)
+        ]
         parts.append(_table(("", "default", ""), rows) if rows else "It takes no arguments.")
     return "\n\n".join(parts)
 
@@ -183,11 +187,22 @@ def _parameter(parameter):
 
 def settings():
     """Keys of the tables of a configuration that options of solve() share."""
-    from relboltz.config.settings import Grid, Output, Run, Sampling, Time
+    from relboltz.config.settings import (
+        GridSettings,
+        OutputSettings,
+        RunSettings,
+        Sampling,
+        TimeSettings,
+    )
 
     rows = []
-    kinds = (("grid", Grid), ("collisions", Sampling), ("time", Time), ("run", Run))
-    for table, kind in (*kinds, ("output", Output)):
+    kinds = (
+        ("grid", GridSettings),
+        ("collisions", Sampling),
+        ("time", TimeSettings),
+        ("run", RunSettings),
+    )
+    for table, kind in (*kinds, ("output", OutputSettings)):
         for key, field in kind.model_fields.items():
             default = "needed" if field.is_required() else _toml(field.default)
             if (table, key) == ("output", "snapshots"):

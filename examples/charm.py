@@ -1,4 +1,4 @@
-"""A charm quark in hot gluons: how it is slowed down, in a run and in linear response."""
+"""Drag on a charm quark in hot gluons, from a run and from linear response."""
 
 import math
 

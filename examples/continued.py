@@ -1,4 +1,4 @@
-"""A run that is analysed, continued and compared."""
+"""Analyse, continue and compare a run."""
 
 import relboltz as rb
 

@@ -1,4 +1,4 @@
-"""How relaxation depends on the coupling: one Dataset of several runs."""
+"""Relaxation against the coupling: several runs in one Dataset."""
 
 import xarray as xr
 

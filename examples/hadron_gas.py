@@ -1,4 +1,4 @@
-"""A gas of pions and kaons with constant cross sections: kaons are made, and it has a viscosity."""
+"""A gas of pions and kaons with constant cross sections: kaon production and shear viscosity."""
 
 import relboltz as rb
 

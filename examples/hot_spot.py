@@ -1,6 +1,6 @@
 """A hot spot of gluons expands into vacuum: streaming, mean-field force and collisions.
 
-Nodes 0.5 GeV apart are coarse for T = 0.4 GeV: 10 % too few gluons have left at 2 and at 3 fm.
+Nodes 0.5 GeV apart are coarse for T = 0.4 GeV: 10 % too few gluons have left after 2 and 3 fm.
 """
 
 import numpy as np
@@ -9,7 +9,7 @@ import relboltz as rb
 
 
 def spot(x, y, z, px, py, pz):
-    """f of gluons, hot within 1 fm; positions in fm, momenta in GeV."""
+    """Occupation number of gluons, hot within 1 fm; positions in fm, momenta in GeV."""
     p = np.sqrt(px**2 + py**2 + pz**2)
     return np.exp(-(x**2) - y**2) * np.exp(-p / 0.4)
 

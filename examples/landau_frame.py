@@ -1,4 +1,4 @@
-"""A hot spot in two dimensions: its Landau frame, and how far from equilibrium matter is in it."""
+"""A hot spot in two dimensions: its Landau frame and its shear stress."""
 
 import numpy as np
 

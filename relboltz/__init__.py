@@ -3,7 +3,7 @@
 >>> import relboltz as rb
 >>> result = rb.solve(rb.gluons(0.3), 41, {"g": rb.initial.step(0.5, 1.5)}, end=1.0)
 
-Names are imported when they are first asked for, so that ``import relboltz`` itself takes no time.
+Names are imported on first use, so that ``import relboltz`` itself takes no time.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -43,7 +43,7 @@ __all__ = [
     "initial", "load", "qcd", "quarks", "resume", "scan", "solve", "transport_coefficients",
 ]  # fmt: skip
 MODULES = {"analysis": "analysis", "equilibrium": "thermodynamics", "initial": "initial"}
-"""Names that stand for modules."""
+"""Public names of modules, and where these modules are."""
 HOMES = {
     "PhaseSpace": "grid.phase_space", "Model": "model.model", "Process": "model.process",
     "Screening": "model.model", "Species": "model.model", "collision_term": "run.collision_term",
@@ -51,7 +51,7 @@ HOMES = {
     "qcd": "model.qcd", "quarks": "model.qcd", "resume": "run.resume", "scan": "studies.scan",
     "solve": "run.solve", "transport_coefficients": "linear_response.coefficients",
 }  # fmt: skip
-"""The module of each other name."""
+"""Modules that define the other public names."""
 
 
 def __getattr__(name: str) -> Any:
@@ -70,4 +70,4 @@ def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
 
 
-attach()  # result.rb, of every Dataset that is opened with xarray
+attach()  # adds result.rb to every Dataset opened with xarray

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).parent
+sys.path[:0] = [str(folder) for folder in sorted(HERE.iterdir()) if folder.is_dir()]
 for name, usual in (("SIGINT", signal.default_int_handler), ("SIGHUP", signal.SIG_DFL)):
     number = getattr(signal, name, None)
     if number and signal.getsignal(number) is signal.SIG_IGN:  # as nohup and ``&`` leave them
@@ -27,7 +28,7 @@ APART = (
     "test_coefficients_extremes", "test_contract", "test_equilibrium", "test_exact",
     "test_expansion", "test_flow", "test_kinematics", "test_laws", "test_observables", "test_plots",
     "test_plots_space", "test_poles", "test_rates", "test_replicas", "test_resuming", "test_space",
-    "test_stages", "test_step", "test_team", "test_terms", "test_transport",
+    "test_stages", "test_step", "test_team", "test_collision_term", "test_transport",
 )  # fmt: skip
 """Modules whose tests run in another process: half of what is left, and none that start others."""
 

@@ -1,7 +1,7 @@
 """Fig. 10: masses against time, pure gluons and pure quarks.
 
 The runs of Fig. 9 in both schemes, and the fitted chemical potentials: those of the thermal state
-that has the number and the kinetic energy of the moment. Dashed are the prescribed last values.
+with the current number and kinetic energy. Dashed: the prescribed final values.
 """
 
 import paper_runs as paper

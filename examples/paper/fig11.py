@@ -1,7 +1,7 @@
-"""Fig. 11: gluons turn into quarks, and both become thermal.
+"""Fig. 11: gluons convert into quarks, and both become thermal.
 
 f of gluons and of u quarks against the energy at several times: above with the conserving scheme,
-below with landing in the nearest cells. Dashed is the state that the start prescribes.
+below with landing in the nearest cells. Dashed: the thermal state prescribed by the initial state.
 """
 
 import paper_runs as paper

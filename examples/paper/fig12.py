@@ -1,7 +1,7 @@
 """Fig. 12: masses and numbers of the mixture against time.
 
-The runs of Fig. 11 in both schemes, and the fitted chemical potentials. Dashed are the prescribed
-last values.
+The runs of Fig. 11 in both schemes, and the fitted chemical potentials. Dashed: the prescribed
+final values.
 """
 
 import paper_runs as paper

@@ -1,7 +1,7 @@
 """Fig. 3: numbers after one step, with and without symmetrical sampling.
 
-With it an event changes all its four cells, so that the total number is exact; without it a sample
-counts for one cell alone. (a) pure gluons; (b) to (d) gluons that turn into quarks.
+With symmetrical sampling an event changes all four of its cells, so that the total number is exact;
+without it a sample changes only one cell. (a) pure gluons; (b) to (d) gluons that turn into quarks.
 """
 
 import numpy as np

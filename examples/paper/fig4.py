@@ -1,7 +1,7 @@
 """Fig. 4: numbers against time, with and without symmetrical sampling.
 
-Gluons turn into quarks and antiquarks until neither wins. With symmetrical sampling the total is
-exact to the last quantum; without it the total walks away at random.
+Gluons convert into quarks and antiquarks until both rates are equal. With symmetrical sampling the
+total is exact to the last quantum; without it the total performs a random walk.
 """
 
 import numpy as np

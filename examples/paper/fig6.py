@@ -1,7 +1,7 @@
-"""Fig. 6: the rate of the kinetic energy against the source that changing masses are.
+"""Fig. 6: the rate of change of the kinetic energy against the source due to changing masses.
 
-∂T_kin^00/∂t, a difference of records, and S_ex^0 = ½ Σ Y dm²/dt, of the masses. Below, what the
-paper has for one species alone: the total energy, T_kin^00 − ¼ Σ m² Y. It is conserved for the
+∂T_kin^00/∂t, a difference of records, and S_ex^0 = ½ Σ Y dm²/dt, of the masses. Below, the total
+energy, which the paper has for one species only, T_kin^00 − ¼ Σ m² Y. It is conserved for the
 mixture as well.
 """
 

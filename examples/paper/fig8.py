@@ -1,6 +1,6 @@
 """Fig. 8: the squared masses of gluons and u quarks in space at several times.
 
-The run of Fig. 7. Masses follow the density of the place, and level out with it.
+The run of Fig. 7. The masses follow the local density and become uniform with it.
 """
 
 import paper_runs as paper

@@ -1,7 +1,7 @@
 """Fig. 9: from a step to a thermal distribution, pure gluons and pure quarks.
 
 f against the energy at several times: above with the conserving scheme, below with landing in the
-nearest cells. Dashed is the state that number and total energy of the start prescribe.
+nearest cells. Dashed: the thermal state with the initial number and total energy.
 """
 
 import paper_runs as paper

@@ -1,4 +1,4 @@
-"""What physicists make of a result: spectra, flow, times, comparisons; and ``result.rb``."""
+"""Analysis of results: spectra, flow, relaxation times, comparisons; and ``result.rb``."""
 
 from .accessor import Result
 from .comparison import compare

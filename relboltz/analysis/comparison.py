@@ -1,4 +1,4 @@
-"""How far two results are apart."""
+"""Differences between two results."""
 
 import numpy as np
 import pandas as pd
@@ -11,28 +11,28 @@ from ..util.errors import InputError
 from ..util.text import shown
 
 LABELS = ("species", "process", "charge")
-"""What is compared by its name; results need not have all the same."""
+"""Dimensions that are matched by label; the results may differ in their labels."""
 COMPONENTS = ("axis", "axis2", "mu", "nu")
-"""Components of one thing: its size is that of the largest."""
+"""Dimensions of tensor components; the scale of a tensor is that of its largest component."""
 SCALES = {
     "momentum": "energy_kinetic", "momentum_by_species": "energy_kinetic",
     "shear_stress": "energy_kinetic", "bulk_pressure": "energy_kinetic",
     "number_current": "number", "source": "energy_kinetic", "velocity": "", "landau_velocity": "",
 }  # fmt: skip
-"""What quantities are measured with that may vanish; '' is 1 in their own unit."""
+"""Reference quantities for flows and stresses, which may vanish; '' is 1 in their own unit."""
 ROUNDING = 1e-12
-"""Relative differences below are those of sums of doubles."""
+"""Relative differences below this are rounding errors of sums in double precision."""
 MOST = 15
-"""Quantities that a table of differences shows."""
+"""Largest number of quantities in a table of differences."""
 
 
 def compare(ds: xr.Dataset, other: xr.Dataset) -> pd.DataFrame:
-    """Largest and last difference of every quantity that two results share, as a table.
+    """Return the largest and last difference of every quantity that two results share, as a table.
 
     ``other`` may have another grid and other times: it is interpolated between its records, and
-    spectra in |p|. Differences are other minus this, over the largest size that this one has (of
-    the same species; of flows and stresses, which may vanish, over the energy or number, and
-    velocities as they are): ``largest`` at the time ``at [fm]``, and ``last``.
+    spectra in |p|. Differences are ``other`` minus ``ds``, divided by the largest magnitude in
+    ``ds`` (of the same species; flows and stresses, which may vanish, are divided by the energy or
+    number, velocities are not divided): ``largest`` at the time ``at [fm]``, and ``last``.
     """
     if not isinstance(other, xr.Dataset):
         raise InputError(f"compare({shown(other)}): give a result, such as rb.load('other.nc')")
@@ -60,11 +60,11 @@ def compare(ds: xr.Dataset, other: xr.Dataset) -> pd.DataFrame:
         if mine.shape[1:] != found.shape[1:]:
             continue
         theirs_then = _at(time[inside], other.time.values, found)
-        if "p" in values.dims:  # shells that the other does not have
+        if "p" in values.dims:  # shells missing in the other result
             theirs_then = np.where(np.isnan(theirs_then), mine[inside], theirs_then)
         rows[name] = _row(mine[inside], theirs_then, time[inside], _size(ds, name))
     if "rate_reverse" in rows and rows["rate_reverse"] == rows.get("rate"):
-        del rows["rate_reverse"]  # elastic processes alone
+        del rows["rate_reverse"]  # elastic processes only
     columns = ["largest", "at [fm]", "last", "relative to"]
     table = [(*rows[name], _yardstick(name)) for name in rows]
     return pd.DataFrame(table, index=list(rows), columns=columns).sort_values(
@@ -73,25 +73,25 @@ def compare(ds: xr.Dataset, other: xr.Dataset) -> pd.DataFrame:
 
 
 def _yardstick(name: str) -> str:
-    """What differences of a quantity are relative to, in words."""
+    """Return the name of the reference quantity of a relative difference."""
     scale = SCALES.get(name.removeprefix("total_"))
     return "its largest value" if scale is None else scale or "1"
 
 
 def telling(differences: pd.DataFrame) -> pd.DataFrame:
-    """The largest of them; those that are rounding are left out."""
+    """Return the largest differences, without rounding errors."""
     return differences[abs(differences.largest) > ROUNDING].head(MOST)
 
 
 def _at(wanted: Array, time: Array, values: Array) -> Array:
-    """Values (time, ...) between records."""
+    """Interpolate values (time, ...) between records."""
     flat = values.reshape(len(time), -1)
     found = [np.interp(wanted, time, column) for column in flat.T]
     return np.stack(found, axis=-1).reshape(len(wanted), *values.shape[1:])
 
 
 def _size(ds: xr.Dataset, name: str) -> Array:
-    """What differences of a quantity are measured with, of the shape of one record."""
+    """Return the scale of the differences of a quantity, in the shape of one record."""
     plain = name.removeprefix("total_")
     scale = SCALES.get(plain, plain)
     like = ds[name].isel(time=0, drop=True)
@@ -105,10 +105,10 @@ def _size(ds: xr.Dataset, name: str) -> Array:
 
 
 def _row(mine: Array, theirs: Array, time: Array, size: Array) -> tuple[float, float, float]:
-    """Largest relative difference, its time, and the largest at the last time."""
+    """Return the largest relative difference, its time, and the largest at the last time."""
     with np.errstate(invalid="ignore", divide="ignore"):
         apart = np.where(size > 0, (theirs - mine) / size, theirs - mine).reshape(len(time), -1)
-    one = np.isnan(mine) != np.isnan(theirs)  # only one of them has a value
+    one = np.isnan(mine) != np.isnan(theirs)  # only one result has a value
     apart = np.where(one.reshape(apart.shape), np.inf, apart)
     known = np.where(np.isnan(apart), 0.0, apart)
     place = np.unravel_index(np.abs(known).argmax(), known.shape)

@@ -1,8 +1,8 @@
-"""Matter in Bjorken flow: what there is per rapidity, and how far it is from hydrodynamics.
+"""Bjorken flow: densities per rapidity, and comparison with first-order hydrodynamics.
 
-To first order in gradients P_T - P_L = 2 eta/tau. The scaled time tau (e + P)/(4 pi eta) is tau T
-over 4 pi eta/s where no chemical potential matters. Reactions 2 <-> 2 conserve the number, so that
-mu/T falls and eta/s rises while matter expands: give the model rather than a constant eta/s.
+To first order in gradients P_T - P_L = 2 eta/tau. At zero chemical potential the scaled time
+tau (e + P)/(4 pi eta) equals tau T/(4 pi eta/s). Reactions 2 <-> 2 conserve particle number, so
+that mu/T falls and eta/s rises during the expansion: give the model rather than a constant eta/s.
 """
 
 import warnings
@@ -23,9 +23,9 @@ from .spectra import is_bjorken
 Viscosity = float | Model | Array | xr.DataArray | Callable[[float, dict[str, float]], float]
 """eta/s; a model; eta at all records [GeV fm^-2]; or a function of T and mu by species [GeV]."""
 RECORDS = 6
-"""At which the viscosity of a model is computed; between them it is interpolated."""
+"""Number of records at which the viscosity of a model is computed; others are interpolated."""
 MATTERS = 0.1
-"""Chemical potential over T that changes eta/s by some per cent (gluons: 3.5 % at -0.1)."""
+"""|mu|/T that changes eta/s by a few per cent (gluons: 3.5 % at -0.1)."""
 
 
 def _of_time(values: Any, unit: str, description: str) -> xr.Variable:
@@ -33,7 +33,7 @@ def _of_time(values: Any, unit: str, description: str) -> xr.Variable:
 
 
 def _expanding(ds: xr.Dataset, what: str, local: bool = False) -> None:
-    """Complain about a result that does not expand along z, or that has many places."""
+    """Raise InputError if a result is not in Bjorken flow or, with ``local``, is not one cell."""
     if not is_bjorken(ds):
         raise InputError(f"{what} is of matter in Bjorken flow: grid.expansion = 'bjorken'")
     if local and is_in_space(ds):
@@ -43,11 +43,11 @@ def _expanding(ds: xr.Dataset, what: str, local: bool = False) -> None:
 
 
 def per_rapidity(ds: xr.Dataset) -> xr.Dataset:
-    """What matter in Bjorken flow has per rapidity: tau times the integral over the plane.
+    """Return densities per rapidity in Bjorken flow: tau times integrals over the plane.
 
-    ``dN_dy`` (time, species), ``dET_dy``, the sum of sqrt(p_T^2 + m^2) [GeV], both with what
-    left; ``dE_deta`` of the total energy density [GeV] and ``dS_deta`` of the entropy, of what is
-    inside. Of homogeneous matter all of them are per area [fm^-2].
+    ``dN_dy`` (time, species) and ``dET_dy``, the sum of sqrt(p_T^2 + m^2) [GeV], include particles
+    that left the grid; ``dE_deta``, from the total energy density [GeV], and ``dS_deta``, from the
+    entropy, do not. For homogeneous matter all are per transverse area [fm^-2].
     """
     _expanding(ds, "per_rapidity()")
     inside = {"dE_deta": "energy_total", "dS_deta": "entropy"}
@@ -66,9 +66,9 @@ def per_rapidity(ds: xr.Dataset) -> xr.Dataset:
 
 
 def pressures(ds: xr.Dataset) -> xr.Dataset:
-    """Total P_L and P_T [GeV fm^-3], field included, and P_L/e, of matter in the frame of the grid.
+    """Return total P_L and P_T [GeV fm^-3], field included, and P_L/e in the frame of the grid.
 
-    Of a homogeneous result or a cell; of matter that does not expand, too.
+    The result must be homogeneous or a single cell; it need not expand.
     """
     if is_in_space(ds):
         raise InputError(
@@ -91,27 +91,27 @@ def pressures(ds: xr.Dataset) -> xr.Dataset:
 
 
 def _enthalpy(ds: xr.Dataset) -> Array:
-    """e + P of local equilibrium [GeV fm^-3]."""
+    """Return e + P of local equilibrium [GeV fm^-3]."""
     pressure = ds.pressure - ds.bulk_pressure
     return np.asarray((ds.landau_energy + pressure).values, float)
 
 
 def _density(ds: xr.Dataset) -> xr.DataArray:
-    """Numbers in the Landau frame (time, species): u . N = gamma (n - v . N) [fm^-3]."""
+    """Return densities in the Landau frame (time, species): u . N = gamma (n - v . N) [fm^-3]."""
     v = ds.landau_velocity
     gamma = 1 / np.sqrt(1 - (v**2).sum("axis"))
     return gamma * (ds.number - (v * ds.number_current).sum("axis"))
 
 
 def _at_rest(ds: xr.Dataset) -> tuple[Array, Array]:
-    """Total P_L and P_T - P_L in the Landau frame [GeV fm^-3]; nothing flows along z."""
+    """Return total P_L and P_T - P_L in the Landau frame [GeV fm^-3]; assumes no flow along z."""
     stress = ds.shear_stress.sel(mu="z", nu="z").values
     return ds.pressure.values + stress, -1.5 * stress
 
 
 def _of_model(ds: xr.Dataset, model: Model, options: dict[str, Any]) -> Array:
-    """eta of a model at all records, from some of them: ln(eta/T^3) is interpolated in ln tau."""
-    from ..linear_response.coefficients import transport_coefficients  # not before it is asked for
+    """Return eta of a model at all records; ln(eta/T^3) is interpolated in ln tau."""
+    from ..linear_response.coefficients import transport_coefficients  # only when needed
 
     t, mu = ds.landau_temperature.values, ds.landau_chemical_potential
     known = np.flatnonzero(np.isfinite(t) & np.isfinite(mu).all("species").values)
@@ -149,13 +149,13 @@ def _tell_constant(ds: xr.Dataset, given: float) -> None:
 
 
 def viscosity(ds: xr.Dataset, given: Viscosity, **options: Any) -> xr.DataArray:
-    """eta of local equilibrium at all records [GeV fm^-2].
+    """Return eta of local equilibrium at all records [GeV fm^-2].
 
-    A constant eta/s is right at mu = 0 alone; a warning says if the matter has another mu.
+    A constant eta/s is right only at mu = 0; an AccuracyWarning is issued for other mu.
 
-    given : eta/s, a number; the model of the run, whose eta at the T and mu of some records comes
-        from ``transport_coefficients`` (options: events, seed, ...); eta itself, an array by time;
-        or a function of T and a dictionary of mu by species [GeV] that returns it
+    given : a number, eta/s; the model of the run, whose eta at the T and mu of some records comes
+        from ``transport_coefficients`` (options: events, seed, ...); an array of eta by time; or a
+        function of T and a dictionary of mu by species [GeV] that returns eta
     """
     _expanding(ds, "viscosity()", local=True)
     if isinstance(given, Model):
@@ -185,7 +185,7 @@ def viscosity(ds: xr.Dataset, given: Viscosity, **options: Any) -> xr.DataArray:
 
 
 def scaled_time(ds: xr.Dataset, given: Viscosity, **options: Any) -> xr.DataArray:
-    """tau (e + P)/(4 pi eta) of local equilibrium; see ``viscosity`` for what may be given."""
+    """Return tau (e + P)/(4 pi eta) of local equilibrium; ``given`` is that of ``viscosity``."""
     eta = viscosity(ds, given, **options).values
     values = ds.time.values * _enthalpy(ds) / (4 * np.pi * eta)
     description = _of_time(values, "1", "scaled time tau (e + P)/(4 pi eta)")
@@ -193,12 +193,12 @@ def scaled_time(ds: xr.Dataset, given: Viscosity, **options: Any) -> xr.DataArra
 
 
 def first_order(ds: xr.Dataset, given: Viscosity, **options: Any) -> xr.Dataset:
-    """A comparison with first-order hydrodynamics: (P_T - P_L) tau/(2 eta), which tends to 1.
+    """Compare with first-order hydrodynamics, where (P_T - P_L) tau/(2 eta) is 1.
 
-    ``driven`` is that; ``scaled_time``; ``longitudinal_over_energy`` P_L/e, and
-    ``first_order`` the P_L/e that first-order hydrodynamics has with these e, P and eta, without
-    bulk viscosity. All in the Landau frame; in a cell of a plane, where other gradients drive
-    stresses besides, P_T - P_L is -3/2 of its shear stress along z.
+    Returns ``driven``, (P_T - P_L) tau/(2 eta), which tends to 1; ``scaled_time``;
+    ``longitudinal_over_energy``, P_L/e; and ``first_order``, P_L/e of first-order hydrodynamics for
+    the same e, P and eta, without bulk viscosity. All are in the Landau frame. In a cell of a
+    plane, where other gradients also drive stresses, P_T - P_L is -3/2 of the shear stress along z.
     """
     eta, tau = viscosity(ds, given, **options), ds.time.values
     along, apart = _at_rest(ds)

@@ -1,4 +1,4 @@
-"""A result for other programs: VTK for ParaView and its kin, MUSIC, CSV for everything else."""
+"""Export of results: VTK for ParaView and similar programs, MUSIC, CSV for everything else."""
 
 import json
 import re
@@ -23,9 +23,9 @@ FORMATS = ("vtk", "csv", "music")
 def export(
     ds: xr.Dataset, folder: str | Path, format: str, stem: str = "run", **options: Any
 ) -> list[Path]:
-    """Write a result into a folder, as "vtk", "csv" or "music"; the files that were written.
+    """Write a result into a folder as "vtk", "csv" or "music", and return the files written.
 
-    options : of "music" alone: time [fm], eta_max, eta_cells
+    options : for "music" only: time [fm], eta_max, eta_cells
     """
     if format not in FORMATS:
         raise InputError(f"format {format!r}: use vtk, csv or music")
@@ -49,7 +49,7 @@ def export(
 
 
 def _vtk(ds: xr.Dataset, folder: Path, stem: str) -> Iterator[Path]:
-    """One file a record, and a list of their times that ParaView opens as one."""
+    """Write one file per record, and a time series file that ParaView opens."""
     files = []
     for i, time in enumerate(ds.time.values.tolist()):
         path = folder / f"{stem}_{i:05d}.vtk"
@@ -62,7 +62,7 @@ def _vtk(ds: xr.Dataset, folder: Path, stem: str) -> Iterator[Path]:
 
 
 def _record(now: xr.Dataset, time: float) -> bytes:
-    """A legacy VTK file: even cells, of which every quantity has a value."""
+    """Return a legacy VTK file: a uniform grid with cell data."""
     axes = [now[axis].values for axis in SPACE]
     widths = [_width(now, axis, values) for axis, values in zip(SPACE, axes, strict=True)]
     corner = [x[0] - 0.5 * w for x, w in zip(axes, widths, strict=True)]
@@ -84,14 +84,14 @@ def _words(key: str, values: list[Any]) -> bytes:
 
 
 def _width(now: xr.Dataset, axis: str, centres: Array) -> float:
-    """Of a cell [fm]; a direction with one cell has half its width on either side of the middle."""
+    """Return the width of a cell [fm]; a single cell extends space_max to either side."""
     if len(centres) > 1:
         return float(centres[1] - centres[0])
     return float(now.attrs.get("space_max", [0.5] * 3)[SPACE.index(axis)]) * 2
 
 
 def _fields(now: xr.Dataset) -> Iterator[tuple[str, Array]]:
-    """Quantities (cells with x fastest, components): numbers, vectors and tensors in space."""
+    """Yield quantities (cells with x fastest, components): scalars, vectors and tensors."""
     for name in now.data_vars:
         values = now[name]
         if not set(SPACE) <= set(values.dims) or "px" in values.dims:
@@ -105,7 +105,7 @@ def _fields(now: xr.Dataset) -> Iterator[tuple[str, Array]]:
 
 
 def _components(label: str, values: xr.DataArray, dims: list[Any]) -> Iterator[tuple[str, Array]]:
-    """As VTK has them; a tensor of four dimensions is a number tt, a vector t and a tensor."""
+    """Yield a quantity as VTK arrays; a four-tensor gives a scalar tt, a vector t and a tensor."""
     flat = values.transpose("z", "y", "x", *dims).values
     flat = flat.reshape(-1, *flat.shape[3:])
     plain = re.sub(r"\s+", "_", label)
@@ -125,7 +125,7 @@ def _components(label: str, values: xr.DataArray, dims: list[Any]) -> Iterator[t
 
 
 def _csv(ds: xr.Dataset, folder: Path) -> Iterator[Path]:
-    """Histories, spectra and, in space, all cells: tables with units in their heads."""
+    """Write tables of histories, spectra and, in space, all cells, with units in the headers."""
     whole = box(ds)
     rows: dict[str, Array] = {"time [fm]": whole.time.values}
     for name in whole.data_vars:
@@ -139,7 +139,7 @@ def _csv(ds: xr.Dataset, folder: Path) -> Iterator[Path]:
 
 
 def _columns(name: str, values: xr.DataArray, *rows: str) -> Iterator[tuple[str, Array]]:
-    """A column for every component; names such as "number g [fm^-3]"."""
+    """Yield a column for every component, with names such as "number g [fm^-3]"."""
     unit = values.attrs.get("units", "1")
     end = "" if unit == "1" else f" [{unit}]"
     others = [d for d in values.dims if d not in rows]
@@ -154,7 +154,7 @@ def _columns(name: str, values: xr.DataArray, *rows: str) -> Iterator[tuple[str,
 
 
 def _spectra(ds: xr.Dataset) -> pd.DataFrame:
-    """One row for each time, species and shell."""
+    """Return a table with one row for each time, species and shell."""
     density = spectra.dN_dp(ds)
     density = density.drop_vars("width")
     table = xr.Dataset({"f": ds.spectrum, "dN/dp [fm^-3 GeV^-1]": density}).to_dataframe()
@@ -164,7 +164,7 @@ def _spectra(ds: xr.Dataset) -> pd.DataFrame:
 
 
 def _cells(ds: xr.Dataset) -> pd.DataFrame:
-    """One row for each time and space cell."""
+    """Return a table with one row for each time and space cell."""
     rows = ("time", *SPACE)
     mesh = np.meshgrid(*(ds[axis].values for axis in rows), indexing="ij")
     table = {f"{axis} [fm]": m.ravel() for axis, m in zip(rows, mesh, strict=True)}

@@ -1,11 +1,11 @@
-"""A result in Bjorken flow as MUSIC reads it, to go on with viscous hydrodynamics.
+"""Export of a result in Bjorken flow as initial conditions of MUSIC, viscous hydrodynamics.
 
-The file is that of its ``Initial_profile`` 9: a line of sizes, then a line for every place, x outer
-and y inner: eta, x, y [fm], e [GeV fm^-3], u^tau, u^x, u^y, u^eta [fm^-1], and pi^{mu nu} [fm^-4]
-with mu nu = tau tau, tau x, tau y, tau eta, xx, xy, x eta, yy, y eta, eta eta. Components along eta
-are those of the coordinate: 1/tau of the ones along z in the frame of the place, pi^{eta eta}
-1/tau^2 of it. MUSIC reads one slice of eta, takes all rapidities alike, and sets the bulk pressure
-to e/3 - P of its equation of state: the total pressure to e/3.
+The file has the format of ``Initial_profile`` 9: a line of sizes, then a line for every cell, with
+x the outer and y the inner loop: eta, x, y [fm], e [GeV fm^-3], u^tau, u^x, u^y, u^eta [fm^-1], and
+pi^{mu nu} [fm^-4] with mu nu = tau tau, tau x, tau y, tau eta, xx, xy, x eta, yy, y eta, eta eta.
+Components along eta are coordinate components: those along z in the local frame divided by tau,
+and by tau^2 for pi^{eta eta}. MUSIC reads one slice in eta, applies it to all rapidities, and sets
+the bulk pressure to e/3 - P of its equation of state, so that the total pressure is e/3.
 """
 
 from collections.abc import Iterator
@@ -23,14 +23,14 @@ from .spectra import is_bjorken
 PARTS = ("tt", "tx", "ty", "tz", "xx", "xy", "xz", "yy", "yz", "zz")
 """Components of pi in the order of the file."""
 CONFORMAL = 0.01
-"""Part by which the pressure may differ from e/3, which MUSIC takes, without a word."""
+"""Relative deviation of the pressure from e/3, the value in MUSIC, above which we warn."""
 
 
 def surface(
     ds: xr.Dataset, folder: Path, stem: str, time: float | None = None, eta_max: float = 0.5,
     eta_cells: int = 1,
 ) -> Iterator[Path]:  # fmt: skip
-    """Write the record nearest to a proper time [fm], the last one by default."""
+    """Write the record nearest to a proper time [fm], by default the last."""
     if not is_bjorken(ds) or not is_in_space(ds):
         raise InputError(
             "format 'music' is for matter in Bjorken flow with space cells along x and y "
@@ -57,7 +57,7 @@ def surface(
 
 
 def _record(ds: xr.Dataset, time: float | None) -> xr.Dataset:
-    """The record nearest to a time, one of a plane; it says if its pressure is not e/3."""
+    """Return the record nearest to a time in the plane; warn if its pressure is not e/3."""
     if min(ds.sizes["x"], ds.sizes["y"]) < 2:
         raise InputError("format 'music' needs two space cells or more along x and along y")
     times = ds.time.values
@@ -80,7 +80,7 @@ def _record(ds: xr.Dataset, time: float | None) -> xr.Dataset:
 
 
 def _columns(now: xr.Dataset, tau: float) -> Array:
-    """x, y, e, u and pi of all places, y varying fastest; places without matter are at rest."""
+    """Return x, y, e, u and pi of all cells, y varying fastest; empty cells are at rest."""
     there = (now.landau_energy > 0) & np.isfinite(now.landau_velocity).all("axis")
 
     def flat(values: xr.DataArray) -> Array:

@@ -1,4 +1,4 @@
-"""The transverse plane: how its energy is distributed, and which way it flows."""
+"""Eccentricity and momentum anisotropy in the transverse plane."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from ..util.text import shown
 from .rings import is_harmonic
 
 WEIGHTS = {"energy": "energy_total", "landau": "landau_energy"}
-"""Energy density in the frame of the grid, and in that of the matter."""
+"""Energy densities in the frame of the grid and in the Landau frame."""
 
 
 def _variable(values: Any, unit: str, description: str) -> xr.Variable:
@@ -19,13 +19,14 @@ def _variable(values: Any, unit: str, description: str) -> xr.Variable:
 
 
 def eccentricity(ds: xr.Dataset, n: int = 2, weight: str = "energy") -> xr.Dataset:
-    """epsilon_n exp(i n Phi_n) = -<r^n exp(i n phi)>/<r^n> of the energy density, against time.
+    """Return epsilon_n exp(i n Phi_n) = -<r^n exp(i n phi)>/<r^n> of the energy density.
 
-    ``eccentricity`` epsilon_n, ``angle`` Phi_n [rad] (the short axis for n = 2; NaN of a round
-    one) and ``radius`` [fm], 2 radius^2 = <r^2>. r and phi are about the centre of the energy; a
-    direction z is added up. What left the box is not part of it.
+    The result has, against time, ``eccentricity`` epsilon_n, ``angle`` Phi_n [rad] (the short axis
+    for n = 2; NaN if round) and ``radius`` [fm], defined by 2 radius^2 = <r^2>. r and phi are
+    relative to the centre of energy, and the density is summed over z. Energy that left the grid is
+    not included.
 
-    weight : "energy", the total in the frame of the grid, or "landau", that of matter at rest
+    weight : "energy", total energy in the frame of the grid, or "landau", in the Landau frame
     """
     if not is_harmonic(n, 2):
         raise InputError(f"eccentricity({shown(n)}): n is a whole number, 2 or more")
@@ -52,11 +53,11 @@ def eccentricity(ds: xr.Dataset, n: int = 2, weight: str = "energy") -> xr.Datas
 
 
 def momentum_anisotropy(ds: xr.Dataset) -> xr.Dataset:
-    """epsilon_p = Int (T^xx - T^yy) / Int (T^xx + T^yy), the flow of energy, against time.
+    """Return epsilon_p = Int (T^xx - T^yy) / Int (T^xx + T^yy) against time.
 
-    ``epsilon_p`` about the axes x and y; ``size`` and ``angle`` [rad] those of the direction in
-    which it is largest, from T^xx - T^yy + 2i T^xy. The field is part of both pressures. What left
-    the box is not part of it.
+    ``epsilon_p`` refers to the axes x and y; ``size`` and ``angle`` [rad] are its largest value and
+    the direction of that value, from T^xx - T^yy + 2i T^xy. Both pressures include the field.
+    Matter that left the grid is not included.
     """
     tensor = ds.energy_momentum
     field: Any = ds.get("field_pressure", xr.zeros_like(ds.energy_total))

@@ -1,9 +1,9 @@
-"""Rings of transverse momentum, and how particles are distributed over their directions.
+"""Rings of transverse momentum, and the azimuthal distribution of particles in them.
 
-Particles are known in columns of nodes (p_x, p_y). A sum of exp(i n phi) over nodes would show the
-directions of the lattice, the more so at small p_T, where these are few. Instead ln N between nodes
-is cubic, and sums are taken over points of circles. The error that this makes for a smooth spectrum
-that nearly is N, of which the sums are known, is subtracted.
+Particle numbers N are known in columns of nodes (p_x, p_y). A sum of exp(i n phi) over nodes would
+show the anisotropy of the lattice, most of all at small p_T, where nodes are few. Instead ln N is
+interpolated by cubics, and sums run over points of circles. The interpolation error for a smooth
+spectrum close to N, whose exact sums are known, is subtracted.
 """
 
 from collections.abc import Iterator
@@ -18,30 +18,31 @@ from ..util.arrays import Array, Flags
 RADII = 4
 """Circles in a ring."""
 ANGLES = 4
-"""Points of a circle for each node along the longer axis: at most a cell apart."""
+"""Points per circle for each node along the longer axis: at most a cell apart."""
 BEND = 0.5
-"""What ln N may depart from a straight line between neighbours: fronts overshoot by exp(BEND)."""
+"""Largest deviation of ln N from linear interpolation: fronts overshoot by at most exp(BEND)."""
 DENSER = 0.5
-"""Knots of round spectra are this much closer at p_T = 0, where nodes are all that is known."""
+"""Relative increase of the knot density of round spectra at p_T = 0, where only nodes are known."""
 HARMONICS, COARSER = (2, 4), 2.0
-"""What is fitted beside it, lest it count as round, with knots so much further apart."""
+"""Harmonics fitted together with the round spectrum, so that they do not contribute to it, and the
+spacing of their knots relative to that of the round spectrum."""
 POWER = 1
-"""Harmonics begin as this power of p_T at p_T = 0: that of massless particles, whose f depends on
-direction even at p = 0. Of a sum over p_z, only p_z of the order of p_T or below have harmonics."""
+"""Power of p_T of the harmonics at small p_T. It is that of massless particles, whose f depends on
+direction even at p = 0; in a sum over p_z, only p_z up to the order of p_T have harmonics."""
 STIFF, LEVEL = 1e-10, 1e-14
-"""Weights of squared second differences of coefficients, which go on where nodes are empty, and of
-their squares, which decide where fewer than two nodes are not."""
+"""Regularisation: weight of squared second differences of coefficients, which extrapolates to empty
+nodes, and of squared coefficients, which matters only if fewer than two nodes are occupied."""
 STIFFER = 1e3
-"""Harmonics of N over its round part are small where nodes are empty: these weights are larger."""
+"""Factor by which the regularisation of harmonics is larger: they are small at empty nodes."""
 
 
 def is_harmonic(n: Any, least: int) -> bool:
-    """Whether n is a whole number, of Python or NumPy, and not below the least."""
+    """Whether n is an integer, of Python or NumPy, and at least ``least``."""
     return isinstance(n, Integral) and not isinstance(n, bool) and n >= least  # type: ignore[operator]
 
 
 def lagrange(u: Array, count: int) -> list[Array]:
-    """Weights of the nodes 0, 1, ... count - 1 of the polynomial through them, at u."""
+    """Return Lagrange weights at u of the nodes 0, 1, ... count - 1."""
     found = [np.ones_like(u) for _ in range(count)]
     for a, b in permutations(range(count), 2):
         found[a] *= (u - b) / (a - b)
@@ -49,44 +50,45 @@ def lagrange(u: Array, count: int) -> list[Array]:
 
 
 def bell(u: Array) -> Array:
-    """The cubic B-spline, between -2 and 2."""
+    """Return the cubic B-spline with support from -2 to 2."""
     u = np.abs(u)
     near, far = (4 - 6 * u**2 + 3 * u**3) / 6, (2 - u) ** 3 / 6
     return np.asarray(np.where(u < 1, near, np.where(u < 2, far, 0.0)))
 
 
 def splines(at: Array) -> Array:
-    """Cubic splines with knots at 0, 1, ... (..., coefficients).
+    """Return cubic B-splines with knots at 0, 1, ..., shape (..., coefficients).
 
-    Not even: spectra of massless particles have a kink at p_T = 0.
+    They are not even in p_T: spectra of massless particles have a kink at p_T = 0.
     """
     return bell(np.asarray(at)[..., None] - np.arange(int(np.max(at)) + 3))
 
 
 def round_functions(radius: Array) -> Array:
-    """Splines for ln of a round spectrum, denser at small radius (in spacings)."""
+    """Return splines for ln of a round spectrum, denser at small radius (in spacings)."""
     return splines(radius + DENSER * np.tanh(radius))
 
 
 def waves(radius: Array, angle: Array, n: int, power: int) -> Array:
-    """Splines in p_T times p_T^power at small p_T: with cos(n phi), then with sin(n phi)."""
+    """Return splines, ~ p_T^power at small p_T, times cos(n phi), then times sin(n phi)."""
     grown = np.tanh(radius / 2)[:, None] ** power * splines(radius / COARSER)
     phase = n * angle[:, None]
     return np.concatenate([grown * np.cos(phase), grown * np.sin(phase)], axis=1)
 
 
 def stiffness(sizes: list[int]) -> Array:
-    """Quadratic form that keeps coefficients smooth within each of several blocks of splines."""
+    """Return the quadratic form that smooths coefficients within each block of splines."""
     ends, bends = np.cumsum(sizes), np.diff(np.eye(sum(sizes)), 2, axis=0)
     within = [i for i in range(len(bends)) if not any(i < end <= i + 2 for end in ends[:-1])]
     return np.asarray(STIFF * bends[within].T @ bends[within] + LEVEL * np.eye(sum(sizes)))
 
 
 def smooth_functions(x: Array, y: Array) -> tuple[Array, Array, int]:
-    """Functions of momenta in spacings (momenta, functions), their stiffness, how many are round.
+    """Return functions of momenta in spacings, their stiffness, and the number of round ones.
 
-    The first are round; the others are harmonics that a lattice can take for round, ~ p_T^m where
-    p_T is small. All are even along both axes: on nodes, odd ones are orthogonal to these.
+    The array (momenta, functions) has the round functions first; the others are harmonics that a
+    lattice cannot distinguish from round ones, ~ p_T^m at small p_T. All are even along both axes:
+    on the nodes, odd functions are orthogonal to them.
     """
     radius, angle = np.hypot(x, y), np.arctan2(y, x)
     found = [round_functions(radius)]
@@ -98,9 +100,9 @@ def smooth_functions(x: Array, y: Array) -> tuple[Array, Array, int]:
 
 
 class Interpolation:
-    """Points between nodes: what a function of the nodes is there, a polynomial along each axis.
+    """Polynomial interpolation along each axis, from nodes to points between them.
 
-    places : positions of the points along both axes, counted in nodes
+    places : positions of the points along both axes, in units of the node spacing
     """
 
     def __init__(self, places: list[Array], shape: tuple[int, int], count: int):
@@ -108,7 +110,7 @@ class Interpolation:
         self._terms = [(i * shape[1] + j, x * y) for i, x in along for j, y in up]
 
     def of(self, values: Array) -> Array:
-        """Values (px, py) at the points; NaN where a node that counts is NaN."""
+        """Interpolate values (px, py) to the points; NaN if a node in the stencil is NaN."""
         flat = values.ravel()
         total = np.zeros(len(self._terms[0][0]))
         for node, weight in self._terms:
@@ -117,16 +119,16 @@ class Interpolation:
 
 
 def _stencil(place: Array, n: int, count: int) -> list[tuple[Any, Array]]:
-    """Nodes about points along an axis of n nodes, and their weights."""
+    """Return the nodes around points along an axis of n nodes, and their weights."""
     points = min(count, n)
     start = np.clip(np.floor(place).astype(int) - (points - 1) // 2, 0, n - points)
     return [(start + a, w) for a, w in enumerate(lagrange(place - start, points))]
 
 
 class Rings:
-    """Rings of p_T, a spacing wide, out to the corners of the box.
+    """Rings of p_T, one spacing wide, out to the corners of the momentum grid.
 
-    px, py : nodes [GeV], and half : half a spacing of each axis
+    px, py : nodes [GeV]; half : half the spacing of each axis
     """
 
     def __init__(self, px: Array, py: Array, half: tuple[float, float]):
@@ -143,7 +145,7 @@ class Rings:
         starts = zip((x[inside], y[inside]), (px, py), half, strict=True)
         places = [(at - nodes[0]) / (2 * h) for at, nodes, h in starts]
         self._cubic, self._linear = Interpolation(places, shape, 4), Interpolation(places, shape, 2)
-        coarse = 2 * max(half)  # finer knots would be free where only the finer axis has nodes
+        coarse = 2 * max(half)  # finer knots: undetermined where only the finer axis has nodes
         x, y = (v.ravel() / coarse for v in np.meshgrid(px, py, indexing="ij"))
         self._smooth, self._stiff, self._round = smooth_functions(x, y)
         far = np.minimum(self._radius / coarse, np.max(np.hypot(x, y)))
@@ -155,21 +157,21 @@ class Rings:
 
     @property
     def edges(self) -> Array:
-        """Radii at which rings begin and end [GeV]."""
+        """Edges of the rings [GeV]."""
         return np.asarray(self.width * np.arange(self.count + 1.0))
 
     def within(self, face: float) -> Flags:
-        """Which rings end before a face of the box [GeV]."""
+        """Return which rings lie entirely below the momentum ``face`` [GeV] of the grid."""
         return np.asarray(self.edges[1:] <= face * (1 + 1e-9))
 
     def _density(self, number: Array) -> Array:
-        """Particles at the points, in all as many as there are."""
+        """Return particle numbers at the points, normalised to the total number."""
         with np.errstate(divide="ignore", invalid="ignore"):
             logs = np.log(number)
         logs[~np.isfinite(logs)] = np.nan
         straight = self._linear.of(logs)
         bent = np.clip(self._cubic.of(logs), straight - BEND, straight + BEND)
-        found = np.exp(np.where(np.isfinite(bent), bent, straight))  # straight beside empty nodes
+        found = np.exp(np.where(np.isfinite(bent), bent, straight))  # linear next to empty nodes
         empty = ~np.isfinite(found)
         if empty.any():
             found[empty] = np.maximum(self._linear.of(number)[empty], 0.0)
@@ -177,9 +179,10 @@ class Rings:
         return np.asarray(found * (number.sum() / found.sum()))
 
     def rounded(self, number: Array) -> Array:
-        """The round spectrum that follows N (px, py) best, at the nodes; its ln is a spline.
+        """Return the round spectrum that best fits N (px, py), at the nodes; its ln is a spline.
 
-        The largest N is 1. Every particle counts the same: a front is followed where they are.
+        The largest N is set to 1. The fit is weighted by N, so that fronts are followed where the
+        particles are.
         """
         share = number.ravel() / number.max()
         there = share > 0
@@ -190,9 +193,10 @@ class Rings:
         return np.asarray(np.exp(np.minimum(fitted, 0.0)).reshape(number.shape))
 
     def _waves(self, number: Array, rounded: Array, n: int) -> tuple[Array, Array]:
-        """N over the round spectrum, as a smooth function: at nodes (px, py), and at the points.
+        """Return N over the round spectrum as a smooth function, at nodes (px, py) and at points.
 
-        Low harmonics are fitted together; those that look round on square nodes are left out.
+        Low harmonics are fitted together; multiples of 4, which look round on a square lattice, are
+        left out.
         """
         if n % 4 == 0:
             return np.ones(number.shape), np.ones(len(self._radius))
@@ -210,7 +214,7 @@ class Rings:
         return np.exp(at_nodes @ fitted).reshape(number.shape), np.exp(at_points @ fitted)
 
     def _lattice(self, number: Array, n: int, weight: Array, wave: Any) -> tuple[Any, Array]:
-        """What the lattice adds to sums of a smooth spectrum that is nearly N; its particles."""
+        """Return the lattice error of the sums of a smooth spectrum close to N, and its number."""
         rounded = self.rounded(number)
         nodes, points = self._waves(number, rounded, n)
         read, all_ = self._moments(self._density(rounded * nodes) * weight, wave)
@@ -221,13 +225,13 @@ class Rings:
         return read - self._moments(smooth * weight, wave)[0], all_
 
     def _sums(self, values: Array) -> Array:
-        """Sums over the points of every ring."""
+        """Sum over the points of every ring."""
         return np.asarray(np.bincount(self._ring, values, self.count), float)
 
     def turned(self, columns: Array, n: int, power: int = 0) -> tuple[Array, Array]:
-        """Int dN p_T^power exp(i n phi) over every ring, and without the exponential.
+        """Return Int dN p_T^power exp(i n phi) over every ring, and without the exponential.
 
-        columns : particles of columns of nodes (..., px, py); both results are (..., rings)
+        columns : particle numbers in columns of nodes (..., px, py); both results are (..., rings)
         """
         shape = (*columns.shape[:-2], self.count)
         moments, totals = np.zeros(shape, complex), np.zeros(shape)
@@ -244,12 +248,12 @@ class Rings:
         return moments, totals
 
     def _moments(self, density: Array, wave: Any) -> tuple[Any, Array]:
-        """Sums over the points of every ring with and without a wave."""
+        """Sum over the points of every ring with and without a wave."""
         turned = self._sums(density * wave.real) + 1j * self._sums(density * wave.imag)
         return turned, self._sums(density)
 
     def numbers(self, columns: Array) -> Array:
-        """Particles in every ring (..., rings), all in all as many as in all columns."""
+        """Return particles in every ring (..., rings); their sum is that over all columns."""
         totals = np.zeros((*columns.shape[:-2], self.count))
         for at, number in _each(columns):
             totals[at] = self._sums(self._density(number))
@@ -257,7 +261,7 @@ class Rings:
 
 
 def _each(columns: Array) -> Iterator[tuple[tuple[int, ...], Array]]:
-    """Columns (px, py) one by one, with their place; not those without a particle."""
+    """Yield non-empty arrays (px, py) one by one, with their indices."""
     for at in np.ndindex(*columns.shape[:-2]):
         if columns[at].any():
             yield at, np.asarray(columns[at], float)

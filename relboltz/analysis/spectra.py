@@ -1,4 +1,4 @@
-"""Spectra and flow of a result; integrals of spectra are sums over its nodes, exactly."""
+"""Spectra and flow of a result; integrals of spectra equal sums over the nodes exactly."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -15,14 +15,14 @@ from .rings import Rings, is_harmonic
 SPACE = ("x", "y", "z")
 MOMENTA = ("px", "py", "pz")
 NOTHING = 1e-12
-"""Flow below this is rounding, and has no direction."""
+"""Flow below this is rounding error and has no direction."""
 LEAST = 3
-"""Nodes along p_x and p_y that tell directions."""
+"""Smallest number of nodes along p_x and p_y that resolves directions."""
 INSIDE = "whether it lies inside the box; beyond momentum_max its corners alone do"
 
 
 def _spacing(ds: xr.Dataset, axis: str) -> float:
-    """Width of the cells of a momentum axis [GeV]."""
+    """Return the cell width along a momentum axis [GeV]."""
     widths = dict(zip(MOMENTA, ds.attrs["momentum_max"], strict=True))
     return 2 * float(widths[axis]) / ds.sizes[axis]
 
@@ -32,12 +32,12 @@ def _variable(dims: Any, values: Any, unit: str, description: str) -> xr.Variabl
 
 
 def dN_dp(ds: xr.Dataset) -> xr.DataArray:
-    """dN/d|p| per volume (time, species, p) [fm^-3 GeV^-1], in shells of about one spacing.
+    """Return dN/d|p| per volume (time, species, p) [fm^-3 GeV^-1], in shells of about one spacing.
 
     The coordinate ``width`` (p) [GeV] is that of a shell with the volume of its nodes, so that the
-    sum of dN/dp times width is ``number``, exactly. Beyond momentum_max a shell lies in corners of
-    the box alone: ``inside`` (p) is False there. In Bjorken flow p is p_T, and shells are rings.
-    Where all axes expand, p and width are comoving momenta.
+    sum of dN/dp times width equals ``number`` exactly. Beyond momentum_max a shell covers only
+    corners of the grid, and ``inside`` (p) is False. In Bjorken flow p is p_T, and shells are
+    rings. If all axes expand, p and width are comoving momenta.
     """
     rings = is_bjorken(ds)
     volume = ds.shell_weight.values * (2 * np.pi * HBARC) ** 3
@@ -59,15 +59,15 @@ def dN_dp(ds: xr.Dataset) -> xr.DataArray:
 
 
 def _face(ds: xr.Dataset, axes: Sequence[str]) -> float:
-    """The radius at which shells or rings begin to leave the box [GeV]."""
+    """Return the radius beyond which shells or rings are partly outside the grid [GeV]."""
     widths = dict(zip(MOMENTA, map(float, ds.attrs["momentum_max"]), strict=True))
     return min((widths[axis] for axis in axes if ds.sizes[axis] > 1), default=np.inf)
 
 
 def _widths(size: Array, radius: Array, full: float, power: int) -> Array:
-    """Widths of shells or rings of given sizes: size = full radius^power width.
+    """Return widths of shells or rings with given sizes: size = full radius^power width.
 
-    One that has its node at 0 alone is a ball or a disc.
+    A shell with only the node at 0 is a ball, or a disc.
     """
     ball = ((power + 1) * size / full) ** (1 / (power + 1))
     with np.errstate(divide="ignore"):
@@ -78,20 +78,20 @@ def _widths(size: Array, radius: Array, full: float, power: int) -> Array:
 
 
 def is_bjorken(ds: xr.Dataset) -> bool:
-    """Whether matter expands along z, the same at all rapidities."""
+    """Whether matter is in Bjorken flow along z."""
     return "dN_dy" in ds
 
 
 def _when(ds: xr.Dataset) -> str:
-    """The dimension of spectra of transverse momenta."""
+    """Return the time dimension of p_T spectra: "time" in Bjorken flow, else "snapshot"."""
     return "time" if is_bjorken(ds) else "snapshot"
 
 
 def _particles(ds: xr.Dataset) -> Array:
-    """Particles of every column of nodes (snapshot, species, px, py), per volume [fm^-3].
+    """Return particles per column of nodes (snapshot, species, px, py) and volume [fm^-3].
 
-    In Bjorken flow of every record, per rapidity, what left included: per area [fm^-2], or in
-    space of all of the plane.
+    In Bjorken flow, of every record, per rapidity, including particles that left the grid: per area
+    [fm^-2], or in space integrated over the plane.
     """
     if is_bjorken(ds):
         columns = ds.dN_d2pT.transpose("time", "species", *MOMENTA[:2]).values
@@ -107,7 +107,7 @@ def _particles(ds: xr.Dataset) -> Array:
 
 
 def _stretched(ds: xr.Dataset) -> Array:
-    """Physical over comoving transverse momenta, the same at all times."""
+    """Return physical over comoving transverse momenta, which must not depend on time."""
     if is_bjorken(ds) or "momentum_scale" not in ds:
         return np.ones(2)
     scales = np.asarray(ds.momentum_scale.values[:, :2])
@@ -120,12 +120,12 @@ def _stretched(ds: xr.Dataset) -> Array:
 
 
 def tells_directions(ds: xr.Dataset) -> bool:
-    """Whether there are nodes enough for directions of p_T."""
+    """Whether there are enough nodes to resolve directions of p_T."""
     return min(ds.sizes["px"], ds.sizes["py"]) >= LEAST
 
 
 def _rings(ds: xr.Dataset) -> tuple[Rings, xr.Variable, Flags]:
-    """Rings of a result, the middles of these [GeV], and which lie inside the box."""
+    """Return the rings of a result, their mean radii [GeV], and which lie inside the grid."""
     if not tells_directions(ds):
         raise InputError(
             f"momentum_cells = {[ds.sizes[axis] for axis in MOMENTA]}: directions of p_T need "
@@ -143,14 +143,15 @@ def _rings(ds: xr.Dataset) -> tuple[Rings, xr.Variable, Flags]:
 
 
 def dN_dpT(ds: xr.Dataset) -> xr.DataArray:
-    """dN/dp_T per volume of the snapshots (snapshot, species, pT) [fm^-3 GeV^-1].
+    """Return dN/dp_T per volume of the snapshots (snapshot, species, pT) [fm^-3 GeV^-1].
 
-    All p_z and angles together, in rings of one spacing; the sum of it times the coordinate
-    ``width`` (pT) [GeV] is the number. Beyond momentum_max a ring lies in corners of the box alone:
-    ``inside`` (pT) is False there. In space the average over the box, without what left it.
+    The spectrum is integrated over p_z and angle in rings of one spacing; the sum of dN/dp_T times
+    the coordinate ``width`` (pT) [GeV] is the number. Beyond momentum_max a ring covers only
+    corners of the grid, and ``inside`` (pT) is False. In space it is the average over the grid,
+    without particles that left.
 
-    In Bjorken flow of every record (time, species, pT), per rapidity and area [fm^-2 GeV^-1]; in
-    space of all of the plane [GeV^-1], what left included.
+    In Bjorken flow it is given for every record (time, species, pT), per rapidity and area [fm^-2
+    GeV^-1], or in space integrated over the plane [GeV^-1], including particles that left.
     """
     columns, when = _particles(ds), _when(ds)
     rings, radius, inside = _rings(ds)
@@ -170,9 +171,10 @@ def dN_dpT(ds: xr.Dataset) -> xr.DataArray:
 
 
 def mean_pT(ds: xr.Dataset) -> xr.DataArray:
-    """Mean transverse momentum of the snapshots (snapshot, species) [GeV]; NaN if empty.
+    """Return the mean transverse momentum of the snapshots (snapshot, species) [GeV].
 
-    In Bjorken flow of every record (time, species), in space with what left.
+    NaN for species without particles. In Bjorken flow the result is given for every record (time,
+    species), and in space includes particles that left the grid.
     """
     number, when = _particles(ds), _when(ds)
     x, y = np.meshgrid(ds.px.values, ds.py.values, indexing="ij")
@@ -190,22 +192,24 @@ def mean_pT(ds: xr.Dataset) -> xr.DataArray:
 def flow(
     ds: xr.Dataset, n: int = 2, weight: str = "number", angle: float | None = None
 ) -> xr.Dataset:
-    """v_n = <cos n(phi - Psi_n)> of the snapshots, against p_T and of all.
+    """Return v_n = <cos n(phi - Psi_n)> of the snapshots, against p_T and integrated.
 
-    ``v`` (snapshot, species, pT), ``v_integrated`` (snapshot, species) and ``angle`` (snapshot)
-    Psi_n [rad], that of all species together (NaN where nothing flows). Rings that leave the box do
-    not count, and ``v`` is NaN for them: its corners have directions of their own.
+    The result has ``v`` (snapshot, species, pT), ``v_integrated`` (snapshot, species) and ``angle``
+    (snapshot), Psi_n [rad] of all species together (NaN without flow). Rings partly outside the
+    grid are excluded, and ``v`` is NaN there, because the corners of the grid are anisotropic.
 
-    Between nodes f is interpolated. The error of that for a smooth spectrum on the same nodes is
-    subtracted (``analysis.rings``). At h = T a v_4 of 3e-5 remains in thermal matter, 6e-5 with a
-    node at rest; a step in p_T has up to 0.06. Errors of the lattice in the matter itself stay.
+    f is interpolated between nodes, and the interpolation error for a smooth spectrum on the same
+    nodes is subtracted (``analysis.rings``). At h = T, v_4 of 3e-5 remains in thermal matter, 6e-5
+    with a node at rest, and up to 0.06 for a step in p_T. Lattice errors in f itself remain.
 
-    In Bjorken flow of every record (time in place of snapshot), in space with what left.
+    In Bjorken flow v_n is given for every record (time in place of snapshot), and in space includes
+    particles that left the grid.
 
     weight : of a particle in averages over p_T and in Psi_n: "number", or "pT"
 
-    angle : in place of Psi_n [rad], such as that of the start. About their own Psi_n v_n are never
-        negative, and noise looks like flow; about a given direction it averages to 0
+    angle : in place of Psi_n [rad], such as that of the initial conditions. Relative to its own
+        Psi_n, v_n is never negative, and noise looks like flow; relative to a given direction noise
+        averages to 0
     """
     if not is_harmonic(n, 1):
         raise InputError(f"flow({shown(n)}): n is a whole number, 1 or more")

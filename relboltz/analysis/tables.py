@@ -1,4 +1,4 @@
-"""What the command line prints: what begins, how it ended, how fast it is, what is installed."""
+"""Tables of the command line: announcement, estimate, summary, benchmark, installation."""
 
 import contextlib
 import importlib.metadata
@@ -18,7 +18,7 @@ from . import verdict
 
 
 def announcement(run: Any) -> Iterator[str]:
-    """What is about to be solved, and where it should end."""
+    """Yield lines on the model, the grid, the backend and the predicted final state."""
     model, grid, predicted = run.model, run.grid, run.known.predicted
     yield (
         f"{model.name}: {len(model.species)} species, "
@@ -34,14 +34,14 @@ def announcement(run: Any) -> Iterator[str]:
 
 
 def nodes(grid: PhaseSpace) -> str:
-    """Nodes along each axis and the half widths of their box."""
+    """Return the number of nodes along each axis and the half widths of the momentum grid."""
     cells = " x ".join(str(n) for n in grid.momentum_cells)
     widths = ", ".join(f"{w:g}" for w in grid.momentum_max)
     return f"{cells} nodes to ({widths}) GeV"
 
 
 def space(grid: PhaseSpace) -> str:
-    """Cells, their widths and boundaries by axis."""
+    """Return space cells, their widths and boundaries by axis."""
     axes = zip("xyz", grid.space_cells, grid.space_spacing, grid.boundary, strict=True)
     return "; ".join(
         f"{axis}: {n} cells of {width:g} fm, {boundary}" if n > 1 else f"{axis}: homogeneous"
@@ -50,7 +50,7 @@ def space(grid: PhaseSpace) -> str:
 
 
 def estimate(case: Any, found: Any) -> Table:
-    """What a run will take."""
+    """Return a table of the estimated cost of a run."""
     from ..run.progress import duration
 
     grid, known = case.grid, found.known
@@ -84,7 +84,7 @@ def _seconds(value: float) -> str:
 
 
 def _size(value: float) -> str:
-    """Bytes in the unit that reads best."""
+    """Return a number of bytes in kB, MB, GB or TB."""
     for unit, size in (("kB", 1e3), ("MB", 1e6), ("GB", 1e9)):
         if value < 1000 * size:
             return f"{value / size:.3g} {unit}"
@@ -102,14 +102,14 @@ COEFFICIENTS = {
     "tagged_velocity_relaxation_time": "τ of v, tagged",
     "tagged_momentum_relaxation_time": "τ of p, tagged", "tagged_drag": "drag, tagged",
 }  # fmt: skip
-"""Transport coefficients that are shown, and what they are called."""
+"""Transport coefficients in the table, and their labels."""
 COLUMNS = 3
-"""Temperatures of one table."""
+"""Largest number of temperatures in one table."""
 SAMPLED = "± is the standard error of the events drawn; trial functions and QCD itself have others"
 
 
 def coefficients(ds: xr.Dataset) -> Iterator[Table]:
-    """Transport coefficients with their errors, a column for each temperature."""
+    """Yield tables of transport coefficients with errors, one column per temperature."""
     if "temperature" not in ds.dims:
         ds = ds.set_coords("temperature").expand_dims("temperature")
     for first in range(0, ds.sizes["temperature"], COLUMNS):
@@ -147,7 +147,7 @@ def _with_unit(description: str, values: xr.DataArray) -> str:
 
 
 def _with_errors(values: xr.DataArray, errors: xr.DataArray) -> list[str]:
-    """Values with one standard error each, in digits that mean something."""
+    """Return values with one standard error each, in significant digits."""
     pairs = zip(values.values, errors.values, strict=True)
     return [with_error(float(value), float(error)) for value, error in pairs]
 
@@ -156,7 +156,7 @@ def _with_errors(values: xr.DataArray, errors: xr.DataArray) -> list[str]:
 
 
 def summary(ds: xr.Dataset) -> Table:
-    """The short table at the end of a run: drifts, and the final state against the predicted."""
+    """Return the table at the end of a run: drifts, and the final and the predicted state."""
     caption = verdict.SEEDS if "replicas" in ds.attrs else None
     table = Table("", title=unmarked(verdict.ending(ds)), caption=caption)
     lines = (tuple(map(unmarked, (r.description, r.value, r.predicted))) for r in verdict.rows(ds))
@@ -167,7 +167,7 @@ def summary(ds: xr.Dataset) -> Table:
 
 
 def benchmark(found: dict[str, Any]) -> Iterator[Table]:
-    """Events per second, milliseconds per step, variance times time."""
+    """Yield tables of events per second, milliseconds per step, and variance times time."""
     runs, case = found["runs"], ("model", "nodes", "pairs")
     cases = [(row["model"], f"{row['cells']}^3", row["pairs"]) for row in runs]
     columns = {"samples": ("samples", 1, ".0f"), "M events/s": ("events_per_second", 1e6, ".1f")}
@@ -204,12 +204,12 @@ def benchmark(found: dict[str, Any]) -> Iterator[Table]:
 def _right(
     title: str, columns: Sequence[str], rows: Iterable[Sequence[str]], caption: str | None = None
 ) -> Table:
-    """A table that keeps to the right."""
+    """Return a right-aligned table with a title."""
     return _filled(Table(title=title, caption=caption), columns, rows)
 
 
 def _filled(table: Table, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
-    """A table with columns that keep to the right, and rows."""
+    """Add right-aligned columns and rows to a table."""
     for name in columns:
         table.add_column(name, justify="right")
     for row in rows:
@@ -218,7 +218,7 @@ def _filled(table: Table, columns: Sequence[str], rows: Iterable[Sequence[str]])
 
 
 def installation() -> Table:
-    """Versions, cores, caches, and what is missing."""
+    """Return a table of versions, cores, caches and missing parts."""
     from ..backends.cpu.threads import available_cores
     from ..backends.cuda import driver as cuda
     from ..util import cache
@@ -251,7 +251,7 @@ def installation() -> Table:
 
 
 def load(attributes: Mapping[str, Any]) -> list[str]:
-    """How busy workers were, from the attributes of a result."""
+    """Return lines on the busy and waiting time of workers, from attributes of a result."""
     if "worker_seconds" not in attributes:
         return []
     places = np.atleast_1d(attributes["worker_places"]).tolist()

@@ -1,4 +1,4 @@
-"""How long things take: relaxation and thermalisation times of a result."""
+"""Relaxation and thermalisation times of a result."""
 
 from typing import Any
 
@@ -11,15 +11,15 @@ from ..util.errors import InputError
 from ..util.text import is_number, shown, suggest
 
 FINAL = {"equilibrium_distance": 0.0}
-"""Where quantities end that have no predicted value of their own in the file."""
+"""Final values of quantities without a predicted value in the file."""
 FEWEST = 3
-"""Records that a rate needs."""
+"""Smallest number of records in a fit."""
 LATEST = 1e-3
-"""Part of the largest deviation down to which it is followed: below, noise and rounding reign."""
+"""Fraction of the largest deviation below which noise and rounding dominate; not fitted."""
 
 
 def _history(ds: xr.Dataset, quantity: str, at: dict[str, str]) -> xr.DataArray:
-    """A quantity against time alone, at a species or component; in space its box average."""
+    """Return a quantity against time, of a species or component; in space its average."""
     whole = box(ds)
     known = [str(n) for n in whole if whole[n].dims[:1] == ("time",) and "p" not in whole[n].dims]
     if quantity not in known:
@@ -56,7 +56,7 @@ def _final(ds: xr.Dataset, quantity: str, values: xr.DataArray, final: float | N
 
 
 def _window(time: Array, apart: Array, start: float | None, end: float | None) -> Any:
-    """Records to fit: from half of the largest deviation on, as long as it falls."""
+    """Return the records to fit: from half the largest deviation on, while it falls."""
     chosen = np.isfinite(apart) & (apart > 0)
     if start is not None or end is not None:
         chosen &= time >= (time[0] if start is None else start)
@@ -83,22 +83,22 @@ def relaxation_time(
     final: float | None = None,
     **component: str,
 ) -> xr.DataArray:
-    """tau of q(t) - q_final ~ exp(-t/tau) [fm], by a straight line through its logarithm.
+    """Return tau of q(t) - q_final ~ exp(-t/tau) [fm], from a linear fit of its logarithm.
 
     Parameters
     ----------
-    quantity : such as "pressure_ratio", "temperature", "number"; in space its box average
-    species : which one, for quantities of a species
-    start, end : times to fit [fm]; by default from half of the largest deviation on, as long as it
+    quantity : such as "pressure_ratio", "temperature", "number"; in space its average
+    species : name of the species, for quantities that depend on species
+    start, end : times to fit [fm]; by default from half of the largest deviation on, while it
         falls, down to a thousandth
-    final : where it ends; by default what is predicted
+    final : final value; by default the predicted one
     **component : of vectors and tensors, such as axis="x" or mu="x", nu="y"
 
     Returns
     -------
-    xarray.DataArray of tau; the attributes ``standard_error`` [fm] (of the line alone: how far the
-    records scatter about one exponential; what other seeds, spacings and steps give is not in it,
-    see ``converge``), ``start``, ``end``
+    xarray.DataArray of tau; the attributes ``standard_error`` [fm] (of the fit only: scatter of the
+    records about one exponential, without the effect of other seeds, spacings and steps, see
+    ``converge``), ``start``, ``end``
     """
     at = component if species is None else component | {"species": species}
     values = _history(ds, quantity, at)
@@ -131,16 +131,16 @@ def relaxation_time(
 
 
 def _line(x: Array, y: Array) -> tuple[tuple[float, float], float]:
-    """Slope and offset of a straight line, and the sum of the squares that it misses."""
+    """Return slope and offset of a linear fit, and the sum of squared residuals."""
     slope, offset = np.polyfit(x, y, 1)
     return (float(slope), float(offset)), float(((y - slope * x - offset) ** 2).sum())
 
 
 def thermalisation_time(ds: xr.Dataset, threshold: float = 0.1) -> xr.DataArray:
-    """When ``equilibrium_distance`` has fallen below a threshold for good [fm]; NaN if it has not.
+    """Return when ``equilibrium_distance`` falls below a threshold for good [fm]; NaN if never.
 
-    The distance is the part of the particles that is not yet where equilibrium has them; its
-    logarithm is interpolated between records.
+    The distance is the fraction of particles that would have to change cell to reach equilibrium;
+    its logarithm is interpolated between records.
     """
     if not is_number(threshold) or not 0 < threshold < 1:
         raise InputError(f"threshold = {shown(threshold)}: use a number between 0 and 1")

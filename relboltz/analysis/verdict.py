@@ -1,6 +1,6 @@
-"""How a run ended: what it conserved, its last state beside the predicted one, what the box lost.
+"""Verdict on a run: conservation laws, final and predicted state, and losses at the grid edges.
 
-Words and numbers of these rows are what the terminal, notebooks and reports show.
+The terminal, notebooks and reports show the text and numbers of these rows.
 """
 
 import math
@@ -17,14 +17,14 @@ from ..util.text import with_error
 SEEDS = (
     "± is the standard error of the mean over seeds: grid, box and steps have errors of their own"
 )
-"""What an error of replicas contains."""
+"""Caption that explains the errors of replicas."""
 
 
 @dataclass(frozen=True)
 class VerdictLine:
     """One line of a verdict, in plain text.
 
-    part : "conserved", "state" or "lost"; key : the quantity; value : at the end, or its change
+    part : "conserved", "state" or "lost"; key : the quantity; value : final value, or change
     """
 
     part: str
@@ -35,9 +35,9 @@ class VerdictLine:
 
 
 def ending(ds: xr.Dataset) -> str:
-    """When it ended, and what it took: t = 5 fm, 93 steps, 1.2 s."""
+    """Return final time, steps and wall time, such as 't = 5 fm, 93 steps, 1.2 s'."""
     description = f"t = {float(ds.time[-1]):g} fm"
-    if "steps" in ds.attrs:  # not while it runs
+    if "steps" in ds.attrs:  # missing while the run continues
         description += f", {count(ds.attrs['steps'], 'step')}, {ds.attrs['wall_seconds']:.1f} s"
     if "replicas" in ds.attrs:
         description += f", {ds.attrs['replicas']} replicas"
@@ -45,30 +45,30 @@ def ending(ds: xr.Dataset) -> str:
 
 
 def count(number: int, word: str) -> str:
-    """1 process, 34 processes, 2 threads."""
+    """Return text such as '1 process', '34 processes' or '2 threads'."""
     plural = word + ("es" if word.endswith("s") else "s")
     return f"{number} {word if number == 1 else plural}"
 
 
 def rows(ds: xr.Dataset) -> Iterator[VerdictLine]:
-    """Drifts, the final state against the predicted, and what found no place in the box."""
+    """Yield drifts, the final and the predicted state, and losses at the edges of the grid."""
     if "scale" in ds:
         yield from _expanding(ds)
     else:
         yield from _in_space(ds) if is_in_space(ds) else _homogeneous(ds)
     losses = [("null_weight", "collisions without a place in the box", ds.null_weight[-1])]
-    if "box_loss" in ds:  # not in older files
+    if "box_loss" in ds:  # missing in older files
         description = "equilibrium collisions beyond the box", "relaxation beyond the box"
         losses.append(("box_loss", description[0], ds.box_loss))
         losses.append(("box_loss_relaxation", description[1], ds.box_loss_relaxation))
-    if "scale" in ds:  # there is no equilibrium that they could be of
+    if "scale" in ds:  # NaN without a static equilibrium
         losses = [row for row in losses if not math.isnan(row[2])]
     for key, text, part in losses:
         yield VerdictLine("lost", key, text, _percent(part, ".1f"))
 
 
 def _homogeneous(ds: xr.Dataset) -> Iterator[VerdictLine]:
-    """Rows of a homogeneous result."""
+    """Yield the rows of a homogeneous result."""
     yield from _conserved(ds, with_momentum=True)
     yield _distance(ds)
     yield _final("entropy [fm^-3]", ds, "entropy")
@@ -92,7 +92,7 @@ def _homogeneous(ds: xr.Dataset) -> Iterator[VerdictLine]:
 
 
 def _conserved(ds: xr.Dataset, with_momentum: bool) -> Iterator[VerdictLine]:
-    """Changes of charges, momentum and total energy."""
+    """Yield the changes of charges, momentum and total energy."""
     total = float(ds.number[0].sum())
     for i, name in enumerate(ds.charge.values):
         change = float(ds.charge_density[-1, i] - ds.charge_density[0, i]) / total
@@ -110,7 +110,7 @@ def _conserved(ds: xr.Dataset, with_momentum: bool) -> Iterator[VerdictLine]:
 
 
 def _expanding(ds: xr.Dataset) -> Iterator[VerdictLine]:
-    """Rows of matter that expands: what it conserves with its volume, and how it ended."""
+    """Yield the rows of expanding matter: comoving conservation laws, and the final state."""
     mean, local = box(ds, left=True), box(ds)
     yield from _conserved(mean, with_momentum=not is_in_space(ds))
     if "left_number" in ds and float(ds.left_number[-1].sum()) > 0:
@@ -141,14 +141,14 @@ def _expanding(ds: xr.Dataset) -> Iterator[VerdictLine]:
 
 
 def _distance(ds: xr.Dataset) -> VerdictLine:
-    """How far equilibrium is."""
+    """Return the row of the distance from equilibrium."""
     value = _percent(ds.equilibrium_distance[-1], ".2g")
     description = "particles not yet in equilibrium"
     return VerdictLine("state", "equilibrium_distance", description, value, "0")
 
 
 def _in_space(ds: xr.Dataset) -> Iterator[VerdictLine]:
-    """Rows of a result in space: averages over the box, what left, how even the density is."""
+    """Yield the rows of a result in space: averages, outflow, and spread of the density."""
     kinds = zip(ds.attrs["boundary"], "xyz", strict=True)
     walls = {str(kind) for kind, axis in kinds if ds.sizes[axis] > 1}
     mean, closed = box(ds, left=True), "open" not in walls
@@ -176,7 +176,7 @@ def _in_space(ds: xr.Dataset) -> Iterator[VerdictLine]:
 
 
 def _final(description: str, ds: xr.Dataset, key: str, *at: int) -> VerdictLine:
-    """A quantity at the end, with its standard error if it is a mean, and as predicted."""
+    """Return the row of a final value, with the error of replicas, and the predicted value."""
     value = _number(ds[key][-1, *at])
     error = float(ds[f"{key}_error"][-1, *at]) if f"{key}_error" in ds else 0.0
     if error > 0 and value != "none":
@@ -185,7 +185,7 @@ def _final(description: str, ds: xr.Dataset, key: str, *at: int) -> VerdictLine:
 
 
 def _exact(quanta: Any, change: float) -> str:
-    """Exactly 0 in integers, or the relative change."""
+    """Return '0 (exact)' if the integer drift is 0, else the relative change."""
     return "0 (exact)" if float(quanta) == 0 else f"{change:.1e}"
 
 
@@ -198,7 +198,7 @@ def _number(value: Any) -> str:
 
 
 def _alike(ds: xr.Dataset) -> list[list[int]]:
-    """Species that end with the same mu and mass, to three digits, share a row."""
+    """Return groups of species with equal final mu and mass, to three decimals."""
     groups: dict[tuple[str, ...], list[int]] = {}
     for i in range(ds.sizes["species"]):
         values = (

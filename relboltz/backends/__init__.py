@@ -1,4 +1,4 @@
-"""The same kernels over arrays, one module for each kind of machine."""
+"""Backends: implementations of the solver for CPUs, GPUs and teams of workers."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _said: set[str] = set()
 
 
 def resolve(backend: str, precision: str = "auto") -> tuple[str, str]:
-    """What "auto" comes to on this machine: the backend and its precision.
+    """Resolve "auto" on this machine: return the backend and its precision.
 
-    Without a GPU that can be used, "auto" is the CPU; "cuda" is an error that says what to do.
+    Without a usable GPU, "auto" means the CPU, and "cuda" raises an error that says what to do.
     """
     problem = None
     if backend != "cpu":
@@ -45,9 +45,9 @@ def resolve(backend: str, precision: str = "auto") -> tuple[str, str]:
 def choose(
     grid: PhaseSpace, model: Model, sampling: Sampling, run: Any, site_ids: Integers | None = None
 ) -> Backend:
-    """The backend that [run] asks for; an "auto" that found no GPU says so once.
+    """Return the backend that [run] asks for; an "auto" without a GPU gives one notice.
 
-    numbers : of the sites of this grid among all of the run, if these are not all
+    site_ids : global numbers of the sites of this grid, if the run has further sites
     """
     name, precision = _ready(grid, model, sampling, run)
     if name == "cuda":
@@ -60,7 +60,7 @@ def choose(
 
 
 def estimator(grid: PhaseSpace, model: Model, sampling: Sampling, run: Any) -> Estimator:
-    """What tells C[f] on the backend that [run] asks for."""
+    """Return an estimator of C[f] on the backend that [run] asks for."""
     name, precision = _ready(grid, model, sampling, run)
     if name == "cuda":
         from .cuda import estimates
@@ -74,7 +74,7 @@ def estimator(grid: PhaseSpace, model: Model, sampling: Sampling, run: Any) -> E
 def bracket_measure(
     backend: str, threads: int, model: Model
 ) -> Callable[[Any, BracketRequest], Array]:
-    """What adds up brackets of trial functions on the backend that is asked for."""
+    """Return the function that sums brackets of trial functions on the requested backend."""
     if backend not in ("auto", "cpu", "cuda"):
         raise InputError(f"backend = {shown(backend)}: use 'auto', 'cpu' or 'cuda'")
     name, _ = resolve(backend)
@@ -88,7 +88,7 @@ def bracket_measure(
 
 
 def _ready(grid: PhaseSpace, model: Model, sampling: Sampling, run: Any) -> tuple[str, str]:
-    """Backend and precision that [run] asks for, once it is known that they can do it."""
+    """Return the backend and precision that [run] asks for, after checking the sizes."""
     name, precision = resolve(run.backend, run.precision)
     if name == "cpu" and run.backend == "auto":
         _say_why()
@@ -97,7 +97,7 @@ def _ready(grid: PhaseSpace, model: Model, sampling: Sampling, run: Any) -> tupl
 
 
 def check_size(grid: PhaseSpace, model: Model, sampling: Sampling) -> None:
-    """Refuse what does not fit the whole numbers that count cells and samples."""
+    """Raise InputError if cells or samples exceed the integers that count them."""
     if len(model.species) * grid.size >= 2**31:
         raise InputError(
             f"grid.momentum_cells = {list(grid.momentum_cells)}: {len(model.species)} species "
@@ -111,7 +111,7 @@ def check_size(grid: PhaseSpace, model: Model, sampling: Sampling) -> None:
 
 
 def _say_why() -> None:
-    """Why "auto" came to the CPU, once in a process."""
+    """Say once per process why "auto" chose the CPU."""
     from .cuda.driver import driver, trouble
 
     nothing = str(driver()).startswith("no NVIDIA driver")

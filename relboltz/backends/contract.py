@@ -1,8 +1,8 @@
-"""What a backend is: where a state lives, and all that can be done to it.
+"""The backend interface: a backend stores the state and implements every operation on it.
 
-A third backend is one folder with a class that has these methods; a cluster is a backend made of
-backends. Sites are known by their number among all of the run (``site_ids``), wherever they lie in
-memory: random numbers depend on it.
+To add a backend, write one folder with a class that has these methods; a cluster is a backend made
+of backends. Every site carries its global number (``site_ids``), wherever it is stored: random
+numbers depend on the global number.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -22,24 +22,25 @@ from .elements import Elements
 
 
 class Estimator(Protocol):
-    """What tells C[f] of any f, without a state."""
+    """Computes C[f] for a given f without storing a state."""
 
     elements: Elements
 
     def squares(self, f: Array) -> Array:
-        """Squared masses of all species, then screenings, that f (species, nodes) causes."""
+        """Return the squared masses, then squared screening masses, of f (species, nodes)."""
 
     def estimates(self, f: Array, squares: Array, batches: range) -> Callable[[], Estimates]:
-        """C[f] of f (species, nodes) with these squares, from independent draws of events.
+        """Estimate C[f] of f (species, nodes) with these squares from independent event samples.
 
-        batches : numbers of the draws. Work may begin at once, and is done when it is asked for.
+        batches : numbers of the samples. Work may start at once; calling the returned function
+            waits for the result.
         """
 
 
 class Backend(Estimator, Protocol):
-    """A state of all sites, and what happens to it.
+    """The state of all sites and the operations on it.
 
-    squares : squared masses of all species and screenings at every site [GeV^2]
+    squares : squared masses of all species and squared screening masses at every site [GeV^2]
     """
 
     name: str
@@ -47,83 +48,83 @@ class Backend(Estimator, Protocol):
     model: Model
     sampling: Sampling
     site_ids: Integers
-    """Of the sites it holds, among all sites of the run."""
+    """Global numbers of the sites stored here."""
     local_sites: slice
-    """Of the sites that it is told of, those whose numbers it has."""
+    """Sites stored here, as a slice of the sites in ``squares``."""
     interrupt: object
-    """Once it is true, work in hand is dropped and Halted raised."""
+    """Once true, the work in progress is abandoned and Halted raised."""
 
     @property
     def description(self) -> str:
-        """Where the work is done, in words."""
+        """Device, threads and precision in words."""
 
     @property
     def memory(self) -> int:
-        """Bytes that the state and everything beside it take."""
+        """Bytes taken by the state and all work arrays."""
 
     def load(self) -> dict[str, Any]:
-        """Who did how much of the work, as attributes of a result; nothing of one process."""
+        """Return busy and waiting time per worker; empty for a single process."""
 
     def close(self) -> None:
-        """Let go of others that work for it."""
+        """Release the workers of this backend."""
 
     # -- the state
 
     def put(self, number: Integers, bits: int) -> None:
-        """Take over a state (sites, species, nodes) in quanta of 2^-bits."""
+        """Store a state (sites, species, nodes) in quanta of 2^-bits."""
 
     def get(self) -> Integers:
-        """The state (sites, species, nodes) in quanta."""
+        """Return the state (sites, species, nodes) in quanta."""
 
     def save(self) -> None:
-        """Remember the state."""
+        """Save a copy of the state."""
 
     def restore(self) -> None:
-        """Back to what was remembered."""
+        """Return to the saved copy of the state."""
 
     def set_momentum_grid(self, grid: PhaseSpace) -> None:
-        """The nodes are now those of this grid: as many, with other momenta."""
+        """Switch to a grid with equally many nodes but different momenta."""
 
-    # -- what happens to it
+    # -- evolution
 
-    def advance(self, state: State, course: StepPlan, stop: float) -> Iterator[Segment]:
-        """Step until the stop [fm], telling now and then how far it is."""
+    def advance(self, state: State, step_plan: StepPlan, stop: float) -> Iterator[Segment]:
+        """Step to the time ``stop`` [fm], yielding segments of the way."""
 
-    def launch_steps(self, state: State, course: StepPlan, stop: float) -> None:
-        """Steps until the stop, which ``advance`` will ask for next, may begin at once.
+    def launch_steps(self, state: State, step_plan: StepPlan, stop: float) -> None:
+        """Optionally start the steps that the next ``advance`` will ask for.
 
-        The state is as it was until then, or until ``synchronize`` or anything else that needs the
-        numbers is asked for.
+        ``state`` stays unchanged until that call, or until ``synchronize`` or any other method
+        that needs the particle numbers is called.
         """
 
     def synchronize(self) -> None:
-        """Let steps that were set out on arrive: the state is theirs, their rates are not told."""
+        """Wait for launched steps and take over their state; their rates are not reported."""
 
     def stream(self, axis: int, length: float, squares: Array, push: Array | None) -> WallFlux:
-        """Stream and push along an axis for a length [fm]; push: see ``transport.forces``."""
+        """Stream and push along an axis for ``length`` [fm]; push: see ``transport.forces``."""
 
     def collide(self, step: int, length: float, squares: Array) -> StepReport:
-        """Collisions at all sites for a length [fm]; 0 tells their rates and moves nothing."""
+        """Collide at all sites for ``length`` [fm]; 0 only measures rates and moves nothing."""
 
-    # -- what is asked about it
+    # -- measurements
 
     def masses(self, start: Array) -> Array:
-        """The squares of the state, solved from those of a similar one."""
+        """Solve for the squares of the state, starting from those of a similar state."""
 
     def gather_sites(self, rows: Array) -> Array:
-        """Rows of all sites, from those of the sites that it holds."""
+        """Return the rows of all sites, given the rows of the sites stored here."""
 
     def stresses(self, squares: Array) -> Array:
-        """Pressures of all sites, and how full their box is: see ``stepping.expanding``."""
+        """Return pressures and outer momentum moments of all sites: see ``stepping.expanding``."""
 
     def moments(self, squares: Array, final: Array) -> Moments:
-        """Sums over the nodes of every site; final: f (species, nodes) to measure how far it is."""
+        """Sum over the nodes of every site; distances are measured from f = ``final``."""
 
     def marginal(self, kept: Sequence[str]) -> tuple[Integers, Integers]:
-        """N f summed over all of x, y, z, px, py, pz but those kept, (species, ...), in quanta.
+        """Sum N f over all of x, y, z, px, py, pz except ``kept``: (species, ...), in quanta.
 
-        Exactly, in two words: what is above and what is below 2^32.
+        The sums are exact, returned as two words: the parts above and below 2^32.
         """
 
     def fits(self, theta: Array, squares: Array, which: Integers) -> Array:
-        """Sums over the nodes of thermal states at some sites, see ``equilibrium.fits``."""
+        """Sum thermal states over the nodes at the sites ``which``, see ``equilibrium.fits``."""

@@ -1,8 +1,8 @@
-"""Compiles matrix elements into loops over a chunk of events.
+"""Compilation of matrix elements into loops over a chunk of events.
 
-Each distinct function gets one small generated module. Those of this package are named by their
-contents, so that their compiled code is found again in the next run; users' functions compile anew
-for every solve() and collision_term(), in half a second.
+Each distinct function gets one small generated module. Modules for built-in matrix elements are
+named by a hash of their contents, so that the next run finds the compiled code; users' functions
+are compiled anew for every solve() and collision_term(), in half a second.
 """
 
 import contextlib
@@ -64,8 +64,8 @@ DERIVED = {
     "t_exchanged": "physics.screened(t, q2, exchange2, ekt, s, t_part)",
     "u_exchanged": "physics.screened(u, qu2, exchange2, ekt, s, u_part)",
 }
-"""What follows from s, t, the masses of the legs and q2, qu2; all but the parts, a matrix element
-may ask for by name."""
+"""Quantities derived from s, t, the masses of the legs and q2, qu2; a matrix element may request
+any of them by name except t_part and u_part."""
 
 
 FIXED = """
@@ -76,14 +76,14 @@ evaluate = compiled_for(keep(evaluate, FunctionCache), ELEMENT)
 
 
 NEGLIGIBLE = 1e-3
-"""What a particle at rest contributes to a sum over nodes, over one at the next nodes: nothing."""
+"""Ratio of the contribution of a node at rest to its neighbours' below which it is neglected."""
 
 
 class Elements:
-    """The matrix elements of a model, compiled for the CPU: for events, and to look at them.
+    """The matrix elements of a model, compiled for the CPU, for events and for inspection.
 
     compiled : the loop of every process and its parameters
-    folds : whether |M|^2 of a process is symmetric in t and u, as equal particles make it
+    folds : whether |M|^2 of a process is symmetric in t and u, as for identical particles
     """
 
     def __init__(self, model: Model):
@@ -109,7 +109,7 @@ class Elements:
         return bool(np.allclose(at_t, at_u, rtol=1e-9, atol=0))
 
     def screening(self, index: int, screening2: Any) -> tuple[float, float, float]:
-        """What a process gets of a state's squared screening masses, and whether as in EKT."""
+        """Return the two squared screening masses of a process, and 1 for screening as in EKT."""
         rows = np.atleast_1d(screening2)
         row = self.model.exchange_row(self.model.processes[index].legs[0])
         return float(rows[0]), float(rows[row]), self.ekt
@@ -117,10 +117,11 @@ class Elements:
     def inner_weights(
         self, grid: PhaseSpace, channels: Sequence[Channel]
     ) -> list[tuple[float, float, float]]:
-        """What ``kinematics.scatter`` is to know of the nodes next to p = 0, for each channel.
+        """Return weights of the nodes next to p = 0 for ``kinematics.scatter``, by channel.
 
-        Without symmetrical sampling 1/E of the leg p is a factor of C[f], not part of a sum: it
-        gains nothing, but stands for a massless node at p = 0.
+        Without symmetric sampling, 1/E of the leg p is a factor of C[f], not part of a sum: it
+        gets no extra weight; only a massless node at p = 0 needs a finite value in its place.
+
         """
         more, reach2 = inner_weights(grid, self.model).tolist(), grid.inner_momentum_squared
         spacing = grid.cell_volume ** (1 / 3)
@@ -129,7 +130,7 @@ class Elements:
         def weight(channel: Channel, leg: int, other: int) -> float:
             if more[leg] == 0.0 or at_rest:
                 return float(more[leg])
-            near = float(f"{spacing:.1e}"), float(f"{reach2:.1e}")  # two digits: few are looked at
+            near = float(f"{spacing:.1e}"), float(f"{reach2:.1e}")  # two digits: few cache entries
             return float(more[leg]) * self._near_rest(channel, leg, other, *near)
 
         def of_p(channel: Channel) -> float:
@@ -144,10 +145,10 @@ class Elements:
     def _near_rest(
         self, channel: Channel, leg: int, other: int, spacing: float, reach2: float
     ) -> float:
-        """|M|^2 Phi_2 of a leg at rest over that of one at the next nodes, at 90 degrees; 0 to 1.
+        """Return |M|^2 Phi_2 of a leg at rest relative to the next nodes, at 90 degrees; 0 to 1.
 
-        Sums over nodes miss what the integrand is at p = 0. Where |M|^2 vanishes with s, as with a
-        constant cross section, that is nothing.
+        Sums over nodes miss the integrand at p = 0. If |M|^2 vanishes with s, as for a constant
+        cross section, the missing contribution is zero.
         """
         index = channel.process
         key = index, channel.pair, leg, other, spacing, reach2
@@ -163,7 +164,7 @@ class Elements:
             u, soft = sum(m2) - s - t, np.full(len(self.model.screenings), spacing**2)
             try:
                 values = self.evaluate(index, s, t, m2, soft, -t, -u)
-            except InputError:  # said where matrix elements are checked
+            except InputError:  # reported where matrix elements are checked
                 values = np.zeros(2)
             x, y = (float(all_m2[kind]) ** 0.5 for kind in channel.pair)
             opening = np.maximum((s - (x - y) ** 2) * (s - (x + y) ** 2), 0.0)  # (2 k* sqrt(s))^2
@@ -175,7 +176,7 @@ class Elements:
     def evaluate(
         self, index: int, s: Array, t: Array, m2: Masses, screening2: Array, q2: Array, qu2: Array
     ) -> Array:
-        """|M|^2 of a process at given s and t [GeV^2]."""
+        """Return |M|^2 of a process at given s and t [GeV^2]."""
         function, parameters = self.compiled[index]
         screening = self.screening(index, screening2)
         out = np.empty(len(s))
@@ -194,7 +195,7 @@ class Elements:
 
 
 def arguments_of(process: Process) -> tuple[str, list[float]]:
-    """What generated source calls the matrix element with, and the parameters own_0, own_1, ..."""
+    """Return the argument list for generated source, and the parameters own_0, own_1, ..."""
     own = [name for name in process.arguments if name in process.parameters]
     arguments = ", ".join(
         f"own_{own.index(name)}" if name in own else name for name in process.arguments
@@ -203,10 +204,10 @@ def arguments_of(process: Process) -> tuple[str, list[float]]:
 
 
 def evaluator(process: Process, memory: dict[Any, Function]) -> tuple[Function, Array]:
-    """The compiled loop of a process and the parameters to call it with.
+    """Return the compiled loop of a process and the parameters to call it with.
 
     ``memory`` holds the loops of one model, so that processes share them. It must not outlive the
-    model: the user may change what a function refers to and solve again.
+    model: the user may change objects that a function refers to and solve again.
     """
     arguments, own = arguments_of(process)
     parameters = np.array(own or [0.0])
@@ -223,24 +224,24 @@ def evaluator(process: Process, memory: dict[Any, Function]) -> tuple[Function, 
 
 
 _package: dict[Any, Function] = {}
-"""Loops of this package's own matrix elements: their sources do not change under a process."""
+"""Loops of the built-in matrix elements, whose sources do not change during a process."""
 
 
 def preamble(arguments: str, indent: int) -> str:
-    """Assignments of what the arguments ask for beyond s, t, masses, q2 and qu2."""
+    """Return assignments of the derived arguments, beyond s, t, masses, q2 and qu2."""
     wanted = [*arguments.split(", "), "u", "t_part", "u_part"]
     lines = [f"{name} = {text}" for name, text in DERIVED.items() if name in wanted]
     return "\n".join(" " * indent + line for line in lines)
 
 
 def _hoisted(arguments: str) -> str:
-    """Parameters as local variables, read once before the loop."""
+    """Return assignments of parameters to local variables, read once before the loop."""
     count = arguments.count("own_")
     return "\n".join(f"    own_{i} = parameters[{i}]" for i in range(count)) or "    pass"
 
 
 def _text(name: str, imports: str, arguments: str) -> str:
-    """The generated module."""
+    """Return the source of the generated module."""
     return TEMPLATE.format(
         name=name, imports=imports, arguments=arguments, hoisted=_hoisted(arguments),
         preamble=preamble(arguments, 8),
@@ -248,13 +249,13 @@ def _text(name: str, imports: str, arguments: str) -> str:
 
 
 def _cached(function: Function, arguments: str) -> Any:
-    """The loop of a function of this package, kept on disk between runs."""
+    """Return the loop of a built-in matrix element, cached on disk between runs."""
     imports = f"from {function.__module__} import {function.__name__} as function"
     return load(_text(function.__name__, imports, arguments) + FIXED, "element").evaluate
 
 
 def _fresh(function: Function, arguments: str) -> Any:
-    """The loop of a user's function, compiled anew: no cache knows all that it refers to."""
+    """Compile the loop of a user's function, uncached: its dependencies cannot be tracked."""
     name = getattr(function, "__name__", "matrix element")
     plain = inspect.unwrap(getattr(function, "py_func", function))
     space: dict[str, Any] = {"function": plain}
@@ -264,7 +265,7 @@ def _fresh(function: Function, arguments: str) -> Any:
 
 
 def load(text: str, kind: str) -> types.ModuleType:
-    """A module of generated text, named by its contents; the cache has a copy for others."""
+    """Import generated source as a module named by its hash; a copy goes to the shared cache."""
     name = f"{kind}_" + hashlib.sha256(text.encode()).hexdigest()[:16]
     if name in sys.modules:
         return sys.modules[name]
@@ -275,13 +276,13 @@ def load(text: str, kind: str) -> types.ModuleType:
             cache.write(Path(path), text.encode())
     module = types.ModuleType(name)
     module.__file__ = path
-    sys.modules[name] = module  # where Numba looks for it when it loads compiled code
+    sys.modules[name] = module  # Numba looks here when it loads compiled code
     exec(compile(text, path, "exec"), vars(module))
     return module
 
 
 def compile_error(process: Process, error: Exception) -> InputError:
-    """A compiler's complaint in one readable line."""
+    """Return a compiler error as one readable line."""
     name = getattr(process.matrix_element, "__name__", "?")
     which = f"process {process.name}: the matrix element {name} does not"
     if "setitem" in str(error):

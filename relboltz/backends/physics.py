@@ -1,9 +1,9 @@
-"""The physics functions, and compiled for the CPU under their own names."""
+"""The physics functions shared by all backends, and their versions compiled for the CPU."""
 
 from ..events import brackets, collisions, drawing, elementary, kinematics, philox, projection
 from ..util.jit import build, functions_of, scalar
 
 FUNCTIONS = functions_of(philox, elementary, kinematics, projection, drawing, collisions, brackets)
-"""Of events; what a backend does not call, it does not compile."""
+"""Functions of the event physics; a backend compiles only the functions that it calls."""
 
 compiled = build(FUNCTIONS, scalar)

@@ -1,1 +1,1 @@
-"""What is checked and chosen before a run, and what is said about its accuracy."""
+"""Checks and automatic choices before a run, and warnings about its accuracy."""

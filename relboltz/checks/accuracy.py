@@ -1,4 +1,4 @@
-"""What is said of a run's accuracy, before it and after it."""
+"""Warnings about the accuracy of a run, before and after it."""
 
 import math
 import warnings
@@ -20,19 +20,23 @@ from .equilibrium_collisions import EquilibriumCollisions
 
 Record = Mapping[str, Any]
 Problem = tuple[float | Array, str]
-"""A spacing that will do [GeV], for all axes or each of them, and what is wrong; "": nothing."""
+"""A sufficient spacing [GeV], for all axes or each of them, and a warning; "" if there is none."""
 ACCEPTED_LOSS = 0.01
-"""Part of a state that may lie outside the box before a warning."""
+"""Share of a state that may lie outside the box before a warning."""
 ACCEPTED_RELAXATION = 0.05
-"""Part of what relaxes the spectrum that may need momenta outside the box before a warning."""
+"""Share of the relaxation rate that may be lost to the momentum cut-off before a warning."""
 WANTED_RELAXATION = 0.02
-"""The same for the boxes that are chosen or advised."""
+"""Share of the relaxation rate lost to the momentum cut-off of boxes that are chosen or
+recommended.
+"""
 ACCEPTED_NOISE, ACCEPTED_NOISE_IN_SPACE = 0.5, 0.9
-"""Standard error of C in a step over C as measured: in space it is that of all cells, and what one
-looks at, densities and flows of many steps, has much less."""
+"""Standard error of C in a step over the measured C: in space it is that of all cells, and the
+quantities of interest, densities and flows over many steps, have much less.
+"""
 LONG_CHANGE = 0.75
-"""Change of C within a fixed step, relative to C, above which it is called too long; less with
-noise. At 0.7 what is left of the deviation from equilibrium is some 4 % too much."""
+"""Relative change of C within a fixed step above which the step is called too long; less with
+noise. At 0.7 the remaining deviation from equilibrium is about 4 % too large.
+"""
 NOTABLE_NOISE = 0.2
 """Noise above which more samples would allow longer steps."""
 ACCEPTED_LIMITED = 0.01
@@ -43,14 +47,14 @@ FASTEST_FLOW = 0.2
 FEWEST_ODD = 21
 """Odd numbers of momentum cells below this leave too much matter at rest in space."""
 LARGEST_BOX, HOTTEST = 50.0, 20.0
-"""Half width and temperature [GeV] beyond which units are in doubt."""
+"""Half width and temperature [GeV] above which the units are probably wrong."""
 FEWEST_TO_DOUBLE = 24
-"""Nodes along an axis that expands: with fewer, twice the spacing is coarser than 2 T."""
+"""Nodes along an expanding axis: with fewer, twice the spacing is coarser than 2 T."""
 IN_MEV = "momenta, temperatures and masses are in GeV; were some given in MeV?"
 
 
 def warn(texts: Iterable[str], said: list[str]) -> None:
-    """Say each once, as a warning, and keep it for the output file."""
+    """Issue each warning once, and keep it for the output file."""
     for text in texts:
         if text not in said:
             said.append(text)
@@ -58,7 +62,7 @@ def warn(texts: Iterable[str], said: list[str]) -> None:
 
 
 def made_error(said: Iterable[str]) -> AccuracyWarning | None:
-    """The first warning that a filter makes an error of; nothing is said again."""
+    """Return the first warning that a filter turns into an error, without repeating any."""
     with warnings.catch_warnings():
         warnings.showwarning = lambda *_, **__: None
         return next(filter(None, (say(text, AccuracyWarning) for text in said)), None)
@@ -70,7 +74,7 @@ def made_error(said: Iterable[str]) -> AccuracyWarning | None:
 def of_setup(
     grid: PhaseSpace, model: Model, mass_squared: Array, predicted: Equilibrium, leaks: bool = False
 ) -> Iterator[str]:
-    """What can be said before the first step, but for spacing and box; leaks : no final state."""
+    """Warn before the first step, except of spacing and box; leaks : expect no final state."""
     if max(grid.momentum_max) > LARGEST_BOX:
         yield f"the box reaches {max(grid.momentum_max):g} GeV: {IN_MEV}"
     if all(n % 2 for n in grid.momentum_cells):
@@ -86,9 +90,9 @@ def of_setup(
 
 
 def of_expansion(grid: PhaseSpace, time: TimeSettings, temperature: float) -> Iterator[Problem]:
-    """Momenta that will be too far apart when matter has cooled, or too few to double.
+    """Find momenta spaced too far apart for the cooled matter, or too few to double the spacing.
 
-    temperature : of the start, without chemical potential [GeV]
+    temperature : initial temperature at zero chemical potential [GeV]
     """
     law = grid.expansion
     if law is None:
@@ -118,7 +122,7 @@ def of_expansion(grid: PhaseSpace, time: TimeSettings, temperature: float) -> It
 
 
 def _of_nodes_at_rest(grid: PhaseSpace, model: Model, mass_squared: Array) -> Iterator[str]:
-    """Species for which a node at p = 0 will not do."""
+    """Warn of species for which a node at p = 0 is unsuitable."""
     coarsest = grid.largest_spacing
     for species, m2 in zip(model.species, mass_squared, strict=True):
         if 0 < m2 < (0.25 * coarsest) ** 2:
@@ -136,7 +140,7 @@ def _of_nodes_at_rest(grid: PhaseSpace, model: Model, mass_squared: Array) -> It
 
 
 def _of_final_state(predicted: Equilibrium) -> Iterator[str]:
-    """Final states that are too hot to be meant, or that condense."""
+    """Warn of final states that are implausibly hot, or that condense."""
     if predicted.temperature > HOTTEST:
         yield f"the final temperature would be {predicted.temperature:.4g} GeV: {IN_MEV}"
     if predicted.condensate_fraction > 0:
@@ -150,10 +154,11 @@ def _of_final_state(predicted: Equilibrium) -> Iterator[str]:
 def of_grid(
     grid: PhaseSpace, problems: Iterable[Problem], box: tuple[float, str], even: bool = False
 ) -> Iterator[str]:
-    """Say what is wrong with the nodes, each time with the one grid that mends all of it.
+    """Warn of problems with the nodes, each time with one grid that solves all of them.
 
-    problems : spacings that will do [GeV], for all axes or each, and words; box : likewise a half
-    width. No words: fine. even : whether numbers of cells must be even
+    problems : sufficient spacings [GeV], for all axes or each, and warnings; box : a sufficient
+    half width and a warning. An empty warning: no problem. even : whether numbers of cells must be
+    even
     """
     wrong = list(problems)
     spacings = np.min([np.broadcast_to(wanted, 3) for wanted, _ in wrong], axis=0)
@@ -174,9 +179,9 @@ def of_grid(
 def of_box(
     grid: PhaseSpace, model: Model, predicted: Equilibrium, reach: EquilibriumCollisions | None
 ) -> tuple[float, str]:
-    """A half width that will do [GeV], and what is wrong with a box that collisions leave.
+    """Return a sufficient half width [GeV], and a warning if collisions leave the box.
 
-    reach : collisions in unlimited momentum space; without any, the state itself must fit
+    reach : collisions in unlimited momentum space; without them, the state itself must fit
     """
     widths = list(grid.momentum_max)
     if reach is None:
@@ -199,12 +204,12 @@ def of_box(
 
 
 def rounded_up(half_width: float) -> float:
-    """A half width [GeV] in steps of 0.05."""
+    """Round a half width [GeV] up to a multiple of 0.05."""
     return math.ceil(half_width * 20 - 1e-9) / 20
 
 
 def _cells(grid: PhaseSpace, spacings: list[float], even: bool) -> list[int]:
-    """Numbers of cells for spacings [GeV], no fewer than there are; odd ones stay odd, or not."""
+    """Return cells for spacings [GeV], never fewer than now, of the same parity unless ``even``."""
     cells = []
     for width, n, h in zip(grid.momentum_max, grid.momentum_cells, spacings, strict=True):
         wanted = math.ceil(2 * width / max(h, 1e-3) - 1e-9)
@@ -215,7 +220,7 @@ def _cells(grid: PhaseSpace, spacings: list[float], even: bool) -> list[int]:
 
 
 def of_parity(grid: PhaseSpace) -> Iterator[str]:
-    """Coarse grids on which many particles never move along an axis."""
+    """Warn of coarse grids on which many particles never move along an axis."""
     for axis in grid.moving_axes:
         n, name = grid.momentum_cells[axis], "xyz"[axis]
         if n % 2 and n < FEWEST_ODD:
@@ -229,15 +234,15 @@ def of_parity(grid: PhaseSpace) -> Iterator[str]:
 
 
 def _particles(record: Record) -> float:
-    """Of all species, average over the box [fm^-3]."""
+    """Return the density of all species, averaged over the box [fm^-3]."""
     number = np.asarray(record["number"])
     return float(number.reshape(len(number), -1).mean(axis=1).sum())
 
 
 def charge_drifts(model: Model, first: Record, last: Record, density: float) -> dict[str, float]:
-    """Changes of the conserved charges between two records, relative to the number of particles.
+    """Return changes of the conserved charges between two records, relative to the particle number.
 
-    density : of one quantum in the whole box [fm^-3]
+    density : density of one quantum in the whole box [fm^-3]
     """
     total = _particles(first)
     changes = zip(model.conserved, last["charge_drift"], strict=True)
@@ -247,7 +252,7 @@ def charge_drifts(model: Model, first: Record, last: Record, density: float) -> 
 def of_drift(
     charges: Mapping[str, float], energy: float, nearest: bool = False, in_space: bool = False
 ) -> Iterator[str]:
-    """Changes of what ought to be conserved; charges: ``charge_drifts``, energy: relative."""
+    """Warn if conserved quantities change; charges: ``charge_drifts``, energy: relative change."""
     for name, change in charges.items():
         if change != 0:
             what = "particle number" if name == "number" else name
@@ -266,7 +271,7 @@ def of_drift(
 
 
 def of_flow(model: Model, velocity: Array) -> Iterator[str]:
-    """Screening that depends on the frame; velocity: (axis, ...) of the records."""
+    """Warn of frame-dependent screening; velocity: (axis, ...) of the records."""
     squares = (np.nan_to_num(velocity) ** 2).sum(axis=0)
     speed = math.sqrt(float(squares.max(initial=0.0)))
     if model.screening.ekt and speed > FASTEST_FLOW:
@@ -278,7 +283,7 @@ def of_flow(model: Model, velocity: Array) -> Iterator[str]:
 
 
 def of_refusals(last: Record, first: Record) -> Iterator[str]:
-    """Matter that forces pile up at the edges of momentum space."""
+    """Warn of matter that forces pile up at the edges of momentum space."""
     part = float(np.sum(last.get("refused_number", 0.0))) / _particles(first)
     if part > ACCEPTED_LOSS:
         yield (
@@ -288,7 +293,7 @@ def of_refusals(last: Record, first: Record) -> Iterator[str]:
 
 
 def of_steps(seen: AccuracyRecord, step: float | str, in_space: bool = False) -> Iterator[str]:
-    """Too few samples, too long steps, too small a box; step: time.step."""
+    """Warn of too few samples, too long steps or too small a box; step: time.step."""
     if seen.noise > (ACCEPTED_NOISE_IN_SPACE if in_space else ACCEPTED_NOISE):
         alone = seen.noise / math.sqrt(max(1 - seen.noise**2, 1e-4))  # C^2 without its noise
         yield (

@@ -1,4 +1,4 @@
-"""The automatic box: half widths in momentum space for a model and a start."""
+"""Automatic box: half widths in momentum space for a model and its initial state."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -24,25 +24,28 @@ from .matter import Totals, predict_from, totals
 
 States = Mapping[str, Shape]
 AUTOMATIC_LOSS = 0.8 * ACCEPTED_LOSS
-"""What is aimed at without collisions: below the warning also on nodes other than scratch ones."""
+"""Target without collisions: stays below the warning also on nodes other than the scratch nodes."""
 DEFAULT_CELLS, MASSLESS_CELLS = 41, 42
-"""Nodes per axis, and those where a species is massless: a node at p = 0 would not do for it."""
+"""Nodes per axis, and nodes per axis with a massless species, for which a node at p = 0 is
+unsuitable.
+"""
 ROOM = 1.5
-"""Times the transverse widths that p_z of Bjorken flow begins with: its range shrinks, and its
-spacing doubles when it is tight."""
+"""Initial width of p_z in Bjorken flow over the transverse widths: its range shrinks, and its
+spacing doubles when the range becomes tight.
+"""
 SCRATCH_CELLS = 24
-"""Nodes per axis of the coarse grids on which a box is tried."""
+"""Nodes per axis of the coarse grids on which boxes are tried."""
 
 
 def reach_of(elements: Elements, conserved: Totals) -> EquilibriumCollisions | None:
-    """The collisions of the equilibrium that has these totals; None if it has none."""
+    """Return the collisions of the equilibrium with these totals; None if there is none."""
     if not elements.model.processes:
         return None
     built_in = all(process.built_in for process in elements.model.processes)
     find = remembered_reach if built_in else _reach  # a user's function may have changed
     try:
         return find(elements.model, *conserved)
-    except InputError:  # a matrix element that raises: what matters of it is checked elsewhere
+    except InputError:  # the matrix element raises an error: it is checked elsewhere
         return None
 
 
@@ -55,7 +58,7 @@ remembered_reach = remembered(_reach)
 
 
 def default_cells(model: Model) -> int:
-    """Nodes per axis if none are asked for."""
+    """Return the default number of nodes per axis."""
     thermal = model.mass_coupling.any(axis=1)
     massless = bool(((model.constant_mass_squared == 0) & ~thermal).any())
     return MASSLESS_CELLS if massless else DEFAULT_CELLS
@@ -64,12 +67,12 @@ def default_cells(model: Model) -> int:
 def automatic_grid(
     cells: int | Sequence[int] | None, model: Model, states: States, space: PhaseSpace | None = None
 ) -> PhaseSpace:
-    """A cubic box for the initial state and for the collisions of the predicted final one.
+    """Return a cubic box for the initial state and for the collisions of the predicted final state.
 
-    It holds all but 1 % of the initial energy, and loses less than 2 % of what relaxes the
-    spectrum. Where nothing collides, all but 1 % of the final state must fit.
+    The box contains all but 1 % of the initial energy, and loses less than 2 % of the relaxation
+    rate. Without collisions, it must contain all but 1 % of the final state.
 
-    space : a grid whose space the state lives in; up to four places along each axis are looked at
+    space : a grid with the space of the state; up to four positions along each axis are sampled
     """
     for name, shape in states.items():
         if isinstance(shape, FromFile):
@@ -92,7 +95,7 @@ def automatic_grid(
         return _grid_of_states(cells, model, states, extent)
     held = _bisected(extent / 4, extent, lambda w: _outside(scratch, energy, w) <= ACCEPTED_LOSS)
     width = rounded_up(max(held, found.half_width(WANTED_RELAXATION)))
-    for _ in range(20):  # what the scratch nodes promised must hold on the real ones
+    for _ in range(20):  # confirm the result of the scratch nodes on the real nodes
         grid = PhaseSpace(cells, width)
         found = reach_of(elements, totals(grid, model, initial.evaluate(states, grid, model)))
         if found is not None and max(found.loss(grid.momentum_max)) < WANTED_RELAXATION:
@@ -106,7 +109,7 @@ def automatic_grid(
 
 
 def with_room(grid: PhaseSpace, model: Model, cells_given: bool) -> PhaseSpace:
-    """The same for Bjorken flow: longer along p_z, with an odd number of nodes there."""
+    """Return the grid for Bjorken flow: longer along p_z, with an odd number of nodes there."""
     x, y, z = grid.momentum_cells
     wide, high, long = grid.momentum_max
     along = z if cells_given else 2 * default_cells(model) - 1
@@ -114,7 +117,7 @@ def with_room(grid: PhaseSpace, model: Model, cells_given: bool) -> PhaseSpace:
 
 
 def _bisected(low: float, high: float, fits: Callable[[float], bool]) -> float:
-    """The smallest half width [GeV] between two that fits, to 2 %; ``high`` must fit."""
+    """Return the smallest half width [GeV] between two that fits, to 2 %; ``high`` must fit."""
     for _ in range(6):
         middle = math.sqrt(low * high)
         low, high = (low, middle) if fits(middle) else (middle, high)
@@ -124,7 +127,7 @@ def _bisected(low: float, high: float, fits: Callable[[float], bool]) -> float:
 def _grid_of_states(
     cells: int | Sequence[int], model: Model, states: States, extent: float
 ) -> PhaseSpace:
-    """A box that holds all but 1 % of the initial and of the predicted final state."""
+    """Return a box that contains all but 1 % of the initial and of the predicted final state."""
     low, high = extent / 4, extent
     while _loss(high, extent, model, states) > AUTOMATIC_LOSS:
         low, high = high, 1.5 * high
@@ -135,7 +138,7 @@ def _grid_of_states(
             )
     high = _bisected(low, high, lambda w: _loss(w, extent, model, states) <= AUTOMATIC_LOSS)
     grid = PhaseSpace(cells, rounded_up(high))
-    for _ in range(20):  # what the scratch nodes promised must hold on the real ones
+    for _ in range(20):  # confirm the result of the scratch nodes on the real nodes
         if _cut(grid, model, states) < ACCEPTED_LOSS:
             break
         grid = PhaseSpace(cells, round(grid.momentum_max[0] + 0.05, 2))
@@ -143,7 +146,7 @@ def _grid_of_states(
 
 
 def _grown_extent(model: Model, states: States) -> float:
-    """The extent that the shapes state, grown until the outer tenth of the box is empty."""
+    """Return the extent of the shapes, enlarged until the outer tenth of the box is empty."""
     extent = initial.extent(states, model)
     for _ in range(8):
         scratch, energy = _scratch(extent, model, states)
@@ -154,20 +157,20 @@ def _grown_extent(model: Model, states: States) -> float:
 
 
 def _scratch(half_width: float, model: Model, states: States) -> tuple[PhaseSpace, Array]:
-    """A coarse grid and the energy of the initial state at its nodes."""
+    """Return a coarse grid and the energy of the initial state at its nodes."""
     scratch = PhaseSpace(SCRATCH_CELLS, half_width)
     f = initial.evaluate(states, scratch, model)
     return scratch, (model.degeneracy[:, None] * f).sum(axis=0) * scratch.energies(0.0)
 
 
 def _outside(grid: PhaseSpace, energy: Array, half_width: float) -> float:
-    """Part of the energy at nodes beyond a smaller box."""
+    """Return the share of the energy at nodes beyond a smaller box."""
     beyond = (np.abs(grid.momenta) > half_width).any(axis=0)
     return float(energy[beyond].sum() / energy.sum())
 
 
 def _loss(half_width: float, extent: float, model: Model, states: States) -> float:
-    """The larger of what a box loses of the initial and of the predicted final state."""
+    """Return the larger of the shares lost of the initial and of the predicted final state."""
     scratch, energy = _scratch(extent, model, states)
     lost = _outside(scratch, energy, half_width)
     if lost > ACCEPTED_LOSS:
@@ -176,13 +179,13 @@ def _loss(half_width: float, extent: float, model: Model, states: States) -> flo
 
 
 def _cut(grid: PhaseSpace, model: Model, states: States) -> float:
-    """Part of the predicted final state that a box cuts off; 1 if there is no such state."""
+    """Return the share of the predicted final state beyond the box; 1 without such a state."""
     predicted = predict_from(grid, model, initial.evaluate(states, grid, model))
     return equilibrium.edge_loss(grid, model, predicted) if predicted.found else 1.0
 
 
 def _sampled_in_space(states: States, space: PhaseSpace) -> States:
-    """The states with their mean over a few places in place of what depends on the place."""
+    """Replace states that depend on position by their mean over a few positions."""
     cells = tuple(min(n, 4) for n in space.space_cells)
     return {
         name: _MeanOverPlaces(state, cells, space) if state.is_local(space) else state
@@ -192,7 +195,7 @@ def _sampled_in_space(states: States, space: PhaseSpace) -> States:
 
 @dataclass(frozen=True)
 class _MeanOverPlaces(Shape):
-    """A state averaged over places, for choosing a momentum box."""
+    """A state averaged over positions, for choosing a momentum box."""
 
     state: Shape
     cells: tuple[int, ...]

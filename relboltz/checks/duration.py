@@ -1,4 +1,4 @@
-"""How many steps a run takes at the least: too many are refused before the first one."""
+"""Lower bound on the number of steps: a run with too many is refused before its first step."""
 
 import math
 from collections.abc import Iterator
@@ -11,16 +11,20 @@ from ..transport.plane import COURANT
 from ..util.errors import InputError
 
 MANY_STEPS = 1e6
-"""More are worth a warning: three hours at 10 ms each."""
+"""Number of steps above which a warning is issued: three hours at 10 ms each."""
 FREE_TIMES = 10.0
-"""Mean times between collisions that an automatic step is shorter than; at most 6 were seen."""
+"""Upper bound of an automatic step in mean free times; at most 6 were observed."""
 FASTEST = 1e3
-"""Collisions of a particle in a fm that are not expected; the rate itself is measured if a run that
-has as many would take many steps."""
+"""Upper bound on the expected collisions of a particle per fm; the rate itself is measured if a run
+at this bound would take many steps.
+"""
 
 
 def check_step(time: TimeSettings, longest: float) -> None:
-    """Refuse a given step that is too long for the space cells; longest : Courant limit [fm]."""
+    """Raise InputError if a given step is too long for the space cells.
+
+    longest : Courant limit [fm]
+    """
     step = time.step
     if not isinstance(step, str) and step > longest:
         raise InputError(
@@ -30,7 +34,7 @@ def check_step(time: TimeSettings, longest: float) -> None:
 
 
 def of_steps(time: TimeSettings, longest: float, backend: Backend, state: State) -> Iterator[str]:
-    """Runs of many steps; refuse those of too many. ``longest`` : Courant limit [fm]."""
+    """Warn of runs with many steps; refuse too many. ``longest`` : Courant limit [fm]."""
     if not isinstance(time.step, str):
         bound, why = time.step, f"time.step = {time.step:.3g} fm"
     elif longest <= (between := _between_collisions(time, backend, state)):
@@ -50,7 +54,7 @@ def of_steps(time: TimeSettings, longest: float, backend: Backend, state: State)
 
 
 def _between_collisions(time: TimeSettings, backend: Backend, state: State) -> float:
-    """The longest that collisions allow an automatic step to be [fm]; inf in short runs."""
+    """Return the longest automatic step allowed by collisions [fm]; inf in short runs."""
     times = FREE_TIMES * min(1.0, largest_change(time.tolerance, 0.0) / CHANGE)
     if time.span * FASTEST <= MANY_STEPS * times:
         return math.inf

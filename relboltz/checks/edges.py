@@ -1,7 +1,7 @@
-"""Edges of f at the start: what nodes this far apart make of the collisions across them.
+"""Error of collisions across edges of the initial f, due to the finite spacing of the nodes.
 
-Collisions carry particles across an edge, a drop of f to nothing within a cell. Landing finds the
-nodes that hold particles there (``events.projection.at_front``); what is left of the error is of
+Collisions carry particles across an edge, where f drops to nothing within a cell. Landing finds
+the nodes that contain particles there (``events.projection.at_front``); the remaining error is of
 first order in the spacing.
 """
 
@@ -18,20 +18,22 @@ from ..model.model import Model
 from ..util.arrays import Array
 
 DROP = 1e-3
-"""An edge: two nodes further on f is less than this part of what it would be if it were smooth."""
+"""Definition of an edge: two nodes away, f is less than this fraction of a smooth continuation."""
 ERROR = 0.035
 """Error of rates over (1 + f) times the share of particles at an edge: 0.02 to 0.05 for steps with
-f = 0.05, 0.5 and 2 on nodes 0.13 to 0.35 edges apart (``validation.step_start``)."""
+f = 0.05, 0.5 and 2 on nodes spaced by 0.13 to 0.35 of the edge (``validation.step_start``).
+"""
 ACCEPTED, WANTED = 0.03, 0.02
-"""Relative error of the rates before a warning, and with the nodes that it asks for."""
+"""Relative error of the rates before a warning, and with the recommended nodes."""
 ACCEPTED_NUMBER = 0.005
 """Relative error of a number of particles before a warning."""
 
 
 def near_edges(grid: PhaseSpace, f: Array) -> Array:
-    """Whether a node is within two nodes of an edge; f of a species at the nodes of a site.
+    """Return which nodes are within two nodes of an edge; f of a species at the nodes of a site.
 
-    f drops by more than DROP, and than a Gaussian as wide as f drops between nodes so far apart.
+    f drops by more than DROP, and by more than a Gaussian of the same width does over this
+    distance.
     """
     mean2 = (grid.momenta**2 * f).sum(axis=1) / max(float(f.sum()), 1e-300)
     f = f.reshape(grid.momentum_cells)
@@ -46,21 +48,21 @@ def near_edges(grid: PhaseSpace, f: Array) -> Array:
 
 
 def share_at_edges(grid: PhaseSpace, f: Array) -> float:
-    """Share of the particles of a species within two nodes of an edge; f at the nodes of a site."""
+    """Return the share of particles within two nodes of an edge; f of a species at one site."""
     total = float(f.sum())
     return float(f[near_edges(grid, f).ravel()].sum()) / total if total > 0 else 0.0
 
 
 def coarseness(grid: PhaseSpace, f: Array) -> float:
-    """What the error grows by where nodes are further apart than f is wide; f as above."""
+    """Return the growth of the error if the spacing exceeds the width of f; f as above."""
     width2 = float((grid.momentum_squared * f).sum()) / max(float(f.sum()), 1e-300) / 3
     return max(1.0, 2 * grid.largest_spacing**2 / max(width2, 1e-300))
 
 
 def of_edges(grid: PhaseSpace, model: Model, f: Array) -> tuple[float, str]:
-    """The spacing that will do for a start with an edge [GeV], and what is wrong with the grid's.
+    """Return a sufficient spacing for an initial edge [GeV], and a warning about the grid.
 
-    f : (sites, species, nodes); the site with most particles is looked at
+    f : (sites, species, nodes); the site with most particles is used
     """
     site = f[np.argmax(np.tensordot(f.sum(axis=2), model.degeneracy, axes=1))]
     error, at_edge, name = 0.0, 0.0, ""
@@ -84,7 +86,7 @@ def of_edges(grid: PhaseSpace, model: Model, f: Array) -> tuple[float, str]:
 def of_node_values(
     grid: PhaseSpace, model: Model, states: Mapping[str, Shape], f: Array
 ) -> Iterator[str]:
-    """Say that nodes do not know where the edge of a step is; f as in ``of_edges``."""
+    """Warn that node values do not resolve the edge of a step; f as in ``of_edges``."""
     steps = {
         name: replace(state, sampling="cell")
         for name, state in states.items()

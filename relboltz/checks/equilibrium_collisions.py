@@ -1,11 +1,12 @@
-"""How far the collisions of an equilibrium reach: what a box in momentum space costs in rate.
+"""Momentum range of collisions in equilibrium, and the rate lost to a momentum cut-off.
 
-The collisions of a thermal gas in unlimited momentum space are drawn with the solver's own
-kinematics and matrix elements, weighted with |M|^2 f_c f_d F_a F_b. One of which any of the four
-momenta lies outside a box cannot happen in it. How many they are says little about relaxation: the
-deviation that is left last sits in the tail, and a few hard collisions move it. What a spectrum
-relaxes with is the rate times (Delta phi)^2, Delta phi the change of phi_a + phi_b in a collision
-(the dissipation of a deviation phi); the lowest power that is not conserved is phi = E^2.
+The collisions of a thermal gas in unlimited momentum space are sampled with the solver's own
+kinematics and matrix elements, weighted with |M|^2 f_c f_d F_a F_b. A collision in which any of
+the four momenta lies outside a box cannot happen in it. The number of such collisions says little
+about relaxation: the longest-lived deviation sits in the tail, and a few hard collisions move it.
+The relaxation rate of a spectrum is the rate times (Delta phi)^2, with Delta phi the change of
+phi_a + phi_b in a collision (the dissipation of a deviation phi); the lowest power that is not
+conserved is phi = E^2.
 """
 
 from collections.abc import Sequence
@@ -25,32 +26,32 @@ from ..thermodynamics.unlimited import FreeState
 from ..util.arrays import Array
 
 EVENTS = 120_000
-"""Drawn for all channels together."""
+"""Events sampled for all channels together."""
 FEWEST = 3 * k.CHUNK
-"""Drawn for any one channel."""
+"""Smallest number of events for any channel."""
 SEED = 20_240_101
 TAIL = 0.6
-"""Momenta are drawn with the density f^TAIL: more of those that leave the box."""
+"""Momenta are sampled with the density f^TAIL, to sample more that leave the box."""
 BINS = 1200
-"""Of |p| in the tables of the draw."""
+"""Number of bins in |p| of the sampling tables."""
 SOFTEST = 1e-9
-"""Least (u.p - mu)/T of a boson: mu = m where there is a condensate."""
+"""Smallest (u.p - mu)/T of a boson: mu = m where there is a condensate."""
 DEPTH = 45.0
-"""Energies up to this many T above m, or above mu."""
+"""Largest energy above m, or above mu, in units of T."""
 
 
 @dataclass(frozen=True)
 class EquilibriumCollisions:
-    """Collisions of an equilibrium state, drawn in unlimited momentum space."""
+    """Collisions of an equilibrium state, sampled in unlimited momentum space."""
 
     furthest: Array
-    """The largest |p_i| among the four momenta along each axis, shape (3, events) [GeV]."""
+    """Largest |p_i| among the four momenta along each axis, shape (3, events) [GeV]."""
     rate: Array
-    """Collisions per volume and time that each stands for [fm^-4]."""
+    """Collisions per volume and time that each event represents [fm^-4]."""
     relaxation: Array
-    """The same times (Delta E^2)^2, energies in the rest frame of the fluid [GeV^4 fm^-4]."""
+    """Rate times (Delta E^2)^2, energies in the rest frame of the fluid [GeV^4 fm^-4]."""
     outward: tuple[Array, Array, Array] = field(init=False, repr=False)
-    """From the outermost inwards: largest |p_i|, and rate and relaxation down to there."""
+    """From the outermost event inwards: largest |p_i|, and cumulative rate and relaxation."""
 
     def __post_init__(self) -> None:
         furthest = self.furthest.max(axis=0)
@@ -59,22 +60,25 @@ class EquilibriumCollisions:
         object.__setattr__(self, "outward", (furthest[order], *sums))
 
     def loss(self, widths: Sequence[float]) -> tuple[float, float]:
-        """Parts of the rate and of the relaxation that a box of these half widths [GeV] loses."""
+        """Return the shares of rate and relaxation lost by a box of these half widths [GeV]."""
         outside = (self.furthest > np.asarray(widths)[:, None]).any(axis=0)
         parts = (float(w[outside].sum() / w.sum()) for w in (self.rate, self.relaxation))
         return next(parts), next(parts)
 
     def half_width(self, loss: float) -> float:
-        """Half width [GeV] of the cube that loses this part of rate or relaxation, less than 1."""
+        """Return the half width [GeV] of the cube that loses this share of rate or relaxation.
+
+        loss : share, less than 1
+        """
         furthest, *beyond = self.outward
         return max(float(furthest[np.searchsorted(b, loss * b[-1])]) for b in beyond)
 
 
 def of(elements: Elements, state: FreeState) -> EquilibriumCollisions | None:
-    """The collisions of a state; None if nothing collides in it."""
+    """Return the collisions of a state; None if nothing collides."""
     model, rng = elements.model, np.random.default_rng(SEED)
     there = ~np.isnan(state.chemical_potential)
-    drawn: dict[Any, tuple[Channel, float]] = {}  # equal channels are drawn once
+    drawn: dict[Any, tuple[Channel, float]] = {}  # identical channels are sampled once
     for channel in channels(model):
         if there[[*channel.nodes, *channel.pair]].all():
             key = _identity(elements, state, channel)
@@ -96,7 +100,7 @@ def of(elements: Elements, state: FreeState) -> EquilibriumCollisions | None:
 
 
 def _identity(elements: Elements, state: FreeState, channel: Channel) -> tuple[Any, ...]:
-    """What the collisions of a channel depend on."""
+    """Return everything on which the collisions of a channel depend."""
     model, process = elements.model, elements.model.processes[channel.process]
     legs = [*channel.nodes, *channel.pair]
     numbers = [state.mass_squared[legs], state.chemical_potential[legs]]
@@ -110,7 +114,7 @@ def _identity(elements: Elements, state: FreeState, channel: Channel) -> tuple[A
 
 @dataclass(frozen=True)
 class _MomentumTable:
-    """A table to draw |p| of a species in the rest frame of the fluid."""
+    """A table for sampling |p| of a species in the rest frame of the fluid."""
 
     edges: Array  # [GeV]
     cumulative: Array  # from 0 to 1
@@ -126,7 +130,7 @@ class _MomentumTable:
         return cls(edges, cumulative / cumulative[-1])
 
     def draw(self, u: Array) -> tuple[Array, Array]:
-        """|p| [GeV] and the inverse of its density in d^3p."""
+        """Return |p| [GeV] and the inverse of its density in d^3p."""
         i = np.minimum(np.searchsorted(self.cumulative, u, side="right") - 1, BINS - 1)
         width, chance = np.diff(self.edges)[i], np.diff(self.cumulative)[i]
         p = self.edges[i] + width * (u - self.cumulative[i]) / chance
@@ -142,11 +146,11 @@ def _collisions(
     rng: np.random.Generator,
     count: int,
 ) -> tuple[Array, Array, Array]:
-    """How far the collisions of a channel reach [GeV], their rates, and what they relax."""
+    """Return the range of the collisions of a channel [GeV], their rates and relaxation."""
     model, process = elements.model, elements.model.processes[channel.process]
     (k3, p), (k1, k2) = channel.nodes, channel.pair
     mass = state.mass_squared
-    drawn, measure = [], np.ones(count)  # d^3p/E d^3k/E that an event stands for
+    drawn, measure = [], np.ones(count)  # d^3p/E d^3k/E represented by an event
     for a in (p, k3):
         length, inverse = radii[a].draw((rng.permutation(count) + rng.random(count)) / count)
         drawn.append(_boosted(_directed(length, rng), mass[a], state.velocity))
@@ -159,7 +163,7 @@ def _collisions(
     m2 = tuple(float(mass[a]) for a in (k1, k2, k3, p))
     at_k1, s, t, weight, q2, qu2 = _scattered(at_p, at_k3, m2, rng.random((2, count)), angle)
     at_k2 = at_p + at_k3 - at_k1
-    for q, a in ((at_p, p), (at_k3, k3)):  # 1/E is in the measure already, the same in any frame
+    for q, a in ((at_p, p), (at_k3, k3)):  # 1/E is already in the invariant measure
         weight = weight * np.sqrt((q * q).sum(axis=0) + mass[a])
     named = tuple(float(mass[model.index(leg)]) for leg in process.legs)
     element = elements.evaluate(channel.process, s, t, named, state.screening2, q2, qu2)
@@ -176,14 +180,14 @@ def _collisions(
 
 
 def _directed(length: Array, rng: np.random.Generator) -> Array:
-    """Vectors of given lengths in random directions, shape (3, n)."""
+    """Return vectors of given lengths in random directions, shape (3, n)."""
     cosine, phi = 2 * rng.random(len(length)) - 1, 2 * np.pi * rng.random(len(length))
     sine = np.sqrt(1 - cosine**2)
     return length * np.stack([sine * np.cos(phi), sine * np.sin(phi), cosine])
 
 
 def _boosted(q: Array, m2: float, velocity: Array) -> Array:
-    """Momenta in the fluid as the grid sees them, which the fluid passes with this velocity."""
+    """Boost momenta from the rest frame of the fluid to the frame of the grid."""
     v2 = velocity @ velocity
     if v2 == 0:
         return q
@@ -193,13 +197,13 @@ def _boosted(q: Array, m2: float, velocity: Array) -> Array:
 
 
 def _energy(q: Array, state: FreeState, a: int) -> Array:
-    """u.p: the energy in the fluid of momenta in the frame of the grid [GeV]."""
+    """Return u.p, the energy in the fluid of momenta in the frame of the grid [GeV]."""
     m2 = state.mass_squared[a]
-    return np.maximum(fluid_energy(q, m2, state.velocity), np.sqrt(m2))  # not below by rounding
+    return np.maximum(fluid_energy(q, m2, state.velocity), np.sqrt(m2))  # guards against rounding
 
 
 def _occupation(energy: Array, state: FreeState, model: Model, a: int) -> Array:
-    """f of species a; a condensate is left out."""
+    """Return f of species a, without a condensate."""
     x = (energy - state.chemical_potential[a]) / state.temperature
     return occupation(
         np.maximum(x, SOFTEST) if model.statistics[a] == 1 else x, model.statistics[a]
@@ -209,7 +213,7 @@ def _occupation(energy: Array, state: FreeState, model: Model, a: int) -> Array:
 def _scattered(
     p: Array, k3: Array, m2: tuple[float, ...], u: Array, angle: tuple[float, float, float]
 ) -> tuple[Array, ...]:
-    """k1, s, t, weight, q^2 and qu^2 of the solver's own scattering."""
+    """Return k1, s, t, weight, q^2 and qu^2 from the solver's own scattering."""
     count, w = p.shape[1], np.zeros(k.ROWS * k.CHUNK)
     rows = (k.K1X, k.K1Y, k.K1Z, k.S, k.T, k.WEIGHT, k.Q2, k.QU2)
     found = np.empty((len(rows), count))

@@ -1,4 +1,4 @@
-"""What a start holds: its conserved totals, its masses, and the memory that it needs."""
+"""Properties of an initial state: conserved totals, masses, and memory."""
 
 import numpy as np
 
@@ -18,18 +18,20 @@ from ..util.errors import InputError
 Squares = tuple[Array, Array]
 """Squared masses of the species, and squared screening masses [GeV^2]."""
 Totals = tuple[Array, Array, float]
-"""What is conserved: numbers by species [fm^-3], momentum (3) and total energy [GeV fm^-3].
+"""Numbers by species [fm^-3], momentum (3) and total energy [GeV fm^-3].
 
-Of the numbers only the model's charges are conserved."""
+Of the numbers, only the model's charges are conserved.
+"""
 HOST_COPIES = 4
-"""Copies of a state that the host needs while it begins."""
+"""Copies of a state on the host during initialisation."""
 NODE_BYTES, CELL_BYTES, THREAD_BYTES = 100, 100, 2**20
-"""What else runs take for a node, for f of a species at a node, for a thread: measured, rounded
-down (96^3 nodes of gluons and 48^3 of QCD with three flavours)."""
+"""Further memory of a run per node, per f of a species at a node, and per thread: measured, rounded
+down (96^3 nodes of gluons and 48^3 of QCD with three flavours).
+"""
 
 
 def totals(grid: PhaseSpace, model: Model, f: Array) -> Totals:
-    """What f of one site, shape (species, nodes), conserves."""
+    """Return the conserved totals of f of one site, shape (species, nodes)."""
     m2 = masses(grid, model, f)
     density = model.degeneracy[:, None] * f * grid.measure
     momentum = np.array([(density * p).sum() for p in grid.momenta])
@@ -39,7 +41,7 @@ def totals(grid: PhaseSpace, model: Model, f: Array) -> Totals:
 def totals_of_sites(
     grid: PhaseSpace, model: Model, moments: Moments, squares: Array, unit: float
 ) -> Totals:
-    """Averages over the sites of what the moments hold; walls that reflect take up momentum.
+    """Return conserved totals averaged over the sites; reflecting walls absorb momentum.
 
     squares : (sites, species + screenings) [GeV^2]; unit : one quantum of N_a f
     """
@@ -57,27 +59,27 @@ def totals_of_sites(
 
 
 def predict_from(grid: PhaseSpace, model: Model, f: Array) -> Equilibrium:
-    """The final state that the conserved quantities of f prescribe."""
+    """Return the final state that follows from the conserved quantities of f."""
     return equilibrium.predict(grid, model, *totals(grid, model, f))
 
 
 def leaks(grid: PhaseSpace) -> bool:
-    """Whether no final state is expected: particles can leave the box, or it expands."""
+    """Return whether no final state is expected: particles can leave the box, or it expands."""
     return grid.expansion is not None or any(
         grid.boundary[axis] == "open" for axis in grid.moving_axes
     )
 
 
 def typical_masses(model: Model, moments: Moments, squares: Array) -> Squares:
-    """Squared masses and screening masses as the average particle has them."""
+    """Return squared masses and screening masses averaged over particles."""
     weight = moments.totals.sum(axis=1, dtype=float)
     return _split(model, weight / weight.sum() @ squares)
 
 
 def extreme_masses(model: Model, squares: Array) -> list[Squares]:
-    """Masses and screening masses where the largest of each together are most, and least.
+    """Return masses and screening masses of the sites with the highest and lowest masses.
 
-    None of one site alone: its masses are the typical ones.
+    Empty for a single site: its masses are the typical masses.
     """
     if len(squares) == 1:
         return []
@@ -87,19 +89,19 @@ def extreme_masses(model: Model, squares: Array) -> list[Squares]:
 
 
 def _split(model: Model, squares: Array) -> Squares:
-    """Of the species, and of the screenings."""
+    """Return the squares of the species and of the screenings."""
     return squares[: len(model.species)], squares[len(model.species) :]
 
 
 def host_memory(grid: PhaseSpace, model: Model, samples: int = 0, threads: int = 1) -> int:
-    """Bytes that a run takes on the host, at least.
+    """Return the minimum memory of a run on the host in bytes.
 
-    samples : of collisions on the host; 0 if they are on a GPU
+    samples : samples of collisions on the host; 0 if collisions are on a GPU
     """
     cells = grid.size * len(model.species)
     events = samples * grid.size * len(model.processes) * EVENT_BYTES
     events = events if events <= STORE_LIMIT else 0
-    workers = threads if threads <= grid.sites else 1  # else all threads share a site
+    workers = threads if threads <= grid.sites else 1  # otherwise all threads share a site
     sums = 8 * SETS * cells * (threads - workers)
     work = workers * (events + CELL_BYTES * cells) + sums + threads * THREAD_BYTES
     return HOST_COPIES * 8 * grid.sites * cells + NODE_BYTES * grid.size + work
@@ -108,9 +110,9 @@ def host_memory(grid: PhaseSpace, model: Model, samples: int = 0, threads: int =
 def check_host_memory(
     grid: PhaseSpace, model: Model, samples: int = 0, threads: int = 1, processes: int = 1
 ) -> None:
-    """Refuse what this machine cannot hold; arguments as in ``host_memory``.
+    """Raise InputError if this machine has too little memory; arguments as in ``host_memory``.
 
-    processes : of as much on this machine
+    processes : number of processes of this size on this machine
     """
     needed, there = host_memory(grid, model, samples, threads), free_memory() // processes
     if needed <= there:

@@ -1,4 +1,4 @@
-"""Matrix elements that no run may have: poles inside phase space, negative or undefined values."""
+"""Invalid matrix elements: poles inside phase space, negative or undefined values."""
 
 import math
 from collections.abc import Iterator
@@ -18,21 +18,25 @@ from .accuracy import warn
 from .matter import Squares
 
 ACCEPTED_NEGATIVE, LARGEST_NEGATIVE = 0.01, 0.5
-"""Weight of negative matrix elements, relative to the others of a process: warned of, refused."""
+"""Weight of negative matrix elements, relative to the rest of a process: warning, error."""
 NEGATIVE_REMEDY = (
     "Lower model.alpha_s, or use thermal masses, or masses of the order of the screening mass"
 )
 INTERIOR = 0.95
-"""Largest |cosine| at which t and u are exchanged: nearer to the edges of phase space, where poles
-may lie, rounding of t weighs more."""
+"""Largest |cosine| at which t and u are exchanged: rounding of t matters more near the edges of
+phase space, where poles may lie.
+"""
 ASYMMETRY = 1e-6
-"""Relative difference of M(s, t, u) and M(s, u, t) that rounding can make. t and u are known to
+"""Largest relative difference of M(s, t, u) and M(s, u, t) due to rounding. t and u are known to
 2 eps (s + sum of m^2), and in the interior are 0.025 * 4 k k' away from any pole, where 4 k k' is
-1e-6 s at the lowest s tried: 4e-8 for each power of a propagator, and |M|^2 has four."""
+1e-6 s at the lowest s tried: 4e-8 for each power of a propagator, and |M|^2 has four.
+"""
 NOTHING = 1e-9
-"""Part of the largest |M|^2 at the same s that counts as 0: terms may cancel to rounding, 1e-10."""
+"""Fraction of the largest |M|^2 at the same s that counts as 0: terms may cancel to rounding,
+1e-10.
+"""
 DRAWN = 20000
-"""Events of a process that are drawn to weigh negative matrix elements before a run."""
+"""Events of a process that are sampled to weigh negative matrix elements before a run."""
 
 
 def check_model(
@@ -42,13 +46,13 @@ def check_model(
     screening2: Array,
     happens: Flags | None = None,
 ) -> list[int]:
-    """Refuse matrix elements with a pole, or that are negative or undefined over a range.
+    """Raise InputError for matrix elements with a pole, or negative or undefined over a range.
 
-    Every process is evaluated on a grid of s (from threshold to the largest the box admits) and
-    of the scattering angle, with the masses given. Returns those of this package's own rows that
-    are negative somewhere: whether that matters is for ``check_state`` to say.
+    Every process is evaluated on a grid of s (from threshold to the largest in the box) and
+    of the scattering angle, with the given masses. Returns the built-in processes that
+    are negative somewhere; ``check_state`` decides whether this matters.
 
-    happens : processes that ever run, all unless given. A flavour that is neither there nor can be
+    happens : processes that can ever run, by default all. A flavour that is neither present nor
         produced may be massless beside massive gluons: its processes do nothing
     """
     model = elements.model
@@ -92,9 +96,9 @@ def check_model(
 def _check_poles(
     process: Process, t: Array, u: Array, masses2: tuple[float, float], ekt: bool
 ) -> None:
-    """A propagator must not vanish inside phase space: t and u stay below the screening mass.
+    """Raise InputError if a propagator vanishes inside phase space, where t or u = mass^2.
 
-    At its very edge, where t or u reaches the pole at threshold only, it may.
+    A pole at the very edge, where t or u reaches it only at threshold, is allowed.
 
     masses2 : squared screening mass, and that of the exchanged species
     """
@@ -115,9 +119,9 @@ def _check_poles(
 
 
 def _check_values(process: Process, values: Array, s: Array, t: Array, sum_m2: float) -> None:
-    """Refuse what no chunk of events may have; the same rule as while running."""
+    """Raise InputError for invalid values, by the same rule as during a run."""
     flaws, clamps = np.zeros(len(values)), float(process.built_in)
-    for i in np.flatnonzero(~((values >= 0) & (values < LARGEST_ELEMENT))):  # the others have none
+    for i in np.flatnonzero(~((values >= 0) & (values < LARGEST_ELEMENT))):  # all others are valid
         flaws[i] = element_flaw(float(values[i]), clamps)
     if not illegal(flaws.sum(), values[(flaws == 0) & (values > 0)].sum()):
         return
@@ -131,7 +135,7 @@ def _check_values(process: Process, values: Array, s: Array, t: Array, sum_m2: f
 def _check_symmetry(
     process: Process, both: tuple[Array, Array], s: Array, t: Array, sum_m2: float
 ) -> None:
-    """Refuse |M|^2 of equal particles that changes when t and u, and q2 and qu2, are exchanged.
+    """Raise InputError if |M|^2 of identical particles changes under exchange of t and u.
 
     both : M(s, t, u) and M(s, u, t), by s and angle
     """
@@ -160,10 +164,10 @@ def check_state(
     known: float = 0.0,
     happens: Flags | None = None,
 ) -> float:
-    """``check_model``; refuse or warn of rows that screening makes negative too often in a state.
+    """Run ``check_model``; refuse or warn if screening makes matrix elements negative too often.
 
-    By the weight that drawn events have in the collision term; returns the largest, ``known``
-    from before included.
+    Negative values are weighted by sampled events in the collision term. Returns the largest
+    weight, including ``known`` from before.
 
     squares : masses and screening masses; happens : as in ``check_model``
     """
@@ -187,9 +191,9 @@ def check_state(
 
 
 def of_negative(model: Model, weights: Array, known: float) -> Iterator[str]:
-    """Matrix elements that screening makes negative.
+    """Warn of matrix elements that screening makes negative.
 
-    known : what was found before, and told of; half as much again is worth another word
+    known : the weight reported before; half as much again triggers another warning
     """
     worst = int(np.nan_to_num(weights).argmax()) if len(weights) else 0
     if len(weights) and weights[worst] > max(ACCEPTED_NEGATIVE, 1.5 * known):

@@ -1,7 +1,7 @@
-"""How far off rates of relaxation are because nodes are apart: one rule for all models.
+"""Error of relaxation rates caused by the finite spacing of nodes: one rule for all models.
 
-What landing averages away between nodes and ``projection.compensation`` does not give back is of
-second order in the spacing over the momentum on which f changes, and largest for exchanges softer
+The smoothing by landing between nodes that ``projection.compensation`` does not correct is of
+second order in the spacing over the momentum scale of f, and largest for exchanges softer
 than the spacing. ``benchmarks/coarse_grids.py`` compares the rule with integrals in continuous
 momenta.
 """
@@ -24,34 +24,36 @@ from .matter import Squares
 COARSE = 0.04
 """Error over (h/L)^2, where f changes by a factor e over the momentum L."""
 SOFT, POWER = 0.03, 1.25
-"""Error over (h/L)^2 (L/mu)^POWER, if that is more, where |M|^2 has a peak 1/(mu^2 - t)^2."""
+"""Error over (h/L)^2 (L/mu)^POWER, if this is larger, where |M|^2 has a peak 1/(mu^2 - t)^2."""
 LIGHT = 0.2
-"""Error over -d ln|M|^2/d ln s at s = h^2, where light particles collide more for small s."""
+"""Error over -d ln|M|^2/d ln s at s = h^2, for light particles that collide more often at small
+s.
+"""
 ACCEPTED, WANTED = 0.03, 0.02
-"""Error before a warning, and with the nodes that it asks for."""
+"""Error above which a warning is issued, and error with the recommended nodes."""
 LARGE = 0.3
-"""Error beyond which the rule is too rough to tell a size."""
+"""Error beyond which the rule is too crude to give a size."""
 START = "at the start"
 NOTABLE = 0.01
 """Share of all particles below which a species does not count."""
 FLOOR = 1e-12
-"""Part of the largest f below which f does not count."""
+"""Fraction of the largest f below which f is ignored."""
 HALVINGS = 8
-"""Of the interval, in ln h, in which the largest spacing that will do is looked for."""
+"""Bisections, in ln h, in the search for the largest sufficient spacing."""
 
 
 def flat(h: float) -> float:
-    """Slope of a matrix element that does not depend on s."""
+    """Return the slope of a matrix element that does not depend on s."""
     return 0.0
 
 
 @dataclass(frozen=True)
 class MomentumScales:
-    """What the spacing is compared with: of a species, at the start or at the end.
+    """Scales of one species, initially or finally, with which the spacing is compared.
 
-    length : momentum over which f changes by a factor e [GeV], T of thermal light particles
-    screening : mu of a peak 1/(mu^2 - t)^2 [GeV]; infinite without one
-    falling : -d ln|M|^2/d ln s of light particles at s = h^2, by h
+    length : momentum over which f changes by a factor e [GeV], T for thermal light particles
+    screening : mu of a peak 1/(mu^2 - t)^2 [GeV]; infinite without a peak
+    falling : -d ln|M|^2/d ln s of light particles at s = h^2, as a function of h
     """
 
     description: str
@@ -60,12 +62,12 @@ class MomentumScales:
     falling: Callable[[float], float] = flat
 
     def error(self, spacing: float) -> float:
-        """Return the relative error of rates of relaxation."""
+        """Return the relative error of relaxation rates."""
         error = relaxation_error(spacing, self.length, self.screening)
         return error + LIGHT * max(self.falling(spacing), 0.0)
 
     def wanted(self, spacing: float) -> float:
-        """Return the largest spacing that will do [GeV], no larger than the given one."""
+        """Return the largest sufficient spacing [GeV], no larger than the given spacing."""
         if self.error(spacing) <= WANTED:
             return spacing
         low, high = spacing / 32, spacing
@@ -76,7 +78,7 @@ class MomentumScales:
 
 
 def relaxation_error(h: float, length: float, screening: float = math.inf) -> float:
-    """Error of rates of relaxation on nodes h apart; quantities as in ``MomentumScales``."""
+    """Return the error of relaxation rates on nodes h apart; see ``MomentumScales``."""
     if math.isinf(length):
         return 0.0
     soft = SOFT * (length / max(screening, 1e-6)) ** POWER
@@ -84,11 +86,11 @@ def relaxation_error(h: float, length: float, screening: float = math.inf) -> fl
 
 
 def momentum_scale(grid: PhaseSpace, f: Array, statistics: int, mass_squared: float) -> float:
-    """Momentum over which f/F changes by a factor e, F = 1 + eta f [GeV]; infinite if f is flat.
+    """Return the momentum scale of f/F, F = 1 + eta f [GeV]; infinite if f is flat.
 
-    (h/L)^2, h the largest spacing, is the root mean square of Sum_i of the squared changes of
-    ln(f/F) from node to node along the axes: L = T for exp(-|p|/T). Nodes count with f/E, of
-    fermions with f (1 - f)/E; those at edges do not: see ``edges``.
+    (h/L)^2, with h the largest spacing, is the root mean square of the sum over axes of the squared
+    changes of ln(f/F) from node to node: L = T for exp(-|p|/T). Nodes are weighted with f/E, for
+    fermions with f (1 - f)/E; nodes at edges are excluded, see ``edges``.
     """
     inverse = grid.inverse_energies(mass_squared)
     full = np.maximum(1 + statistics * f, FLOOR)
@@ -97,7 +99,7 @@ def momentum_scale(grid: PhaseSpace, f: Array, statistics: int, mass_squared: fl
     for axis, n in enumerate(grid.momentum_cells):
         steps = np.moveaxis(np.diff(values, axis=axis) ** 2, axis, 0)
         here = np.moveaxis(changes, axis, 0)
-        if n > 1:  # the mean of both sides
+        if n > 1:  # mean of both sides
             here[:-1] += 0.5 * steps
             here[1:] += 0.5 * steps
     counted = inverse * np.where(near_edges(grid, f).ravel(), 0.0, f * np.minimum(full, 1.0))
@@ -110,10 +112,10 @@ def momentum_scale(grid: PhaseSpace, f: Array, statistics: int, mass_squared: fl
 
 
 def thermal_scale(grid: PhaseSpace, f: Array, mass_squared: float) -> float:
-    """Momentum over which a thermal f changes: <p_i^2/E>, more where velocities are small [GeV].
+    """Return the momentum scale of a thermal f [GeV]: <p_i^2/E>, larger for low velocities.
 
-    <p_i^2/E> is T of not too dense matter, its harmonic mean over the axes if these differ; ln f
-    changes by v/T per unit of momentum.
+    <p_i^2/E> is T of matter that is not too dense; if the axes differ, their harmonic mean is used.
+    ln f changes by v/T per unit of momentum.
     """
     energies = np.sqrt(grid.momentum_squared + mass_squared)
     weights = np.divide(f, energies, out=np.zeros_like(energies), where=energies > 0) / f.sum()
@@ -129,9 +131,10 @@ def thermal_scale(grid: PhaseSpace, f: Array, mass_squared: float) -> float:
 def softest_exchange(
     elements: Elements, index: int, m2: Array, screening2: Array, momentum: float
 ) -> float:
-    """mu of the peak 1/(mu^2 - t)^2 that |M|^2 of a process is like [GeV]; infinite if it is flat.
+    """Return mu of the peak 1/(mu^2 - t)^2 closest to |M|^2 [GeV]; infinite if |M|^2 is flat.
 
-    Told by |M|^2 forward and at right angles, for particles with three times the given momentum.
+    Estimated from |M|^2 forward and at right angles, for particles with three times the given
+    momentum.
     """
     legs = [elements.model.index(name) for name in elements.model.processes[index].legs]
     s = (sum(math.sqrt(m2[a] + 9 * momentum**2) for a in legs[:2])) ** 2
@@ -145,7 +148,7 @@ def softest_exchange(
 def falling_with_s(
     elements: Elements, index: int, m2: Array, screening2: Array
 ) -> Callable[[float], float]:
-    """-d ln|M|^2/d ln s of a process at s = h^2, by h; 0 for particles that are not light."""
+    """Return -d ln|M|^2/d ln s at s = h^2 as a function of h; 0 unless particles are light."""
     process = elements.model.processes[index]
     legs = [elements.model.index(name) for name in process.legs]
     threshold = float(np.sqrt(m2[legs]).reshape(2, 2).sum(axis=1).max()) ** 2
@@ -163,14 +166,14 @@ def falling_with_s(
 def _values(
     elements: Elements, index: int, s: object, t: object, m2: Array, screening2: Array
 ) -> tuple[float, float]:
-    """|M|^2 of a process at two points."""
+    """Return |M|^2 of a process at two points."""
     legs = [elements.model.index(name) for name in elements.model.processes[index].legs]
     a, b, c, d = (float(m2[leg]) for leg in legs)
     at_s, at_t = np.asarray(s, float), np.asarray(t, float)
     u = a + b + c + d - at_s - at_t
     try:
         found = elements.evaluate(index, at_s, at_t, (a, b, c, d), screening2, -at_t, -u)
-    except InputError:  # said where matrix elements are checked
+    except InputError:  # reported where matrix elements are checked
         return 0.0, 0.0
     return float(found[0]), float(found[1])
 
@@ -178,7 +181,7 @@ def _values(
 def scales_of(
     grid: PhaseSpace, elements: Elements, f: Array, squares: Squares, predicted: Equilibrium
 ) -> Iterator[MomentumScales]:
-    """Scales of the start, f (species, nodes), and of the predicted final state."""
+    """Yield scales of the initial state, f (species, nodes), and of the predicted final state."""
     model, (mass_squared, screening2) = elements.model, squares
     states = [(START, f, mass_squared)]
     if predicted.found:
@@ -208,12 +211,12 @@ def scales_of(
 
 
 def _steepest(slopes: list[Callable[[float], float]], h: float) -> float:
-    """The largest of several functions of a spacing."""
+    """Return the largest of several functions of a spacing."""
     return max(slope(h) for slope in slopes)
 
 
 def of_spacing(grid: PhaseSpace, scales: list[MomentumScales]) -> tuple[float, str]:
-    """The spacing that will do for all scales [GeV], and what is wrong with that of the grid."""
+    """Return a spacing sufficient for all scales [GeV], and a warning about the grid."""
     spacing = grid.largest_spacing
     worst = max(scales, key=lambda one: one.error(spacing), default=None)
     if worst is None or spacing == 0:
@@ -229,5 +232,5 @@ def of_spacing(grid: PhaseSpace, scales: list[MomentumScales]) -> tuple[float, s
 
 
 def size_of(error: float) -> str:
-    """Return an error in words; of a large one the rule knows no size."""
+    """Return an error in words; the size of large errors is unknown."""
     return f"about {100 * error:.0f} %" if error < LARGE else f"{100 * LARGE:.0f} % or more"

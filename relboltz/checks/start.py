@@ -1,6 +1,6 @@
-"""How far the pressures of a start on its nodes are from those of the start itself.
+"""Check how much the nodes change the pressures of the initial state.
 
-Cells average over momenta, so that a squeezed start becomes rounder, and a box that is narrow along
+Cell averages over momenta make a squeezed initial state rounder, and a box that is narrow along
 one axis cuts off more of P_L or more of P_T.
 """
 
@@ -20,31 +20,32 @@ from ..util.arrays import Array, Flags
 from ..util.errors import InputError
 
 ACCEPTED = 0.01
-"""Relative error of P_z/P_T of a start before a warning."""
+"""Relative error of the initial P_z/P_T above which a warning is issued."""
 FORMULAS = (Step, Gaussian, Thermal, RomatschkeStrickland, Glasma)
-"""Shapes that can be evaluated on other nodes as well."""
+"""Shapes that can also be evaluated on other nodes."""
 ISOTROPIC = 1e-9
-"""What P_z/P_T of nodes that are alike along all axes may differ from 1 by rounding."""
+"""Rounding of P_z/P_T - 1 on nodes that are identical along all axes."""
 BEYOND, NODES = 1.5, 56
-"""Half width of the reference box over the largest one, and its nodes along an axis: none is at
-rest."""
+"""Half width of the reference box over the largest half width, and its nodes along an axis (even,
+so that no node is at rest).
+"""
 
 
 def of_start(
     grid: PhaseSpace, model: Model, states: Mapping[str, Shape], f: Array
 ) -> Iterator[str]:
-    """Say if the nodes change P_z/P_T of the start; f (species, nodes) on a grid of one site."""
+    """Warn if the nodes change the initial P_z/P_T; f (species, nodes) on a grid of one site."""
     known = all(isinstance(state, FORMULAS) for state in states.values())
     if grid.sites > 1 or 1 in grid.momentum_cells or not known:
         return
     massless = np.zeros(len(model.species))
-    if abs(_ratio(grid, model, f, massless) - 1) < ISOTROPIC:  # and so it is without nodes
+    if abs(_ratio(grid, model, f, massless) - 1) < ISOTROPIC:  # isotropic without nodes too
         return
     fine = PhaseSpace(NODES, BEYOND * max(grid.momentum_max))
     exact = {name: replace(state, sampling="node") for name, state in states.items()}
     try:
         smooth = evaluate(exact, fine, model)
-    except InputError:  # such as a start that is narrower than the spacing
+    except InputError:  # such as a distribution narrower than the spacing
         return
     m2 = masses(fine, model, smooth)
     found, wanted = _ratio(grid, model, f, m2), _ratio(fine, model, smooth, m2)
@@ -69,7 +70,7 @@ def of_start(
 def _ratio(
     grid: PhaseSpace, model: Model, f: Array, m2: Array, inside: Flags | None = None
 ) -> float:
-    """P_z over the mean of P_x and P_y, of particles alone."""
+    """Return P_z over the mean of P_x and P_y, for the particles alone."""
     squares, energies = grid.momenta**2, np.sqrt(grid.momentum_squared + m2[:, None])
     weight = model.degeneracy @ (f / np.where(energies > 0, energies, np.inf))
     x, y, z = squares @ (weight if inside is None else weight * inside)

@@ -1,1 +1,1 @@
-"""The command line: one file for each command, and what all of them print."""
+"""The command line: one module per command, and shared options and output."""

@@ -1,4 +1,4 @@
-"""The command line: relboltz run, resume, new, plot, bench; others are in ``cli/``."""
+"""The command line: relboltz run, resume, new, plot, bench; other commands are in ``cli/``."""
 
 import json
 import os
@@ -45,12 +45,12 @@ app = typer.Typer(
     help="The relativistic Boltzmann equation of quark-gluon matter.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    rich_markup_mode=None,  # square brackets are tables of a configuration
+    rich_markup_mode=None,  # square brackets stand for tables of a configuration
 )
 
 
 def main() -> None:
-    """Entry point: turns errors into messages and exit codes, never into tracebacks."""
+    """Run the command line; errors become messages and exit codes, never tracebacks."""
     with steady():
         if not started():
             sys.exit(_command())
@@ -59,17 +59,17 @@ def main() -> None:
 
         try:
             sys.exit(command(_command, made_again))
-        except InputError as error:  # such as no mpi4py
+        except InputError as error:  # for example, mpi4py is missing
             sys.exit(_failed(error))
 
 
 def _command() -> int:
-    """What was asked for on the command line; the exit code."""
+    """Run the requested command and return its exit code."""
     try:
         app()
     except RelboltzError as error:
         return _failed(error)
-    except Interrupted as stop:  # of a command that says nothing of its own
+    except Interrupted as stop:  # from a command without its own message
         errors.print(f"[yellow]{unmarked(stop)}[/]", soft_wrap=True)
         return 128 + stop.signal
     except KeyboardInterrupt:
@@ -105,7 +105,8 @@ def run(
     backend: Backend = None,
     workers: Workers = None,
     replicas: Annotated[
-        int | None, typer.Option(metavar="N", help="Independent seeds: mean and standard error.")
+        int | None,
+        typer.Option(metavar="N", help="Number of seeds; mean and standard error."),
     ] = None,
     force: Force = False,
     quiet: Quiet = False,
@@ -134,19 +135,19 @@ def run(
 
 def resume(
     file: Result,
-    until: Annotated[float | None, typer.Option(metavar="T", help="A later end, fm.")] = None,
+    until: Annotated[float | None, typer.Option(metavar="T", help="New end time, fm.")] = None,
     snapshot: Annotated[
         list[float] | None,
-        typer.Option(metavar="T", help="Keep f at this time, too, fm; repeatable."),
+        typer.Option(metavar="T", help="Also keep f at this time, fm; repeatable."),
     ] = None,
     threads: Threads = None,
     workers: Workers = None,
     trust: Annotated[
-        bool, typer.Option("--trust", help="Run Python code that the checkpoint keeps.")
+        bool, typer.Option("--trust", help="Run Python code stored in the checkpoint.")
     ] = False,
     quiet: Quiet = False,
 ) -> None:
-    """Go on with a run that was interrupted or killed, or beyond its end."""
+    """Resume a run that was interrupted or killed, or continue it beyond its end."""
     with waiting(f"reading {file}", quiet):
         from ..run import progress
         from ..run import resume as resuming
@@ -169,7 +170,7 @@ def resume(
 def new(
     file: Annotated[Path, typer.Argument(metavar="FILE.toml", help="File to create.")],
 ) -> None:
-    """Write a commented configuration to start from."""
+    """Write a commented example configuration."""
     from ..run.input_file import TEMPLATE
 
     if os.path.exists(file):
@@ -186,24 +187,25 @@ def new(
 def plot(
     files: Results,
     out: Annotated[
-        Path | None, typer.Option(metavar="FOLDER", help="F beside F.nc; of several: comparison.")
+        Path | None,
+        typer.Option(metavar="FOLDER", help="F beside F.nc; for several: comparison."),
     ] = None,
     animate: Annotated[
         Path | None,
-        typer.Option(metavar="F.gif", help="Write a film of a result in space instead, or .mp4."),
+        typer.Option(metavar="F.gif", help="Instead animate a result in space, as .gif or .mp4."),
     ] = None,
     quantity: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Of a film: number, temperature, 'shear_stress xy', ..."),
+        typer.Option(metavar="NAME", help="To animate: number, temperature, 'shear_stress xy'..."),
     ] = None,
     species: Annotated[
-        str | None, typer.Option(metavar="NAMES", help="Of a film: which species, such as u,ubar.")
+        str | None, typer.Option(metavar="NAMES", help="Species to animate, such as u,ubar.")
     ] = None,
-    fps: Annotated[float, typer.Option(metavar="N", help="Of a film: records a second.")] = 8.0,
+    fps: Annotated[float, typer.Option(metavar="N", help="Records per second of animation.")] = 8.0,
 ) -> None:
-    """Draw a result: spectra, numbers, energies, masses, temperature; profiles and maps.
+    """Plot a result: spectra, numbers, energies, masses, temperature; profiles and maps.
 
-    Several results are drawn into the same axes, with a table of their differences.
+    Several results are plotted in the same axes, with a table of their differences.
     """
     from . import drawing
 
@@ -227,7 +229,7 @@ def bench(
     json_: Json = None,
     threads: Threads = 0,
 ) -> None:
-    """Measure events per second; an event is one drawn sample, counted once per stage."""
+    """Measure events per second; an event is one sample, counted once per stage of a step."""
     from ..analysis import tables
     from ..io import output
     from ..studies import benchmark
@@ -248,7 +250,7 @@ def bench(
 
 
 def _summary(ds: Any, path: Path, quiet: bool) -> None:
-    """What a run came to."""
+    """Print the summary table of a run."""
     from ..analysis import tables
 
     if not quiet:
@@ -257,21 +259,21 @@ def _summary(ds: Any, path: Path, quiet: bool) -> None:
 
 
 for _name, _command_, _words in (
-    ("new", new, "Write a commented configuration to start from."),
-    ("check", check, "Say what a run will take: time, memory, disk."),
-    ("run", run, "Run a configuration; its result is a NetCDF file."),
+    ("new", new, "Write a commented example configuration."),
+    ("check", check, "Validate a file, and estimate time, memory and disk."),
+    ("run", run, "Run a configuration and write a NetCDF file."),
     ("watch", watch, "Follow a run from another terminal."),
-    ("resume", resume, "Go on with a run that was stopped, or beyond its end."),
-    ("info", info, "Tell about a result, or about this installation."),
-    ("plot", plot, "Draw results: spectra, histories, maps, films."),
-    ("report", report, "Write a page about results for any browser."),
-    ("export", export, "Write a result for other programs: VTK, CSV, MUSIC."),
+    ("resume", resume, "Resume a stopped run, or continue it beyond its end."),
+    ("info", info, "Describe a result, or this installation."),
+    ("plot", plot, "Plot results: spectra, histories, maps, animations."),
+    ("report", report, "Write an HTML report on one or more results."),
+    ("export", export, "Export a result to other programs: VTK, CSV, MUSIC."),
     ("scan", scan, "Run every combination of values of some keys."),
-    ("converge", converge, "Run it finer in every respect: error bars."),
-    ("coefficients", coefficients, "Viscosities, diffusion, conductivity of a model."),
-    ("list", known, "Show models, starts and ways to sample, a line each."),
-    ("validate", validate, "Solve problems whose answers are known."),
-    ("reproduce", reproduce, "Make the paper's figures, its numbers beside ours."),
-    ("bench", bench, "Measure how many events a second this machine does."),
+    ("converge", converge, "Rerun at finer resolution: values with error bars."),
+    ("coefficients", coefficients, "Compute viscosities, diffusion and conductivity."),
+    ("list", known, "List models, initial conditions and sampling methods."),
+    ("validate", validate, "Solve problems with known answers."),
+    ("reproduce", reproduce, "Reproduce the paper's figures and compare its numbers."),
+    ("bench", bench, "Measure events per second on this machine."),
 ):
     app.command(_name, short_help=_words)(_command_)

@@ -1,4 +1,4 @@
-"""relboltz check FILE.toml: is it legal, and what will it take?"""
+"""relboltz check FILE.toml: validate the file and estimate time and memory."""
 
 import json
 from typing import Annotated, Any
@@ -14,15 +14,15 @@ def check(
     file: Configuration,
     set_: Set = None,
     seconds: Annotated[
-        float, typer.Option(metavar="S", help="For each of two short trials, at most.")
+        float, typer.Option(metavar="S", help="Time limit for each of two short trial runs.")
     ] = 10.0,
     threads: Threads = None,
     backend: Backend = None,
     json_: Json = None,
 ) -> None:
-    """Check a configuration, and estimate time, memory and disk on this machine.
+    """Validate a configuration, and estimate time, memory and disk space on this machine.
 
-    Two short trials tell: nothing is written, and nobody waits for the whole run.
+    The estimate comes from two short trial runs, which write nothing.
     """
     with waiting(f"reading {file}"):
         from ..analysis import tables

@@ -1,4 +1,4 @@
-"""relboltz coefficients: viscosities, diffusion and conductivity of a model."""
+"""relboltz coefficients: compute viscosities, diffusion and conductivity of a model."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def coefficients(
     ],
     temperature: Annotated[
         list[float] | None,
-        typer.Option(metavar="T", help="GeV; repeatable. Else that which the start tends to."),
+        typer.Option(metavar="T", help="GeV; repeatable. Default: predicted final temperature."),
     ] = None,
     mu: Annotated[
         list[str] | None,
@@ -34,22 +34,22 @@ def coefficients(
         ),
     ] = None,
     events: Annotated[
-        int | None, typer.Option(metavar="N", help="For each temperature; a million by default.")
+        int | None, typer.Option(metavar="N", help="Per temperature; default: a million.")
     ] = None,
     tagged: Annotated[
-        str | None, typer.Option(metavar="NAME", help="A species: adds its diffusion and drag.")
+        str | None, typer.Option(metavar="NAME", help="Species whose diffusion and drag to add.")
     ] = None,
     on_grid: Annotated[
         bool | None,
-        typer.Option("--on-grid/--unlimited", help="On the nodes of [grid], or unlimited momenta."),
+        typer.Option("--on-grid/--unlimited", help="Momenta on the nodes of [grid], or unlimited."),
     ] = None,
     nodes: Annotated[bool, typer.Option("--nodes", hidden=True)] = False,
-    seed: Annotated[int | None, typer.Option(metavar="N", help="Of the random numbers.")] = None,
+    seed: Annotated[int | None, typer.Option(metavar="N", help="Random seed.")] = None,
     out: Annotated[
-        Path | None, typer.Option(metavar="F.nc", help="Write the Dataset here, NetCDF.")
+        Path | None, typer.Option(metavar="F.nc", help="Write the result to this NetCDF file.")
     ] = None,
     plot: Annotated[
-        Path | None, typer.Option(metavar="F.png", help="Write a picture against T here.")
+        Path | None, typer.Option(metavar="F.png", help="Plot the coefficients against T here.")
     ] = None,
     json_: Json = None,
     force: Force = False,
@@ -57,9 +57,9 @@ def coefficients(
     threads: Threads = None,
     backend: Backend = None,
 ) -> None:
-    """Tell viscosities, diffusion and conductivity of a model in equilibrium.
+    """Compute viscosities, diffusion and conductivity of a model in equilibrium.
 
-    They follow from events of its own processes, with standard errors.
+    They are sampled from events of the model's processes, with standard errors.
     """
     from ..analysis.tables import coefficients as table
     from ..io import output
@@ -101,7 +101,7 @@ def coefficients(
 
 
 def _potentials(given: list[str] | None) -> Any:
-    """Chemical potentials of the command line; None if there are none."""
+    """Return the chemical potentials given on the command line; None if there are none."""
     if not given:
         return None
     found: dict[str, float] = {}
@@ -120,7 +120,7 @@ def _potentials(given: list[str] | None) -> Any:
 
 
 def _found(settings: Any, mu: Any) -> xr.Dataset:
-    """The coefficients that are asked for; of the predicted final state where no T is given."""
+    """Return the requested coefficients; without a given T, at the predicted final state."""
     from ..linear_response import transport_coefficients
     from ..run.solve import grid_of
 
@@ -151,7 +151,7 @@ def _found(settings: Any, mu: Any) -> xr.Dataset:
 
 
 def _predicted(settings: Any, model: Any) -> tuple[float, dict[str, float]]:
-    """T and mu of the equilibrium that the start of a configuration tends to."""
+    """Return T and mu of the final state predicted for the initial conditions."""
     from ..checks.matter import totals
     from ..initial import evaluate
     from ..run.solve import grid_of
@@ -176,7 +176,7 @@ def _predicted(settings: Any, model: Any) -> tuple[float, dict[str, float]]:
 
 
 def _plain(ds: xr.Dataset) -> dict[str, Any]:
-    """Values, units and words of every quantity."""
+    """Return value, unit and description of every quantity."""
     from ..util.arrays import listed
 
     found: dict[str, Any] = {"title": ds.attrs["title"], "events": int(ds.attrs["events"])}

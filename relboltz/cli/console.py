@@ -1,4 +1,4 @@
-"""What commands say, and where: lines, warnings in plain words, how an interrupted run goes on."""
+"""Console output of commands: lines, plain warnings, and how to resume an interrupted run."""
 
 import sys
 import warnings
@@ -15,23 +15,23 @@ from ..util.errors import AccuracyWarning, BackendNotice, CheckpointWarning, Int
 from ..util.launcher import started
 from ..util.text import harmless, unmarked
 
-plain = False if started() else None  # mpirun feigns a terminal, also into a file
+plain = False if started() else None  # mpirun emulates a terminal, even for a file
 console = Console(highlight=False, force_terminal=plain)
 errors = Console(stderr=True, highlight=False, force_terminal=plain)
 
 
 def tell(text: object) -> None:
-    """A line on standard output, which may hold what others wrote: names, titles, paths."""
+    """Print a line on standard output; markup in names, titles and paths is escaped."""
     console.print(unmarked(text), soft_wrap=True)
 
 
 def waiting(text: str, quiet: bool = False) -> AbstractContextManager[Any]:
-    """Say on a terminal what one waits for, until that is done; a log gets nothing of it."""
+    """Show a status message on a terminal, but not in a log, while work is in progress."""
     return nullcontext() if quiet else errors.status(f"{unmarked(text)} ...")
 
 
 def announced(run: object) -> None:
-    """Say what is about to be solved."""
+    """Print a description of the run that is about to start."""
     from ..analysis import tables
 
     for line in tables.announcement(run):
@@ -39,16 +39,16 @@ def announced(run: object) -> None:
 
 
 def delivered() -> None:
-    """What a command has to tell is all it is for: fail if nobody got it."""
+    """Exit with code 1 if the output, the only purpose of the command, could not be written."""
     if isinstance(sys.stdout, FailSafeStream) and sys.stdout.error is not None:
         raise typer.Exit(1)
 
 
 @contextmanager
 def told(path: Path, quiet: bool, kept_apart: bool = False) -> Iterator[None]:
-    """Warnings in plain words; an interrupted run says how to go on.
+    """Print warnings as plain text and, after an interrupt, how to resume the run.
 
-    kept_apart : the error itself says where what was computed is
+    kept_apart : the error message itself says where the results so far are
     """
     with plain_warnings(quiet):
         try:
@@ -64,7 +64,7 @@ def told(path: Path, quiet: bool, kept_apart: bool = False) -> Iterator[None]:
 
 @contextmanager
 def plain_warnings(quiet: bool = False) -> Iterator[None]:
-    """Accuracy warnings and notes as one line each, on standard error; quiet: no notes."""
+    """Print accuracy warnings and notes as one line each on standard error; quiet: no notes."""
     with warnings.catch_warnings():
         warnings.simplefilter("always", AccuracyWarning)
         warnings.simplefilter("always", CheckpointWarning)
@@ -73,7 +73,7 @@ def plain_warnings(quiet: bool = False) -> Iterator[None]:
         def show(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
             label = "note" if issubclass(category, BackendNotice) else "warning"
             text = f"{label}: {harmless(message)}"
-            print(text, file=sys.stderr)  # a running bar makes room for it
+            print(text, file=sys.stderr)  # a running progress bar makes room for the line
 
         warnings.showwarning = show
         yield

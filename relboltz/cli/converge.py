@@ -1,4 +1,4 @@
-"""relboltz converge FILE.toml: what a referee asks for, as a table, a picture and JSON."""
+"""relboltz converge FILE.toml: convergence study as a table, a plot and JSON."""
 
 import json
 from contextlib import nullcontext
@@ -18,14 +18,16 @@ def converge(
     json_: Json = None,
     out: Annotated[
         Path | None,
-        typer.Option(metavar="FOLDER", help="Of all runs; F.converge beside output.file."),
+        typer.Option(
+            metavar="FOLDER", help="For all runs; default: F.converge beside output.file."
+        ),
     ] = None,
     set_: Set = None,
     budget: Annotated[
-        float | None, typer.Option(metavar="MIN", help="Minutes that it may take.")
+        float | None, typer.Option(metavar="MIN", help="Time limit in minutes.")
     ] = None,
     seeds: Annotated[
-        int, typer.Option(metavar="N", help="Runs of the set-up itself, for the noise.")
+        int, typer.Option(metavar="N", help="Seeds of the unrefined run, to measure noise.")
     ] = 8,
     at: Annotated[
         list[float] | None, typer.Option(metavar="T", help="Also show this time, fm; repeatable.")
@@ -34,9 +36,9 @@ def converge(
     backend: Backend = None,
     quiet: Quiet = False,
 ) -> None:
-    """Run a set-up again, finer in every respect, one at a time: values with error bars.
+    """Rerun with each numerical parameter refined in turn: values with error bars.
 
-    About 25 times the work of the run; the same command again does only what is missing.
+    Takes about 25 times the work of the run; repeating the command computes only missing runs.
     """
     from ..io import output
     from ..io.reservation import base

@@ -1,4 +1,4 @@
-"""What ``relboltz converge`` prints: values with error bars, and what each knob changes."""
+"""Tables of ``relboltz converge``: values with error bars, and the change from each knob."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -19,20 +19,20 @@ MAIN = (
     "mass_squared", "pressure_ratio", "equilibrium_distance", "rate", "equilibrium_temperature",
     "equilibrium_chemical_potential",
 )  # fmt: skip
-"""What the table shows; the file and the JSON hold all."""
+"""Quantities in the table; the file and the JSON hold all quantities."""
 WIDE = 150
-"""Letters on a line of a terminal that has room for the whole table."""
+"""Columns of a terminal that is wide enough for the whole table."""
 MOST_ROWS = 8
-"""Of one quantity, such as rates of many processes; the largest are shown."""
+"""Largest number of rows per quantity, such as rates of many processes; the largest are shown."""
 
 
 # --- the table ----------------------------------------------------------------------------------
 
 
 def tables(ds: xr.Dataset, times: Sequence[float] = (), width: int = WIDE) -> Iterator[Table]:
-    """One table for each time, the end last; the predicted final state stands with the end.
+    """Yield one table per time, the end last; the last includes the predicted final state.
 
-    width : of the terminal; on a narrow one values and changes have tables of their own
+    width : of the terminal; on a narrow one values and changes are in separate tables
     """
     recorded = ds.time.values
     for time in times:
@@ -51,7 +51,7 @@ def tables(ds: xr.Dataset, times: Sequence[float] = (), width: int = WIDE) -> It
 
 
 def _table(ds: xr.Dataset, time: float, columns: Sequence[str], last: bool) -> Table:
-    """Rows of the main quantities at a time."""
+    """Return a table of the main quantities at a time."""
     led = "the run, and where finer ones lead"
     title = led if "run" in columns else "what each change does to the run"
     table = Table(title=f"t = {time:g} fm: {title}", collapse_padding=True, pad_edge=False)
@@ -70,7 +70,7 @@ def _table(ds: xr.Dataset, time: float, columns: Sequence[str], last: bool) -> T
 
 
 def _places(now: xr.Dataset, name: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """What a quantity is told of: species or processes, those that are alike together."""
+    """Yield row labels and selections of a quantity; species that agree share a row."""
     values, error = now[name], now[f"{name}_error"]
     unit = values.attrs.get("units", "1")
     description = name if unit == "1" else f"{name} {escape(f'[{unit}]')}"
@@ -96,7 +96,7 @@ def _places(now: xr.Dataset, name: str) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def _cells(now: xr.Dataset, name: str, at: dict[str, Any]) -> dict[str, str]:
-    """Numbers of a row, with the digits that the error bar leaves, and measured orders."""
+    """Return the numbers of a row, rounded according to the error bar, and measured orders."""
 
     def number(kind: str, **more: Any) -> float:
         return float(now[f"{name}{kind}"].sel({**at, **more}))
@@ -120,7 +120,7 @@ def _cells(now: xr.Dataset, name: str, at: dict[str, Any]) -> dict[str, str]:
 
 
 def _columns(ds: xr.Dataset) -> Iterator[str]:
-    """Columns of the knobs, each followed by that of its order if it has one."""
+    """Yield the columns of the knobs, each followed by its order column if it has one."""
     for knob in ds.knob.values.tolist():
         yield knob
         if knob in ("spacing", "step", "cells"):
@@ -128,7 +128,7 @@ def _columns(ds: xr.Dataset) -> Iterator[str]:
 
 
 def order_text(order: float, measured: bool) -> str:
-    """Return the order as measured, "1-2" where it may be either, "none" where there is none."""
+    """Return the measured order, "1-2" if it may be either, "none" without a power law."""
     if math.isnan(order):
         return "none"
     if not measured:
@@ -138,7 +138,7 @@ def order_text(order: float, measured: bool) -> str:
 
 
 def _decimals(error: float, value: float) -> int:
-    """So that an error has two digits, and a value nine at most."""
+    """Return the decimals that give an error two digits and a value at most nine."""
     if not math.isfinite(error) or not math.isfinite(value) or value == 0:
         return 4
     most = 8 - math.floor(math.log10(value))
@@ -147,7 +147,7 @@ def _decimals(error: float, value: float) -> int:
 
 
 def remarks(ds: xr.Dataset) -> Iterator[str]:
-    """What was varied, and how to read the table."""
+    """Yield lines on the parameters that were varied, and on how to read the table."""
     yield "; ".join(np.atleast_1d(ds.attrs["knobs"]).tolist())
     for line in str(ds.attrs["not_varied"]).splitlines():
         yield f"not varied, and not in the error bars: {line}"
@@ -163,7 +163,7 @@ def remarks(ds: xr.Dataset) -> Iterator[str]:
 
 
 def as_json(ds: xr.Dataset) -> dict[str, Any]:
-    """All quantities, with nothing that JSON cannot say."""
+    """Return all quantities in a form that JSON can represent."""
     kinds = (
         "", "_error", "_run", "_noise", "_change", "_bar", "_shown", "_order", "_order_uncertainty",
     )  # fmt: skip

@@ -8,7 +8,7 @@ PICTURE = "validation.png"
 
 
 def write_document(folder: Path, found: dict[str, Any], studies: list[dict[str, Any]]) -> Path:
-    """The page and its picture, from what was found; every number on it comes from there."""
+    """Write the page and its plot; every number on the page comes from the arguments."""
     from ..visualization.plots.errors import draw_studies
 
     draw_studies(studies, folder / PICTURE)
@@ -18,7 +18,7 @@ def write_document(folder: Path, found: dict[str, Any], studies: list[dict[str, 
 
 
 def _lines(found: dict[str, Any], studies: list[dict[str, Any]]) -> Iterator[str]:
-    """The page."""
+    """Yield the lines of the page."""
     quick = "--quick " if found["quick"] else ""
     rows = sum(len(part["rows"]) for part in found["problems"])
     held = sum(row["passed"] for part in found["problems"] for row in part["rows"])
@@ -48,7 +48,7 @@ def _lines(found: dict[str, Any], studies: list[dict[str, Any]]) -> Iterator[str
 
 
 def _study(study: dict[str, Any]) -> Iterator[str]:
-    """One study as a table."""
+    """Yield one study as a table."""
     yield ""
     description, setups = study["words"], study["setups"]
     yield f"**{description[0].upper()}{description[1:]}** ({setups[0]}; ... {setups[-1]})"
@@ -63,7 +63,7 @@ def _study(study: dict[str, Any]) -> Iterator[str]:
 
 
 def _problem(part: dict[str, Any]) -> Iterator[str]:
-    """The rows of a problem."""
+    """Yield the table of one problem."""
     yield ""
     yield f"## {part['name']}: {part['title']}"
     yield ""
@@ -81,7 +81,7 @@ def _problem(part: dict[str, Any]) -> Iterator[str]:
 
 
 def _plain(description: str) -> str:
-    """Words that a table of Markdown takes as they are."""
+    """Escape characters that are markup in a Markdown table."""
     for character in "|<>^*_":
         description = description.replace(character, f"\\{character}")
     return description

@@ -1,4 +1,4 @@
-"""``relboltz plot``: pictures of a result, films, and several results compared."""
+"""relboltz plot: figures of a result, animations, and comparisons of several results."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,11 +15,11 @@ from ..visualization import plots
 from .console import console, delivered, tell
 
 SINGLE = {kinds.COEFFICIENTS: plots.coefficients, kinds.CONVERGENCE: plots.changes}
-"""What is no run, and its one picture."""
+"""Kinds of results that are not runs, and the single figure of each."""
 
 
 def film(file: Path, path: Path, quantity: str, species: str | None, fps: float) -> None:
-    """A film of a quantity in space."""
+    """Write an animation of a quantity in space."""
     if path.suffix not in plots.FILMS:
         raise InputError(f"--animate {path}: films end in {' or '.join(plots.FILMS)}")
     ds = output.load_run(file)
@@ -34,7 +34,7 @@ def film(file: Path, path: Path, quantity: str, species: str | None, fps: float)
 
 
 def drawn(file: Path, out: Path | None) -> None:
-    """Every picture of a result; what coefficients and converge found has one."""
+    """Write all figures of a result; results of coefficients and converge have a single one."""
     ds = output.load(file)
     single = SINGLE.get(kinds.kind_of(ds))
     if single is None:
@@ -50,7 +50,7 @@ def drawn(file: Path, out: Path | None) -> None:
 
 
 def compared(files: Sequence[Path], out: Path | None) -> None:
-    """Several results in the same axes; how far the others are from the first."""
+    """Plot several results in the same axes, and print their differences from the first."""
     results = {name: output.load_run(file) for name, file in zip(short(files), files, strict=True)}
     folder = _made(out if out is not None else Path("comparison"))
     with undamaged(", ".join(map(str, files))):
@@ -64,7 +64,7 @@ def compared(files: Sequence[Path], out: Path | None) -> None:
 
 
 def short(files: Sequence[Path]) -> list[str]:
-    """Short names that tell files apart."""
+    """Return short distinct names of files."""
     stems = [file.stem for file in files]
     names = stems if len(set(stems)) == len(stems) else [str(file) for file in files]
     return [n if names.index(n) == i else f"{n} ({i + 1})" for i, n in enumerate(names)]
@@ -79,7 +79,7 @@ def _made(folder: Path) -> Path:
 
 
 def _table(title: str, differences: pd.DataFrame) -> Table:
-    """The largest differences, relative; those that vanish are left out."""
+    """Return a table of the largest relative differences; vanishing ones are left out."""
     table = Table(title=unmarked(f"{title}, relative differences"), title_justify="left")
     for column in ("quantity", "largest", r"at \[fm]", "at the end", "relative to"):
         description = column in ("quantity", "relative to")

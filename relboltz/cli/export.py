@@ -1,4 +1,4 @@
-"""relboltz export: a result for other programs."""
+"""relboltz export: write a result in formats of other programs."""
 
 from pathlib import Path
 from typing import Annotated
@@ -24,20 +24,20 @@ def export(
         ),
     ],
     out: Annotated[
-        Path | None, typer.Option(metavar="FOLDER", help="F-vtk, ... beside F.nc by default.")
+        Path | None, typer.Option(metavar="FOLDER", help="Default: F-vtk, ... beside F.nc.")
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Write into a folder with files.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Write into a non-empty folder.")] = False,
     time: Annotated[
-        float | None, typer.Option(metavar="FM", help="music: proper time; the last by default.")
+        float | None, typer.Option(metavar="FM", help="music: proper time; default: the last.")
     ] = None,
     eta_max: Annotated[
-        float | None, typer.Option(metavar="NUMBER", help="music: half width in rapidity; 0.5.")
+        float | None, typer.Option(metavar="NUMBER", help="music: half width in eta; default: 0.5.")
     ] = None,
     eta_cells: Annotated[
-        int | None, typer.Option(metavar="N", help="music: slices in rapidity; 1, all alike.")
+        int | None, typer.Option(metavar="N", help="music: identical slices in eta; default: 1.")
     ] = None,
 ) -> None:
-    """Write a result as VTK, one file a record, as tables in CSV, or one record for MUSIC."""
+    """Export a result as VTK (one file per record), as CSV tables, or one record for MUSIC."""
     from ..analysis.exports import FORMATS
     from ..analysis.exports import export as exported
     from ..io import output

@@ -1,4 +1,4 @@
-"""relboltz info: this installation, or a result and what it holds."""
+"""relboltz info: describe this installation, or a result and its contents."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ if TYPE_CHECKING:
 
 def info(
     file: Annotated[
-        Path | None, typer.Argument(metavar="F.nc", help="Result; without it, the installation.")
+        Path | None,
+        typer.Argument(metavar="F.nc", help="Result; without a file, the installation."),
     ] = None,
 ) -> None:
-    """Tell about a result: how it ended, warnings, set-up; or about this installation."""
+    """Describe a result (final state, warnings, set-up), or this installation."""
     from ..analysis import tables
     from ..io import checkpoint, kinds, output
     from ..io.result import undamaged
@@ -55,7 +56,7 @@ def info(
 
 
 def _run(ds: xr.Dataset, file: Path) -> None:
-    """A run, or the mean of its replicas."""
+    """Print a run, or the mean over replicas."""
     from ..analysis import tables
     from ..io.reservation import is_taken
 
@@ -73,7 +74,7 @@ def _run(ds: xr.Dataset, file: Path) -> None:
 
 
 def _scan(ds: xr.Dataset) -> None:
-    """What was scanned, and which points failed."""
+    """Print the scanned values and the points that failed."""
     tell(ds.attrs["title"])
     dims = list(ds["status"].dims)
     for name in dims:
@@ -94,7 +95,7 @@ def _scan(ds: xr.Dataset) -> None:
 
 
 def _convergence(ds: xr.Dataset) -> None:
-    """Values with error bars."""
+    """Print the values of a convergence study with their error bars."""
     from .convergence_table import remarks, tables
 
     tell(ds.attrs["title"])

@@ -1,4 +1,4 @@
-"""relboltz list: models, shapes to start from, ways to sample, one line each."""
+"""relboltz list: models, initial conditions and sampling methods, one line each."""
 
 import inspect
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ SAMPLINGS = {
 
 
 def known() -> None:
-    """Show models, shapes to start from, and ways to sample events, with one line each."""
+    """List models, shapes of initial conditions and sampling methods, one line each."""
     from rich.table import Table
 
     for title, rows in _all():

@@ -1,4 +1,4 @@
-"""Options that commands share, what a shell completes of them, and their first checks."""
+"""Options shared by commands, with shell completion and validation."""
 
 import re
 from pathlib import Path
@@ -22,7 +22,7 @@ WORDS = {
     "run.backend": BACKENDS,
     "run.precision": ("auto", "float32", "float64"),
 }
-"""Values of keys that are words; those of shapes follow."""
+"""Allowed words of keys; those of initial.SPECIES.shape follow."""
 SHAPES = (
     "step", "thermal", "gaussian", "random", "gradient", "romatschke-strickland", "glasma", "file",
 )  # fmt: skip
@@ -30,7 +30,7 @@ TEMPLATE = Path(__file__).parent.parent / "config" / "template.toml"
 
 
 def keys() -> list[str]:
-    """Dotted keys of a configuration, in the order of the template; it names all of them."""
+    """Return all dotted keys of a configuration, in the order of the template."""
     found, table = [], ""
     for line in TEMPLATE.read_text().splitlines():
         if heading := re.match(r"(# )?\[([a-z.]+)\]", line):
@@ -41,7 +41,7 @@ def keys() -> list[str]:
 
 
 def completed_key(incomplete: str) -> list[str]:
-    """What may follow --set and --over: a key, or a word after "key="."""
+    """Return completions of --set and --over: keys, or allowed words after "key="."""
     key, equals, _ = incomplete.partition("=")
     if not equals:
         return [f"{known}=" for known in keys() if known.startswith(incomplete)]
@@ -50,14 +50,14 @@ def completed_key(incomplete: str) -> list[str]:
 
 
 def completed_backend(incomplete: str) -> list[str]:
-    """What may follow --backend."""
+    """Return completions of --backend."""
     return [name for name in BACKENDS if name.startswith(incomplete)]
 
 
 Set = Annotated[
     list[str] | None,
     typer.Option(
-        "--set", metavar="KEY=VALUE", help="Another value, such as time.end=2.0; repeatable.",
+        "--set", metavar="KEY=VALUE", help="Override a key, such as time.end=2.0; repeatable.",
         autocompletion=completed_key,
     ),
 ]  # fmt: skip
@@ -66,23 +66,24 @@ Backend = Annotated[
     typer.Option(metavar="NAME", help="auto, cpu or cuda.", autocompletion=completed_backend),
 ]
 Threads = Annotated[int | None, typer.Option(metavar="N", help="CPU threads; 0 = all cores.")]
-Workers = Annotated[int | None, typer.Option(metavar="N", help="Workers of Ray; 0 = none.")]
+Workers = Annotated[int | None, typer.Option(metavar="N", help="Ray workers; 0 = none.")]
 Configuration = Annotated[Path, typer.Argument(metavar="FILE.toml", help="Configuration.")]
 Result = Annotated[Path, typer.Argument(metavar="F.nc", help="Result of a run, NetCDF.")]
 Results = Annotated[
     list[Path], typer.Argument(metavar="F.nc", help="Result; several are compared.")
 ]
 Json = Annotated[
-    Path | None, typer.Option("--json", metavar="F.json", help="Write the numbers here, too.")
+    Path | None,
+    typer.Option("--json", metavar="F.json", help="Also write the numbers to this file."),
 ]
-Force = Annotated[bool, typer.Option("--force", help="Replace a result that is there.")]
+Force = Annotated[bool, typer.Option("--force", help="Replace an existing result.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress, no table.")]
 
 
 def overridden(
     given: list[str] | None, threads: int | None, backend: str | None, workers: int | None = None
 ) -> list[str]:
-    """--set, and options that stand for keys of [run]."""
+    """Return --set together with the options that stand for keys of [run]."""
     found = list(given or [])
     found += [f"run.threads={threads}"] if threads is not None else []
     found += [f"run.backend={backend!r}"] if backend is not None else []
@@ -91,7 +92,7 @@ def overridden(
 
 
 def check_place(backend: str | None, threads: int | None) -> tuple[str, int]:
-    """Refuse a backend that is unknown, and a number of threads that cannot be."""
+    """Return backend and threads; raise InputError if the options are invalid."""
     backend, threads = backend or "auto", threads or 0
     if backend not in BACKENDS:
         raise InputError(f"--backend {backend}: use auto, cpu or cuda")

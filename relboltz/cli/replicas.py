@@ -1,4 +1,4 @@
-"""relboltz run --replicas R, and relboltz resume of what it left."""
+"""relboltz run --replicas R, and relboltz resume of interrupted replicas."""
 
 from contextlib import nullcontext
 from pathlib import Path
@@ -32,7 +32,7 @@ def run_replicas(settings: Config, path: Path, count: int, force: bool, quiet: b
 def resume_replicas(
     file: Path, until: float | None, run: dict[str, Any], quiet: bool, trust: bool = False
 ) -> xr.Dataset | None:
-    """Do what is left of replicas; None if the file is not theirs."""
+    """Run the remaining replicas; return None if the file does not belong to replicas."""
     if until is not None and _of_replicas(file):
         raise InputError(
             f"until = {until!r}: {file} is the mean of replicas; run its configuration with this "
@@ -47,14 +47,14 @@ def resume_replicas(
 
 
 def _of_replicas(file: Path) -> bool:
-    """Whether a file is a mean of replicas, or will be."""
+    """Whether a file is, or will be, a mean over replicas."""
     if plan_of(file) is not None:
         return True
     return kinds.recorded(file) == kinds.REPLICAS
 
 
 def _replicated(case: Case, path: Path, count: int, quiet: bool) -> xr.Dataset:
-    """All replicas, each with its line and its bar."""
+    """Run all replicas, each with a line of text and a progress bar."""
     with nullcontext() if quiet else progress.bar(console) as report:
         return replicated(
             case, count, path, report, *((None, None) if quiet else (announced, _say))

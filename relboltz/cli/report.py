@@ -1,4 +1,4 @@
-"""relboltz report: a result, or several, as one page that needs nothing else."""
+"""relboltz report: one or more results as a self-contained HTML page."""
 
 from pathlib import Path
 from typing import Annotated
@@ -17,13 +17,13 @@ def report(
     out: Annotated[
         Path | None,
         typer.Option(
-            metavar="F.html", help=f"F.html beside F.nc by default; of several {SEVERAL}."
+            metavar="F.html", help=f"Default: F.html beside F.nc; for several results {SEVERAL}."
         ),
     ] = None,
 ) -> None:
-    """Write a page about results, in one file that opens in any browser, without a network.
+    """Write an HTML report on results, one file that opens in any browser without a network.
 
-    Set-up in words, verdict, pictures with a slider for time, configuration; several are compared.
+    It holds set-up, verdict, plots with a time slider and configuration; several are compared.
     """
     from ..io import output
     from ..io.reservation import base

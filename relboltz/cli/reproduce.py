@@ -1,4 +1,4 @@
-"""relboltz reproduce: the paper's figures, with its numbers beside ours."""
+"""relboltz reproduce: reproduce the paper's figures and compare its numbers."""
 
 from __future__ import annotations
 
@@ -34,19 +34,19 @@ def reproduce(
         ),
     ] = "",
     full: Annotated[
-        bool, typer.Option("--full", help="The paper's own grids and times; for a GPU.")
+        bool, typer.Option("--full", help="Use the paper's grids and times; for a GPU.")
     ] = False,
     backend: Backend = "auto",
     threads: Threads = 0,
-    out: Annotated[Path, typer.Option(metavar="FOLDER", help="For the results.")] = Path(
+    out: Annotated[Path, typer.Option(metavar="FOLDER", help="Folder for results.")] = Path(
         "reproduction"
     ),
     document: Annotated[
         Path | None,
-        typer.Option(metavar="FOLDER", help="Bring what --out holds into its reproduction.md."),
+        typer.Option(metavar="FOLDER", help="Update reproduction.md there with results in --out."),
     ] = None,
 ) -> None:
-    """Make figures of the paper: picture, data, and its numbers beside ours."""
+    """Reproduce figures of the paper: plot, data, and a comparison with its numbers."""
     names = _chosen(name, document)
     where, many = check_place(backend, threads)
     made: list[dict[str, Any]] = []
@@ -73,9 +73,9 @@ def reproduce(
 
 
 def _chosen(name: str, document: Path | None) -> tuple[str, ...]:
-    """The figures that a name asks for."""
+    """Return the requested figures."""
     if not name and document is not None:
-        return ()  # nothing but the page
+        return ()  # write the page only
     if name == "all":
         return NAMES
     if name not in NAMES:
@@ -92,7 +92,7 @@ def _check_folder(out: Path) -> None:
 
 
 def _check_backend(backend: str, full: bool) -> None:
-    """A GPU that is asked for is there; without one the paper's sizes take long."""
+    """Raise InputError if a requested GPU is missing; note that --full is slow without one."""
     from ..backends import resolve
 
     if resolve(backend)[0] == "cpu" and full:
@@ -100,7 +100,7 @@ def _check_backend(backend: str, full: bool) -> None:
 
 
 def folder() -> Path:
-    """Where the scripts are: beside the package in a checkout, inside it once installed."""
+    """Return the folder of the scripts: inside an installed package, else in the checkout."""
     package = Path(__file__).resolve().parent.parent
     for place in (package / "paper", package.parent / "examples" / "paper"):
         if (place / "paper_runs.py").exists():
@@ -110,7 +110,7 @@ def folder() -> Path:
 
 @contextmanager
 def _scripts() -> Iterator[None]:
-    """The folder of the scripts on the path: they import each other by name."""
+    """Add the folder of the scripts to sys.path: they import each other by name."""
     place = str(folder())
     sys.path.insert(0, place)
     try:
@@ -120,13 +120,13 @@ def _scripts() -> Iterator[None]:
 
 
 def _make(paper: Any, job: Any, names: tuple[str, ...], made: list[dict[str, Any]]) -> int | None:
-    """Figures one after the other; what is made stays. The exit code if something stopped it."""
+    """Make figures one by one and keep finished ones; return an exit code if stopped, else None."""
     began = time.perf_counter()
     for count, name in enumerate(names, start=1):
         tell(f"{name} ({count} of {len(names)}, {time.perf_counter() - began:.0f} s so far)")
         try:
             paper.make(job, name, importlib.import_module(name))
-        except KeyboardInterrupt as stop:  # a run tells which signal it was
+        except KeyboardInterrupt as stop:  # a run sets the signal number
             description = f"interrupted in {name}; figures that were done are in {job.out}"
             errors.print(f"[yellow]{unmarked(description)}[/]", soft_wrap=True)
             return 128 + int(getattr(stop, "signal", 2))
@@ -141,7 +141,7 @@ def _make(paper: Any, job: Any, names: tuple[str, ...], made: list[dict[str, Any
 
 
 def _table(made: list[dict[str, Any]]) -> Table:
-    """The paper's numbers, ours, and how they compare."""
+    """Return a table of the paper's numbers, ours, and the verdicts."""
     table = Table("figure", "what", "paper", "ours", "verdict", title="the paper and relboltz")
     for sheet in made:
         for i, line in enumerate(sheet["lines"]):

@@ -1,4 +1,4 @@
-"""docs/reproduction.md, written from the recorded numbers of runs: none of it by hand."""
+"""Generate docs/reproduction.md from the recorded numbers of runs."""
 
 import json
 import shutil
@@ -24,16 +24,17 @@ relboltz reproduce all --full --backend cuda      # the paper's own grids and ti
 relboltz reproduce fig5 --full                    # one of them
 ```
 
-Each is a short script in `examples/paper/`. It writes the picture, its data (NetCDF) and its
-numbers (JSON) into `reproduction/`. This page is written from those files
+Each figure has a short script in `examples/paper/`, which writes the picture, its data (NetCDF)
+and its numbers (JSON) into `reproduction/`. This page is generated from these files
 (`relboltz reproduce --document docs --out FOLDER`): every number on it comes from a run.
 
-"paper" in the tables is what its text states; where it has a curve alone, nothing stands there. A
-check is a bound on our own number that the command tests; its exit code is 1 if one fails.
-"Prescribed" is the thermal state that has the number and the total energy of the start on the same
+The column "paper" has what the text of the paper states; it is empty if the paper has only a
+curve. A check is a bound on our own number that the command tests; its exit code is 1 if a check
+fails.
+"Prescribed" is the thermal state with the initial number and total energy on the same
 nodes; it follows from these alone, and the conserving runs end there. "Nearest cells" puts
-scattered pairs into the nearest cells, as the paper does; number is exact then, energy is not, and
-"as in the paper" in such rows means that the error of the method has the same effect.
+scattered pairs into the nearest cells, as the paper does; then number is exact but energy is not,
+and "as in the paper" in such rows means that the error of the method has the same effect.
 """
 
 
@@ -41,7 +42,7 @@ scattered pairs into the nearest cells, as the paper does; number is exact then,
 
 
 def value(line: Mapping[str, Any]) -> str:
-    """Our number and its unit."""
+    """Return our number with its unit."""
     ours, unit = line["ours"], line["unit"]
     if ours is None:
         return "none"
@@ -51,20 +52,20 @@ def value(line: Mapping[str, Any]) -> str:
 
 
 def verdict(line: Mapping[str, Any]) -> str:
-    """Whether it is as the paper says, and whether a check holds."""
+    """Return whether our number agrees with the paper, and whether a check holds."""
     description = {True: ["as in the paper"], False: ["differs"], None: []}[line["same"]]
     description += {True: ["check holds"], False: ["CHECK FAILS"], None: []}[line["passed"]]
     return ", ".join(description)
 
 
 def failure(line: Mapping[str, Any]) -> str:
-    """A check that does not hold, in words."""
+    """Return a message for a check that fails."""
     low, high = line["between"]
     return f"{line['what']}: {value(line)} is not between {low:.4g} and {high:.4g}"
 
 
 def duration(seconds: float) -> str:
-    """In the unit that reads best."""
+    """Return a duration in s or min."""
     if seconds < 100:
         return f"{seconds:.2g} s" if seconds < 9.95 else f"{seconds:.0f} s"
     return f"{seconds / 60:.1f} min"
@@ -74,7 +75,7 @@ def duration(seconds: float) -> str:
 
 
 def written(records: Records) -> str:
-    """The whole page."""
+    """Return the whole page."""
     parts = [HEAD, *_short(records), *_summary(records)]
     for figure in sorted(records, key=_number):
         parts += _figure(figure, records[figure])
@@ -86,12 +87,12 @@ def _number(figure: str) -> int:
 
 
 def _best(sheets: Mapping[str, Sheet]) -> Sheet:
-    """The paper's size where it was run."""
+    """Return the sheet of the paper's size if it was run, else the small size."""
     return sheets["full"] if "full" in sheets else sheets["small"]
 
 
 def _machines(records: Records) -> dict[str, str]:
-    """Where each size was run, as its results say."""
+    """Return the machine on which each size was run, from the results."""
     found = dict.fromkeys(SIZES, "")
     for sheets in records.values():
         for size, sheet in sheets.items():
@@ -109,13 +110,13 @@ def _cell(text: str) -> str:
 
 
 METHODS = ("fig2", "fig4", "fig5", "fig7", "fig8")
-"""Figures about the paper's sampling, or made of runs that land in the nearest cells alone."""
+"""Figures about the paper's sampling, or made only from runs with nearest-cell projection."""
 CERTAIN = ("0", "not 0")
-"""What the paper says of numbers that the scheme itself fixes: conserved, or noisy at all."""
+"""The paper's statements on numbers fixed by the scheme itself: conserved, or not noise-free."""
 
 
 def tested(figure: str, line: Mapping[str, Any]) -> str:
-    """What a comparison tests: "physics", the "method" of the paper, or what is "certain"."""
+    """Return the subject of a comparison: "physics", the paper's "method", or "certain"."""
     if line["paper"] in CERTAIN:
         return "certain"
     return "method" if figure in METHODS or "nearest cells" in line["what"] else "physics"
@@ -126,7 +127,7 @@ def _count(told: Sequence[bool]) -> str:
 
 
 def _short(records: Records) -> Iterator[str]:
-    """How many of the paper's statements come out, by what they test, and which do not."""
+    """Yield how many of the paper's statements are confirmed, by subject, and which are not."""
     lines = [
         (figure, line)
         for figure in sorted(records, key=_number)
@@ -139,9 +140,9 @@ def _short(records: Records) -> Iterator[str]:
     held = [line["passed"] for _, line in lines if line["passed"] is not None]
     yield "## In short\n"
     yield (
-        f"{_count(told['physics'])} statements of the paper about the physics come out as it says "
-        "with the conserving scheme. Of those that are about its sampling, or are compared with "
-        f"runs that land in the nearest cells, {_count(told['method'])} come out: such rows show "
+        f"{_count(told['physics'])} statements of the paper about the physics are reproduced "
+        "by the conserving scheme. Of the statements about its sampling, or compared with "
+        f"nearest-cell runs, {_count(told['method'])} are reproduced: such rows show "
         f"the error of that method. {_count(told['certain'])} hold by construction (0, not 0) and "
         "test no physics. "
         f"{_count(held)} checks of our own hold. What differs:\n"
@@ -156,7 +157,7 @@ def _short(records: Records) -> Iterator[str]:
 
 
 def _grid_errors(records: Records) -> Iterator[str]:
-    """How far the curves move with the spacing of momenta, where this was measured."""
+    """Yield a table of how far the curves move with the momentum spacing, where measured."""
     rows = [
         [_title(figure), line["what"].removeprefix(GRID), value(line), line["remark"]]
         for figure in sorted(records, key=_number)
@@ -172,7 +173,7 @@ def _grid_errors(records: Records) -> Iterator[str]:
 
 
 def _measured(sheets: Mapping[str, Sheet]) -> Iterator[list[Mapping[str, Any]]]:
-    """Lines about the grid error of a figure, of the best size that has some."""
+    """Yield lines on the grid error of a figure, best size first."""
     for size in reversed(SIZES):
         found = [line for line in sheets.get(size, {}).get("lines", ()) if is_grid_error(line)]
         if found:
@@ -183,12 +184,12 @@ GRID = "grid error of "
 
 
 def is_grid_error(line: Mapping[str, Any]) -> bool:
-    """Whether a line is about the spacing: such lines have a table of their own."""
+    """Whether a line is about the momentum spacing; such lines have a separate table."""
     return str(line["what"]).startswith(GRID)
 
 
 def _summary(records: Records) -> Iterator[str]:
-    """Times of the long runs and of everything, on every machine."""
+    """Yield the times of the long runs and the total times, on every machine."""
     yield "## Run times\n"
     machines = _machines(records)
     for size, description in {"small": "Small size", "full": "`--full`"}.items():
@@ -213,7 +214,7 @@ def _summary(records: Records) -> Iterator[str]:
 
 
 def _time(sheet: Sheet | None, run: int) -> str:
-    """How long a run took, and in how many steps."""
+    """Return the wall time of a run and its number of steps."""
     if sheet is None or run >= len(sheet["runs"]):
         return "–"
     one = sheet["runs"][run]
@@ -225,7 +226,7 @@ def _title(figure: str) -> str:
 
 
 def _figure(figure: str, sheets: Mapping[str, Sheet]) -> Iterator[str]:
-    """Picture, set-up, and the table of numbers of one figure."""
+    """Yield plot, set-up and table of numbers of one figure."""
     best = _best(sheets)
     title, _, description = best["words"].partition(". ")  # "Fig. 5: ..."
     rest = description.partition(". ")
@@ -248,7 +249,7 @@ def _figure(figure: str, sheets: Mapping[str, Sheet]) -> Iterator[str]:
 
 
 def _numbers(sheets: Mapping[str, Sheet]) -> str:
-    """All lines of all sizes, the same ones side by side."""
+    """Return a table of all numbers, with the sizes side by side."""
     present = [size for size in SIZES if size in sheets]
     heads = {"small": "ours, small", "full": "ours, `--full`"}
     found: dict[str, dict[str, Mapping[str, Any]]] = {}
@@ -267,7 +268,7 @@ def _numbers(sheets: Mapping[str, Sheet]) -> str:
 
 
 def recorded(folder: Path) -> dict[str, dict[str, Sheet]]:
-    """What docs/reproduction/ holds: small.json and full.json, sheets by figure."""
+    """Return the sheets by figure and size in docs/reproduction/ (small.json and full.json)."""
     result: dict[str, dict[str, Sheet]] = {}
     for size in SIZES:
         path = folder / f"{size}.json"
@@ -278,7 +279,7 @@ def recorded(folder: Path) -> dict[str, dict[str, Sheet]]:
 
 
 def update(document: Path, results: Path) -> Path:
-    """Bring results of runs into a folder of documents, and write the page anew."""
+    """Copy results of runs into a docs folder and rewrite the page."""
     keep = document / "reproduction"
     found = [json.loads(path.read_text()) for path in sorted(results.glob("fig*.json"))]
     if not found and not keep.is_dir():

@@ -1,4 +1,4 @@
-"""relboltz scan FILE.toml --over key=value,value,...: a grid of runs as one Dataset."""
+"""relboltz scan FILE.toml --over key=value,value,...: a parameter scan as one Dataset."""
 
 from contextlib import nullcontext
 from pathlib import Path
@@ -20,27 +20,27 @@ def scan(
             "--over",
             metavar="KEY=VALUE,VALUE,...",
             autocompletion=completed_key,
-            help="Values to go over, such as model.alpha_s=0.1,0.2; repeatable.",
+            help="Values to scan, such as model.alpha_s=0.1,0.2; repeatable.",
         ),
     ],
     out: Annotated[
-        Path | None, typer.Option(metavar="F.nc", help="Output; F-scan.nc beside output.file.")
+        Path | None, typer.Option(metavar="F.nc", help="Default: F-scan.nc beside output.file.")
     ] = None,
     set_: Set = None,
     workers: Annotated[
-        int, typer.Option(metavar="N", help="Points at once, by Ray; 0 = one after the other.")
+        int, typer.Option(metavar="N", help="Ray workers, a point each; 0 = serial.")
     ] = 0,
     address: Annotated[
-        str, typer.Option(metavar="HOST", help="Of a Ray cluster; without it one is started.")
+        str, typer.Option(metavar="HOST", help="Ray cluster; by default one is started.")
     ] = "",
     force: Force = False,
     quiet: Quiet = False,
 ) -> None:
-    """Run every combination of values, into one Dataset with a dimension for each key.
+    """Run every combination of values and write one Dataset with a dimension per key.
 
-    A point that fails is reported and the others go on. The runs are kept in F.scan beside the
-    output: the same command again, with --force once the output is written, does only what is
-    missing.
+    A point that fails is reported and the others continue. The runs are kept in F.scan beside the
+    output: repeating the command (with --force once the output is written) runs only the missing
+    points.
     """
     from ..io import output
     from ..io.reservation import base
@@ -83,7 +83,7 @@ def _size(ds: Any) -> str:
 
 
 def _asked(text: str) -> tuple[str, list[Any]]:
-    """Key and values of "key=value,value,..."; lists and tables are TOML."""
+    """Return key and values of "key=value,value,..."; lists and tables are TOML."""
     import tomllib
 
     from ..run.input_file import parsed_value

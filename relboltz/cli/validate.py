@@ -1,4 +1,4 @@
-"""relboltz validate: problems whose answers are known, with errors, tolerances and verdicts."""
+"""relboltz validate: problems with known answers, with errors, tolerances and verdicts."""
 
 import json
 import signal
@@ -24,21 +24,21 @@ def validate(
         list[str] | None,
         typer.Argument(
             metavar="PROBLEM",
-            help="Which of them, see --list; all by default.",
+            help="Problems to solve, see --list; default: all.",
         ),
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Sizes for two CPU cores.")] = False,
     json_: Json = None,
     backend: Backend = "auto",
     threads: Threads = 0,
-    list_: Annotated[bool, typer.Option("--list", help="Name the problems, solve none.")] = False,
+    list_: Annotated[bool, typer.Option("--list", help="List the problems, solve none.")] = False,
     document: Annotated[
-        Path | None, typer.Option(metavar="FOLDER", help="For validation.md and its picture.")
+        Path | None, typer.Option(metavar="FOLDER", help="Write validation.md and its plot here.")
     ] = None,
 ) -> None:
     """Solve problems with known answers; the exit code is 1 if one of them fails.
 
-    Ctrl-C ends it; rows found so far are told and written.
+    Ctrl-C stops the command; rows found so far are printed and written.
     """
     from ..io import output
     from ..studies.validation import PROBLEMS, ValidationEffort
@@ -71,14 +71,14 @@ def validate(
 
 
 def resolved(backend: str) -> str:
-    """The backend that "auto" comes to; "cuda" is an error where there is none."""
+    """Return the backend that "auto" selects; raise InputError if "cuda" is not available."""
     from ..backends import resolve
 
     return resolve(backend)[0]
 
 
 def documented(folder: Path, found: dict[str, Any], effort: "ValidationEffort") -> Path:
-    """The page about all of it, with errors of the exact solution against resolution."""
+    """Write the page on all problems, with errors of the exact solution against resolution."""
     import warnings
 
     from ..studies.validation.studies import studied
@@ -94,7 +94,7 @@ def documented(folder: Path, found: dict[str, Any], effort: "ValidationEffort") 
 
 
 def device(backend: str) -> str:
-    """Where the work is done, in words."""
+    """Return the name of the GPU, or the number of CPU cores."""
     if backend == "cuda":
         from ..backends.cuda.driver import device as gpu
 
@@ -105,9 +105,9 @@ def device(backend: str) -> str:
 
 
 def solved(problems: list["KnownProblem"], effort: "ValidationEffort") -> dict[str, Any]:
-    """All rows of the problems, told on the way; what a JSON file holds.
+    """Solve the problems, print their rows, and return the contents of the JSON file.
 
-    After a signal, what was found until then, and "interrupted", its number.
+    After a signal the result holds the rows so far, and the signal number as "interrupted".
     """
     from .. import __version__
 
@@ -119,7 +119,7 @@ def solved(problems: list["KnownProblem"], effort: "ValidationEffort") -> dict[s
         start, rows = time.perf_counter(), list["Comparison"]()
         try:
             _gather(problem, effort, rows)
-        except KeyboardInterrupt as error:  # of a run, or of the time between two
+        except KeyboardInterrupt as error:  # during a run or between two
             stop = {"interrupted": int(getattr(error, "signal", signal.SIGINT))}
         seconds = time.perf_counter() - start
         if rows:
@@ -145,17 +145,17 @@ def solved(problems: list["KnownProblem"], effort: "ValidationEffort") -> dict[s
 
 
 def _gather(problem: "KnownProblem", effort: "ValidationEffort", rows: list["Comparison"]) -> None:
-    """Rows as they come: those before an interrupt stay."""
+    """Append rows as they are found, so that rows before an interrupt are kept."""
     import warnings
 
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of set-ups that are rough on purpose
+        warnings.simplefilter("ignore")  # from set-ups that are coarse on purpose
         for row in problem.solved(effort):
             rows.append(row)
 
 
 def _table(problem: "KnownProblem", rows: list["Comparison"], seconds: float) -> Table:
-    """What a problem answered."""
+    """Return a table of the rows of a problem."""
     table = Table(title=unmarked(f"{problem.name}: {problem.title} ({seconds:.1f} s)"),
                   title_justify="left", box=SIMPLE_HEAD, pad_edge=False)  # fmt: skip
     table.add_column("quantity", overflow="fold")

@@ -17,15 +17,15 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 LEAST = 0.1
-"""Seconds between two looks."""
+"""Shortest interval between two updates [s]."""
 
 
 def watch(
     file: Result,
-    every: Annotated[float, typer.Option(metavar="S", help="Seconds between two looks.")] = 2.0,
-    once: Annotated[bool, typer.Option("--once", help="Look once, and do not wait.")] = False,
+    every: Annotated[float, typer.Option(metavar="S", help="Seconds between updates.")] = 2.0,
+    once: Annotated[bool, typer.Option("--once", help="Print the state once and exit.")] = False,
 ) -> None:
-    """Follow a run: how far it is, its drifts and its state; ends when the run does."""
+    """Follow the progress, drifts and state of a run; exit when the run ends."""
     from rich.live import Live
 
     if not every >= LEAST:
@@ -50,7 +50,7 @@ def watch(
 
 
 def _in_lines(file: Path, every: float, ds: xr.Dataset, going: bool) -> None:
-    """A line for every record that is new."""
+    """Print a line for every new record."""
     tell(description(file, ds, going))
     seen = ds.time.size
     while going:
@@ -63,25 +63,25 @@ def _in_lines(file: Path, every: float, ds: xr.Dataset, going: bool) -> None:
 
 
 def starting(file: Path) -> bool:
-    """Whether a process is at a result of which nothing is written yet."""
+    """Whether a process works on a result file that does not exist yet."""
     from ..io.reservation import is_taken
 
     return not file.exists() and is_taken(file)
 
 
 def looked(file: Path) -> tuple[xr.Dataset, bool]:
-    """A result as it is on disk now, and whether a process is at it."""
+    """Return the result on disk now, and whether a process is working on it."""
     from ..io import output
     from ..io.reservation import is_taken
 
-    taken = is_taken(file)  # asked first: a run that ends meanwhile is read once more
+    taken = is_taken(file)  # checked first: if the run ends meanwhile, it is read once more
     if not file.exists() and taken:
         raise InputError(f"{file}: its run is starting and has written nothing yet; try again")
     return output.load_run(file), taken
 
 
 def shown(file: Path, ds: xr.Dataset) -> Table:
-    """The table of a run as it is now."""
+    """Return the summary table of a run in its present state."""
     from ..analysis import tables
     from ..io.result import undamaged
 
@@ -90,7 +90,7 @@ def shown(file: Path, ds: xr.Dataset) -> Table:
 
 
 def description(file: Path, ds: xr.Dataset, going: bool) -> str:
-    """One line: where a run is."""
+    """Return one line on the progress of a run."""
     from ..io.result import box, undamaged
 
     with undamaged(file):

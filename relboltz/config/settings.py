@@ -1,7 +1,7 @@
-"""Settings: one frozen class per table, validated once, complaining in the user's words.
+"""Settings: one frozen class per table, validated once, with errors in the user's terms.
 
 The keys are those of a TOML file and the options of solve(). The description of a field is the
-remedy in its error message, so it is phrased as advice; a list of values needs none.
+advice in its error message; a field with a list of allowed values needs none.
 """
 
 import difflib
@@ -24,14 +24,15 @@ from ..util.text import shown, suggest
 
 MOST_RECORDS = 100_000
 MOST_STEPS = 1e9
-"""More are refused: at 0.1 ms, the shortest that a step takes anywhere, they take 28 hours, and at
-10 ms, as on a few cores, 116 days."""
+"""Largest number of steps: they take 28 hours at 0.1 ms per step, the fastest on any machine, and
+116 days at 10 ms, typical of a few cores."""
 LEAST_TOLERANCE = 1e-12
-"""Errors below STILL = 1e-6 of the tolerance count as rounding; with a smaller tolerance those are
-less than one of the 2^61 quanta that a state may have, so that no step could tell its error."""
+"""Smallest tolerance. Errors below STILL = 1e-6 of the tolerance count as rounding; with a smaller
+tolerance such errors are below one of the 2^61 quanta that a state may hold, so that the error of a
+step could not be measured."""
 MOST_WORKERS = 4096
 MOST_THREADS = 1024
-"""Threads have memory of their own, and no machine has more cores."""
+"""Largest number of threads: each has its own memory, and no machine has more cores."""
 REQUIRED = {
     "model": 'add a table [model] with name = "qcd" and alpha_s = 0.3',
     "model.name": 'add name = "qcd" to [model]',
@@ -39,14 +40,14 @@ REQUIRED = {
     "time": "add a table [time] with end = 5.0 (fm)",
     "time.end": "add end = 5.0 (fm) to [time]",
 }
-"""What to do about keys that are missing."""
+"""Advice on missing keys."""
 
 
 # --- the tables ---------------------------------------------------------------------------------
 
 
 def _per_axis(value: Any) -> Any:
-    """One number for all axes as three."""
+    """Repeat a single number for all three axes."""
     number = isinstance(value, int | float) and not isinstance(value, bool)
     return (value,) * 3 if number else value
 
@@ -55,7 +56,7 @@ DIRECTIONS = ("x", "y", "z", "px", "py", "pz")
 
 
 def _in_order(value: Any) -> Any:
-    """Marginals with their directions in the order of the output, each once."""
+    """Sort the directions of each marginal as in the output, and drop duplicates."""
     if not isinstance(value, list | tuple):
         return value
     result = []
@@ -69,7 +70,7 @@ def _in_order(value: Any) -> Any:
 
 WITHIN = f"from {SMALLEST:g} to {LARGEST:g}"
 LIST = Field(strict=False)
-"""A tuple that may be written as a list; nothing else is converted."""
+"""Allows a list where a tuple is expected; nothing else is converted."""
 Cells = Annotated[
     tuple[int, int, int],
     Field(strict=False, description=f"use one whole number or three, from 1 to {MAX_CELLS}"),
@@ -87,18 +88,18 @@ Times = Annotated[tuple[Annotated[float, Field(ge=0)], ...], LIST]
 
 
 def key(default: Any = ..., advice: str = "", **limits: Any) -> Any:
-    """A field whose description tells what to write."""
+    """Return a field whose description is the advice in its error message."""
     return Field(default, description=advice, **limits)
 
 
 class SettingsTable(BaseModel):
-    """What all tables share: frozen, no conversions, no unknown keys."""
+    """Base class of all tables: frozen, no conversions, no unknown keys."""
 
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid", allow_inf_nan=False)
 
 
 class GridSettings(SettingsTable):
-    """[grid]: what PhaseSpace is given, which may be left to be chosen."""
+    """[grid]: arguments of PhaseSpace, some of which can be chosen automatically."""
 
     momentum_cells: Cells = (41, 41, 41)
     momentum_max: Literal["auto"] | Widths = key(
@@ -115,12 +116,12 @@ class GridSettings(SettingsTable):
     hubble_power: float | None = key(None, "use a number", ge=-LARGEST, le=LARGEST)
 
     def phase_space(self, **chosen: Any) -> PhaseSpace:
-        """The grid, with what was chosen in place of its own keys."""
+        """Return the grid, with the chosen values replacing its own keys."""
         return PhaseSpace(**(self.model_dump() | chosen))
 
     @classmethod
     def describe(cls, grid: PhaseSpace) -> dict[str, Any]:
-        """A grid as the keys of [grid]; without those of space where it has one cell."""
+        """Return a grid as keys of [grid], without those of space if there is one space cell."""
         of_space = ("space_cells", "space_max", "boundary", "momentum_boundary")
         none = of_space if grid.sites == 1 else ()
         told = {name: value for name, value in cls.told(grid).items() if name not in none}
@@ -128,7 +129,7 @@ class GridSettings(SettingsTable):
 
     @classmethod
     def told(cls, grid: PhaseSpace) -> dict[str, Any]:
-        """All of a grid as the keys of [grid]."""
+        """Return a grid as all keys of [grid]."""
         keys = {name: getattr(grid, name) for name in cls.model_fields}
         keys["expansion"] = "none" if grid.expansion is None else str(grid.expansion)
         return plain(keys)
@@ -147,18 +148,18 @@ class Sampling(SettingsTable):
     @model_validator(mode="before")
     @classmethod
     def _uniform_in_the_paper(cls, data: Any) -> Any:
-        """The paper's samplings draw uniform pairs."""
+        """Default to uniform pairs for the paper's kinematics."""
         papers = isinstance(data, dict) and data.get("kinematics") in ("k2", "k3")
         return {"pair_sampling": "uniform", **data} if papers else data
 
     def samples_of(self, channel: Channel, nodes: int) -> int:
-        """Samples of a channel in one set of a step."""
+        """Return the number of samples of a channel in one set of a step."""
         return max(1, round(self.samples * nodes * channel.share / SETS))
 
     def compensated_spacing2(self, grid: PhaseSpace, process: Process) -> float:
-        """Squared spacing for ``events.projection.compensation`` [GeV^2]; 0 where it is not needed.
+        """Squared spacing for ``events.projection.compensation`` [GeV^2]; 0 if not needed.
 
-        Elastic events alone are compensated: others say how fast species turn into one another.
+        Only elastic events are compensated: inelastic ones determine how fast species convert.
         """
         if not process.elastic or self.projection == "nearest" or not self.symmetrical:
             return 0.0
@@ -183,12 +184,12 @@ class TimeSettings(SettingsTable):
 
     @property
     def span(self) -> float:
-        """How long a run lasts [fm]."""
+        """Duration of the run [fm]."""
         return self.end - self.start
 
 
 class RunSettings(SettingsTable):
-    """[run]: where the work is done."""
+    """[run]: hardware and parallelism."""
 
     backend: Literal["auto", "cpu", "cuda"] = "auto"
     precision: Literal["auto", "float32", "float64"] = "auto"
@@ -206,7 +207,7 @@ class RunSettings(SettingsTable):
 
 
 class OutputSettings(SettingsTable):
-    """[output]: the file and the times [fm] of what is written into it."""
+    """[output]: the file, and the times [fm] at which it is written to."""
 
     file: str = key("run.nc", "use the name of a file", min_length=1)
     every: float = key(0.1, "use a number of fm above 0", gt=0)
@@ -218,7 +219,7 @@ class OutputSettings(SettingsTable):
 
 
 class Settings(SettingsTable):
-    """How to solve: everything but the physics."""
+    """All settings except the physics."""
 
     collisions: Sampling = Sampling()
     time: TimeSettings
@@ -227,7 +228,7 @@ class Settings(SettingsTable):
 
     @model_validator(mode="after")
     def _default_snapshots(self) -> Self:
-        """The start and the end; in space f is large, and kept on request only."""
+        """Set snapshots to start and end; in space f is large, so default to none."""
         if self.output.snapshots is None:
             times = () if self._in_space() else (self.time.start, self.time.end)
             output = self.output.model_copy(update={"snapshots": times})
@@ -237,20 +238,20 @@ class Settings(SettingsTable):
 
     @property
     def default_snapshots(self) -> bool:
-        """Whether the times of snapshots follow from the end."""
+        """Whether snapshot times are the default ones, which follow from start and end."""
         return "snapshots" not in self.output.model_fields_set
 
     def _in_space(self) -> bool:
-        """Whether the grid has more than one space cell, as far as the settings know."""
+        """Whether the grid is known to have more than one space cell."""
         return False
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything, defaults included, as nested dictionaries of TOML values."""
+        """Return all settings, defaults included, as nested dictionaries of TOML values."""
         return plain(self.model_dump())
 
     @classmethod
     def from_options(cls, **options: Any) -> Self:
-        """Settings from keyword arguments: the keys of [collisions], [time], [run], [output]."""
+        """Return settings from keyword arguments: keys of [collisions], [time], [run], [output]."""
         tables = {name: cls._keys_of(name) for name in cls.model_fields}
         data: dict[str, dict[str, Any]] = {name: {} for name in tables}
         for option, value in options.items():
@@ -271,7 +272,10 @@ class Settings(SettingsTable):
 
     @classmethod
     def checked(cls, data: Mapping[str, Any], others: Iterable[str] = ()) -> Self:
-        """The settings of nested dictionaries; all that is wrong, and others found, at once."""
+        """Return the settings in nested dictionaries, or raise all problems, with others, at once.
+
+        others : problems found elsewhere
+        """
         problems: list[str] = []
         settings = None
         try:
@@ -285,7 +289,7 @@ class Settings(SettingsTable):
         return cast(Self, settings)
 
     def problems(self) -> Iterator[str]:
-        """Keys that are legal alone but not together, or that need a later version."""
+        """Yield problems of keys that are valid alone but not together."""
         collisions, time, output, run = self.collisions, self.time, self.output, self.run
         kinematics = collisions.kinematics
         nearest = "only with projection = 'nearest'"
@@ -333,7 +337,7 @@ class Settings(SettingsTable):
 
     @classmethod
     def _keys_of(cls, table: str) -> Mapping[str, Any]:
-        """The fields of a table, or the tables themselves for ''."""
+        """Return the fields of a table, or the tables themselves for ''."""
         if not table:
             return cls.model_fields
         kind = cls.model_fields[table].annotation
@@ -343,7 +347,7 @@ class Settings(SettingsTable):
 
     @classmethod
     def unknown(cls, table: str, key: str, known: Sequence[str]) -> str:
-        """unknown key grid.momentum_cell: did you mean momentum_cells?"""
+        """Return a message such as 'unknown key grid.momentum_cell: did you mean ...?'."""
         path = f"{table}.{key}" if table else key
         if present := renamed_key(path):
             return f"unknown key {path}: it is called {present} now"
@@ -359,7 +363,7 @@ class Settings(SettingsTable):
 
     @classmethod
     def _messages(cls, error: ValidationError, data: Any) -> list[str]:
-        """Each faulty key once, with its value and the remedy."""
+        """Return one message per invalid key, with its value and advice."""
         found: dict[str, str] = {}
         for item in error.errors(include_url=False):
             place = [str(part) for part in item["loc"][:2]]
@@ -380,28 +384,28 @@ class Settings(SettingsTable):
 
 
 def _advice(field: FieldInfo | None) -> str | None:
-    """What to write for a key: what its description says, or one of its values."""
+    """Return advice for a key: its description, or the allowed values."""
     if field is None or get_origin(field.annotation) is not Literal:
         return field and field.description
     return f"use {choices(field.annotation)}"
 
 
 def plain(value: Any) -> Any:
-    """Tuples as lists, all the way down, without what is None."""
+    """Convert tuples to lists recursively, and drop keys whose value is None."""
     if isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items() if item is not None}
     return [plain(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def refuse(problems: Iterable[str]) -> None:
-    """Raise what is wrong, if anything, each line once."""
+    """Raise InputError with all problems, if any, each line once."""
     lines = dict.fromkeys(problems)
     if lines:
         raise InputError("\n".join(lines))
 
 
 def of_expansion(grid: PhaseSpace, time: TimeSettings) -> Iterator[str]:
-    """What does not go together with an expansion of the grid."""
+    """Yield settings that are incompatible with the expansion of the grid."""
     law = grid.expansion
     if law is None:
         if time.regrid_times not in ("auto", ()):
@@ -431,7 +435,7 @@ def of_expansion(grid: PhaseSpace, time: TimeSettings) -> Iterator[str]:
 
 
 def short_axes(cells: Sequence[int], projection: str) -> Iterator[str]:
-    """Axes that are too short to conserve energy on."""
+    """Yield a problem if an axis has too few nodes to conserve energy."""
     if projection == "conserving" and min(cells) < 3:
         yield (
             f"grid.momentum_cells = {list(cells)}: use at least 3 on each axis: along a shorter "
@@ -441,7 +445,7 @@ def short_axes(cells: Sequence[int], projection: str) -> Iterator[str]:
 
 
 def no_marginals(kept: Sequence[str]) -> Iterator[str]:
-    """Marginals of a homogeneous system."""
+    """Yield a problem if marginals are requested for a homogeneous system."""
     if kept:
         yield (
             f"output.marginals = {list(kept)}: needs more than one space cell; set "

@@ -1,1 +1,1 @@
-"""One collision event: random numbers, kinematics, landing, what it moves. Scalar functions."""
+"""Scalar functions for one collision event: random numbers, kinematics, landing, flow of quanta."""

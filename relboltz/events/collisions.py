@@ -1,7 +1,7 @@
-"""One event: what it moves, and which events a model has.
+"""Flow of particle number in one event, and the channels of a model.
 
 An event moves an amount D of particle number from the two cells of a and b into the two cells of
-c and d (D may be negative). All cells are updated from the same D: the paper's symmetrical
+c and d (D may be negative). All cells are updated with the same D: the paper's symmetrical
 sampling. With x = ln(f_a f_b F_c F_d) and y = ln(F_a F_b f_c f_d) the net flow is e^x - e^y.
 """
 
@@ -20,21 +20,22 @@ from ..util.errors import InputError
 from .elementary import floor
 
 MORE_WORDS = 1 << 20
-"""Marks the channel number when a sample needs more than four random words."""
+"""Flag in the channel number for a sample that needs more than four random words."""
 LARGEST_ELEMENT = 1e300
-"""A matrix element at or beyond this is not a number."""
+"""A matrix element at or above this value counts as undefined."""
 ACCEPTED_FLAW = 1e-9
-"""Negative matrix elements that are rounding: their sum is below this part of the positive ones."""
+"""Negative matrix elements count as rounding if their sum is below this part of the positive."""
 SETS = 2
-"""Halves of the events of a step, each an independent estimate of C: see ``stepping``."""
+"""Number of halves of a step's events, each an independent estimate of C: see ``stepping``."""
 AHEAD = 2 * SETS
-"""A half alone predicts a whole step: so many times its part of half a step by both."""
+"""Factor by which one half of the events must be scaled up to predict a whole step: relative to
+its share of half a step taken by both halves."""
 FLOOR = -690.0
-"""Lowest logarithm: f = 0 is taken as e^-690."""
+"""Lowest logarithm: f = 0 is replaced by e^-690."""
 
 
 def logarithms(f, eta):
-    """ln(f/F) and ln F of one cell."""
+    """Return ln(f/F) and ln F of one cell."""
     full = 1.0 + eta * f
     ln_f = log(f) if f > 1e-299 else FLOOR
     ln_full = (log1p(eta * f) if full > 1e-299 else FLOOR) if eta != 0.0 else 0.0
@@ -42,16 +43,16 @@ def logarithms(f, eta):
 
 
 def exponents(low, high, nodes, full_low, full_high, full_nodes, r):
-    """x and y of an event from sums over its three pairs of cells: ln(f/F), then ln F.
+    """Return x and y of an event from sums over its three pairs of cells: ln(f/F), then ln F.
 
-    What lies between the low and the high pair is interpolated geometrically.
+    Between the low and the high pair f is interpolated geometrically.
     """
     full = full_low + r * (full_high - full_low) + full_nodes
     return low + r * (high - low) + full, nodes + full
 
 
 def flow(x, y):
-    """e^x - e^y without cancellation, and e^x: net and forward flow.
+    """Return net and forward flow, e^x - e^y (without cancellation) and e^x.
 
     In equilibrium x = y, so that every single event moves exactly nothing.
     """
@@ -62,9 +63,9 @@ def flow(x, y):
 
 
 def element_flaw(value, clamps):
-    """How far a matrix element is from legal: 0 if it is; -value below 0; huge if undefined.
+    """Return by how much a matrix element is invalid: 0 if valid, -value if < 0, huge if undefined.
 
-    clamps : 1 where one below 0 counts as 0 (``Process.built_in``), else 0
+    clamps : 1 if negative values count as 0 (``Process.built_in``), else 0
     """
     if not abs(value) < LARGEST_ELEMENT:
         return LARGEST_ELEMENT
@@ -72,23 +73,23 @@ def element_flaw(value, clamps):
 
 
 def illegal(flaws: float, legal: float) -> bool:
-    """Whether the matrix elements of some events must stop a run.
+    """Whether the matrix elements of a group of events must stop a run.
 
-    flaws, legal : sums over them of ``element_flaw`` and of all |M|^2 > 0. They are a chunk of the
-    CPU, a block of a GPU (the same events), or what is tried before a run.
+    flaws, legal : sums of ``element_flaw`` and of all |M|^2 > 0 over the group: a chunk on the CPU,
+    a block on a GPU (the same events), or the sample tested before a run
     """
     return not flaws <= ACCEPTED_FLAW * legal
 
 
 def nearest_integer(x):
-    """Round to the nearest whole number, held as a float; exact for |x| < 2^51."""
+    """Round to the nearest integer, stored as a float; exact for |x| < 2^51."""
     return floor(x + 0.5)
 
 
 def shares(amount, r):
-    """What an event of an integer amount takes from the low and from the high pair.
+    """Split the integer amount of an event between the low and the high pair.
 
-    Number: the two shares add up to the amount, to the last bit. Energy: r is chosen such that
+    Number: the two shares add up to the amount exactly. Energy: r is chosen such that
     (1 - r) e_low + r e_high is the energy of the two nodes.
     """
     from_high = np.int64(nearest_integer(r * amount))
@@ -96,22 +97,22 @@ def shares(amount, r):
 
 
 def demand(amount, r):
-    """Quanta, rounded up, that an event moves at its nodes, at the low and at the high pair."""
+    """Return the quanta, rounded up, that an event moves at its nodes, low pair and high pair."""
     high = r * amount
     low = amount - high
     return np.int64(ceil(abs(amount))), np.int64(ceil(abs(low))), np.int64(ceil(abs(high)))
 
 
 def bound(available, wanted, allowance):
-    """Part of what all events want of a cell that they may have: half of what there is.
+    """Return the fraction of the total demand on a cell that is granted, up to half its content.
 
-    available : quanta to lose, or, for fermions, to gain; allowance : lowers that part
+    available : quanta that the cell can lose or, for fermions, gain; allowance : reduces the share
     """
     return min(max(allowance * available / (2.0 * wanted), 0.0), 1.0) if wanted > 0 else 1.0
 
 
 def tightest(p, k3, low_1, low_2, high_1, high_2, r):
-    """Part of an event that the bounds of its six cells leave."""
+    """Return the fraction of an event that the bounds of its six cells allow."""
     s = min(p, k3)
     if r < 1.0:
         s = min(s, min(low_1, low_2))
@@ -122,37 +123,37 @@ def tightest(p, k3, low_1, low_2, high_1, high_2, r):
 
 @dataclass(frozen=True)
 class DrawnEvents:
-    """Identity of a set of events: everything that a redraw needs. Masses in GeV^2."""
+    """Everything needed to draw a set of events again. Squared masses in GeV^2."""
 
     step: int
     mass_squared: Array
     screening2: Array
-    """As ``Model.screening_squared`` has them."""
+    """Squared screening masses as in ``Model.screening_squared``."""
     site: int = 0
-    """Number of the space cell among all of the run."""
+    """Number of the space cell among all cells of the run."""
 
     @classmethod
     def of(cls, step: int, squares: Array, species: int, site: int = 0) -> DrawnEvents:
-        """From one row of squared masses: of so many species, then of the screenings."""
+        """Build from one row of squared masses: those of the species, then of the screenings."""
         return cls(step, squares[:species], squares[species:], site)
 
 
 @dataclass(frozen=True)
 class Flows:
-    """What a pass over all events found: per process, in 1/fm of N f summed over the nodes."""
+    """Rates from a pass over all events: per process, in 1/fm of N f summed over the nodes."""
 
     forward: Array
     backward: Array
     wanted: float
-    """Sum of all events' |net| flows."""
+    """Sum of the |net| flows of all events."""
     refused: float
-    """What limits took of it."""
+    """Part of ``wanted`` that the limits refused."""
     signed: Array = field(default_factory=lambda: np.zeros((2, 0)))
-    """Weight of physical collisions drawn with |M|^2 above and, counted as 0, below 0."""
+    """Weight of physical collisions drawn with |M|^2 > 0 and with |M|^2 < 0, which counts as 0."""
 
     @property
     def negative_weight(self) -> Array:
-        """What counts as 0 because |M|^2 is below 0, relative to what is above, per process."""
+        """Weight of |M|^2 < 0, which counts as 0, relative to that of |M|^2 > 0, per process."""
         if not self.signed.size:
             return np.zeros(self.forward.shape)
         above, below = self.signed
@@ -161,7 +162,7 @@ class Flows:
 
 @dataclass(frozen=True)
 class Estimate:
-    """C[f] from one draw of events: change of N f of every cell [fm^-1], and its flows."""
+    """C[f] from one draw of events: rate of change of N f of every cell [fm^-1], and its flows."""
 
     net: Array
     gain: Array
@@ -171,51 +172,52 @@ class Estimate:
 
 
 GROSS_BITS = 60
-"""Binary digits that a sum of gross rates over all events may have."""
+"""Maximum number of bits of a sum of gross rates over all events."""
 LARGEST_EXPONENT = 1000
-"""Rates so small that they would need more are as good as none."""
+"""Largest binary exponent of the scale; smaller rates are negligible."""
 
 
 def finest_scale(flows: Flows) -> float:
-    """Quanta per unit of N f: as fine as 64-bit sums of these gross rates allow."""
+    """Return the quanta per unit of N f: as fine as 64-bit sums of these gross rates allow."""
     legs = 4.0 * float(flows.forward.sum() + flows.backward.sum())
     return 2.0 ** min(GROSS_BITS - ceil(log2(legs)), LARGEST_EXPONENT) if legs > 0 else 1.0
 
 
 @dataclass(frozen=True)
 class Channel:
-    """A process seen from one of its sides: two legs on nodes, two legs to be found.
+    """A process seen from one of its sides: two legs on nodes, two legs to be determined.
 
     ``nodes`` are the species of (k3, p) and ``pair`` those of (k1, k2). A reaction that changes
-    species is drawn from both sides, half the samples each; one that has a constant cross section
-    from the side of that cross section alone, because from the other |M|^2 diverges.
-    t = (k1 - k3)^2 is the same from either side, so the matrix element never needs to know.
+    species is drawn from both sides, with half the samples each; a reaction with a constant cross
+    section is drawn only from the side of that cross section, because |M|^2 diverges from the other
+    side. t = (k1 - k3)^2 is the same from both sides, so the matrix element does not depend on the
+    side.
     """
 
     process: int
     nodes: tuple[int, int]
     pair: tuple[int, int]
     share: float
-    """Fraction of the process's samples that this channel gets."""
+    """Fraction of the process's samples assigned to this channel."""
     factor: float
-    """Multiplicity w of the process, times what this channel stands for."""
+    """Multiplicity w of the process, times the share of the process in this channel."""
     forward: bool
     """Whether (k3, p) are the products of the reaction as written."""
     only_p: bool = False
     """Deposit on the leg p alone: sampling without symmetry."""
 
     def weight(self, cell_volume: float, samples: int) -> float:
-        """Common weight of its events: w d^3p / ((2 pi)^3 4 samples hbar c).
+        """Return the common weight of the channel's events: w d^3p / ((2 pi)^3 4 samples hbar c).
 
-        samples : of all sets together, so that the sum over all events is C
+        samples : total over all sets, so that the sum over all events is C
         """
         return self.factor * cell_volume / ((2 * np.pi) ** 3 * 4 * samples * HBARC)
 
 
 def inner_weights(grid: PhaseSpace, model: Model) -> Array:
-    """``PhaseSpace.missing_inverse_energy`` of every species [GeV^-1].
+    """Return ``PhaseSpace.missing_inverse_energy`` for every species [GeV^-1].
 
-    0 for masses that depend on the state: what is missing would change from step to step.
+    0 for masses that depend on the state: the correction would change from step to step.
     """
     found: dict[float, float] = {}
     for m2, row in zip(model.constant_mass_squared.tolist(), model.mass_coupling, strict=True):
@@ -226,7 +228,7 @@ def inner_weights(grid: PhaseSpace, model: Model) -> Array:
 
 
 def channels(model: Model, symmetrical: bool = True) -> list[Channel]:
-    """All channels of a model, in the order of its processes."""
+    """Return all channels of a model, in the order of its processes."""
     result = []
     for index, process in enumerate(model.processes):
         a, b, c, d = (model.index(leg) for leg in process.legs)

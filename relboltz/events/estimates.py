@@ -1,4 +1,4 @@
-"""C[f] of a state from independent draws of events: means and their standard error."""
+"""C[f] of a state from independent draws of events: means and standard errors."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ from .collisions import Estimate, Flows
 
 @dataclass(frozen=True)
 class Estimates:
-    """What independent draws of events tell of C[f]: df/dt of every cell by collisions [fm^-1].
+    """Estimates of C[f], df/dt of every cell by collisions [fm^-1], from independent draws.
 
-    net, gain, loss : means over the draws. gain and loss count every collision once: net is their
-        difference and what ``projection.compensation`` adds. error : standard error of net
+    net, gain, loss : means over the draws. gain and loss count every collision once; net is their
+        difference plus the contribution of ``projection.compensation``. error : standard error of
+        net
     """
 
     net: Array
@@ -25,13 +26,13 @@ class Estimates:
     loss: Array
     error: Array
     flows: Flows
-    """With an axis for the draws before that of the processes."""
+    """Flows of all draws; the axis of the draws precedes that of the processes."""
     null_weight: Array
-    """Of every draw."""
+    """Null weight of every draw."""
 
     @classmethod
     def of(cls, found: Sequence[Estimate], per_state: Array) -> Estimates:
-        """From estimates of the change of N f; per_state : 1/N of every cell."""
+        """Combine estimates of the rate of change of N f; per_state : 1/N of every cell."""
         net, gain, loss = (
             np.stack([getattr(estimate, name) * per_state for estimate in found])
             for name in ("net", "gain", "loss")
@@ -48,7 +49,7 @@ class Estimates:
 
 
 def standard_error(values: Array) -> Array:
-    """The standard error of the mean of independent estimates; of a single one it is not known."""
+    """Return the standard error of the mean of independent estimates; unknown for a single one."""
     if len(values) < 2:
         return np.full(values.shape[1:], np.nan)
     return np.asarray(values.std(axis=0, ddof=1) / math.sqrt(len(values)))

@@ -1,7 +1,7 @@
-"""Two-body kinematics as free scalar functions. Momenta and energies in GeV, s, t, u in GeV^2.
+"""Two-body kinematics as scalar functions. Momenta and energies in GeV; s, t, u in GeV^2.
 
-The labels are those of a(k1) b(k2) <-> c(k3) d(p): p and k3 are given, k1 and k2 = P - k1 are
-found, with P = p + k3 and E = E_d(p) + E_c(k3). Vectors are tuples of three.
+Labels are those of a(k1) b(k2) <-> c(k3) d(p): p and k3 are given, k1 and k2 = P - k1 are
+determined, with P = p + k3 and E = E_d(p) + E_c(k3). Vectors are tuples of three numbers.
 """
 
 from math import pi, sqrt
@@ -10,60 +10,60 @@ from .elementary import circle, inverse_root, reciprocal, root
 
 TINY = 1e-300
 LEAST = 1e-30
-"""Added to a squared momentum transfer [GeV^2] that may vanish but for rounding."""
+"""Added to a squared momentum transfer [GeV^2] that may vanish up to rounding."""
 LIGHTLIKE = 1e-9
-"""-t/q^2 of a spacelike exchange is never that small: it is at least s/E^2."""
+"""Lower bound of -t/q^2 of a spacelike exchange; the true value is at least s/E^2."""
 NOTHING = 1e-18
-"""A squared momentum [GeV^2] below this is 0: nodes are never that close."""
+"""Squared momenta [GeV^2] below this value count as 0: nodes are never that close."""
 NO_NODES = (0.0, 0.0, -1.0)
-"""For ``scatter``: momenta that are no nodes gain nothing."""
+"""Argument ``inner`` of ``scatter`` for momenta that are not nodes: no correction of 1/E."""
 LEVEL = 1e-6
-"""A unit vector with z above minus this points up: nodes often make z vanish but for rounding."""
+"""A unit vector with z > -LEVEL points up; for momenta on nodes z often vanishes up to rounding."""
 
 
 def dot(a, b):
-    """Scalar product."""
+    """Return the scalar product of two vectors."""
     return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
 
 
 def plus(a, b):
-    """Sum of two vectors."""
+    """Return the sum of two vectors."""
     return a[0] + b[0], a[1] + b[1], a[2] + b[2]
 
 
 def minus(a, b):
-    """Difference of two vectors."""
+    """Return the difference of two vectors."""
     return a[0] - b[0], a[1] - b[1], a[2] - b[2]
 
 
 def energy(p, m2):
-    """E = sqrt(p^2 + m^2)."""
+    """Return E = sqrt(p^2 + m^2)."""
     return root(dot(p, p) + m2)
 
 
 def invariant_mass2(p, ep, k, ek, sum_m2):
-    """s = m_c^2 + m_d^2 + 2 (E_p E_k - p.k)."""
+    """Return s = m_c^2 + m_d^2 + 2 (E_p E_k - p.k)."""
     return sum_m2 + 2.0 * (ep * ek - dot(p, k))
 
 
 def kallen(s, m2, n2):
-    """4 s k*^2 of two particles with squared masses m2 and n2 in their centre-of-mass frame."""
+    """Return 4 s k*^2 of particles with squared masses m2 and n2; k* : momentum in the CM frame."""
     gap = s - m2 - n2
     return gap * gap - 4.0 * m2 * n2
 
 
 def breakup_momentum2(s, m2, n2):
-    """k*^2 of two particles with squared masses m2 and n2 in their centre-of-mass frame."""
+    """Return the squared CM momentum k*^2 of two particles with squared masses m2 and n2."""
     return kallen(s, m2, n2) / (4.0 * s)
 
 
 def two_body_phase_space(s, k_out):
-    """Phi2 = (1 / 8 pi) (2 k* / sqrt s)."""
+    """Return Phi2 = (1 / 8 pi) (2 k* / sqrt s)."""
     return k_out * inverse_root(s) * (0.25 / pi)
 
 
 def to_rest_frame(k, ek, total, over_root, boost):
-    """The vector k seen from the frame in which the pair (total, e) is at rest.
+    """Boost the vector k to the rest frame of the pair (total, e).
 
     over_root = 1/sqrt(s), boost = 1/(sqrt(s) (e + sqrt(s)))
     """
@@ -72,13 +72,13 @@ def to_rest_frame(k, ek, total, over_root, boost):
 
 
 def from_rest_frame(k, ek, total, over_root, boost):
-    """The way back: k in the rest frame of (total, e), seen from the grid."""
+    """Boost the vector k from the rest frame of the pair (total, e) to the frame of the grid."""
     c = dot(total, k) * boost + ek * over_root
     return k[0] + total[0] * c, k[1] + total[1] * c, k[2] + total[2] * c
 
 
 def unit_vector(k):
-    """k / |k|; the z axis where k vanishes but for rounding."""
+    """Return k / |k|, or the z axis if k vanishes up to rounding."""
     norm2 = dot(k, k)
     there = norm2 > NOTHING
     inverse = inverse_root(norm2) if there else 0.0
@@ -86,9 +86,9 @@ def unit_vector(k):
 
 
 def turn(n, one_minus_cos, phi_cos, phi_sin):
-    """The unit vector at polar angle theta and azimuth phi about the unit vector n.
+    """Return the unit vector at polar angle theta and azimuth phi about the unit vector n.
 
-    The two axes across n come from the branch-free construction of Duff et al. (2017).
+    The two axes orthogonal to n come from the branch-free construction of Duff et al. (2017).
     """
     cosine = 1.0 - one_minus_cos
     sine = root(one_minus_cos * (1.0 + cosine))
@@ -105,10 +105,10 @@ def turn(n, one_minus_cos, phi_cos, phi_sin):
 
 
 def peaked_angle(u, tau_min, tau_max, span):
-    """1 - cos(theta), drawn with a weight 1/tau^2, and the factor that undoes the weight.
+    """Draw 1 - cos(theta) with weight 1/tau^2; return it and the factor that undoes the weight.
 
     tau = screening2 - t runs from tau_min at cos = 1 to tau_max at cos = 1 - span, linearly in
-    cos; tau_min = tau_max is a flat angle.
+    cos; tau_min = tau_max gives a uniform distribution.
     """
     inverse = reciprocal(tau_max - u * (tau_max - tau_min))
     ratio = tau_min * inverse
@@ -116,20 +116,20 @@ def peaked_angle(u, tau_min, tau_max, span):
 
 
 def inverse_energy(e, at_rest):
-    """1/E; a massless particle at rest takes the average of 1/E over its cell."""
+    """Return 1/E; for a massless particle at rest the average of 1/E over its cell."""
     return 1.0 / e if e > 0.0 else at_rest
 
 
 def scatter(p, k3, m2, draws, angle, inner):
-    """One drawn event: k1 in the frame of the grid, the pair's energy, s, t, and its weight.
+    """Draw an event; return k1 in the frame of the grid, the pair's energy, s, t and the weight.
 
     m2 = (m_a^2, m_b^2, m_c^2, m_d^2); draws = two uniforms; angle = (screening2, peak, span):
-    peak = 1 draws t with the weight 1/(screening2 - t)^2, peak = 0 a flat angle, and span = 2
-    covers the sphere, span = 1 the forward half (for identical particles, where M(t, u) is
-    symmetric, that has the same average). The weight is Phi2 / (E_c E_d) times what undoes the
-    peak; it is 0 below threshold. inner = (more_c, more_d, reach2): what 1/E_c and 1/E_d gain where
-    the squared momentum is at most reach2 (``PhaseSpace.missing_inverse_energy``); it stands for
-    1/E of a massless leg with p = 0.
+    peak = 1 draws t with the weight 1/(screening2 - t)^2, peak = 0 an isotropic angle; span = 2
+    covers the sphere, span = 1 the forward half (which has the same average for identical
+    particles, as M(t, u) is symmetric). The weight is Phi2 / (E_c E_d) times the factor that undoes
+    the peak; it is 0 below threshold. inner = (more_c, more_d, reach2): corrections added to 1/E_c
+    and 1/E_d if the squared momentum is at most reach2 (``PhaseSpace.missing_inverse_energy``);
+    they replace 1/E of a massless leg with p = 0.
     """
     ma2, mb2, mc2, md2 = m2
     screening2, peak, span = angle
@@ -171,26 +171,27 @@ def scatter(p, k3, m2, draws, angle, inner):
 
 
 def invariant_t(k1, e1, k3, e3, sum_m2):
-    """t = m_a^2 + m_c^2 - 2 (E_1 E_3 - k1.k3)."""
+    """Return t = m_a^2 + m_c^2 - 2 (E_1 E_3 - k1.k3)."""
     return sum_m2 - 2.0 * (e1 * e3 - dot(k1, k3))
 
 
 def energy_part(s, m2, n2, other_m2, other_n2):
-    """(E - E')/sqrt(s) of an exchange between (m2, n2) and (other_m2, other_n2) in their CM frame.
+    """Return (E - E')/sqrt(s) of an exchange between (m2, n2) and (other_m2, other_n2), CM frame.
 
-    The part of the exchanged momentum along the total one. It vanishes for equal masses.
+    This is the component of the exchanged four-momentum along the total four-momentum. It vanishes
+    for equal masses.
     """
     return 0.5 * (m2 - n2 - other_m2 + other_n2) * reciprocal(s)
 
 
 def momentum_transfer2(k1, k3, total, part):
-    """q^2 = |k1 - k3 - part total|^2 in the frame of the grid: what part leaves is spacelike."""
+    """Return q^2 = |k1 - k3 - part total|^2 in the grid frame; this remainder is spacelike."""
     d = minus(minus(k1, k3), (part * total[0], part * total[1], part * total[2]))
     return dot(d, d)
 
 
 def transfers(k1, k3, p, s, m2):
-    """q^2 between k1 and k3, and between k1 and p, for squared masses of (k1, k2, k3, p)."""
+    """Return q^2 of k1 -> k3 and of k1 -> p; m2 : squared masses of (k1, k2, k3, p)."""
     total = plus(p, k3)
     t_part = energy_part(s, m2[0], m2[1], m2[2], m2[3])
     u_part = energy_part(s, m2[0], m2[1], m2[3], m2[2])
@@ -198,23 +199,23 @@ def transfers(k1, k3, p, s, m2):
 
 
 def screened(t, q2, screening2, ekt, s, part):
-    """t as it stands in a propagator: t - m^2 (ekt = 0) or t (q^2 + m^2)/q^2 (ekt = 1).
+    """Return the screened t of a propagator: t - m^2 (ekt = 0) or t (q^2 + m^2)/q^2 (ekt = 1).
 
-    The second form takes t, like q^2, without the part along the total momentum, which leaves it
-    spacelike whatever the masses: -1 <= t/q^2 < 0, and there is no pole.
+    The second form uses t, like q^2, without the component along the total momentum. It is then
+    spacelike for all masses, -1 <= t/q^2 < 0, and there is no pole.
     """
     if ekt == 0.0:
         return t - screening2
     q2 += LEAST
-    spacelike = min(t - part * part * s, -LIGHTLIKE * q2)  # but for rounding
+    spacelike = min(t - part * part * s, -LIGHTLIKE * q2)  # up to rounding
     return spacelike * (q2 + screening2) / q2
 
 
 def root_through_k2(p, k3, k1x, k1y, m2, branch):
-    """k1z of E_1 + E_2 = E_3 + E_p with k2 = k3 + p - k1, and 1/(4 E1 E2 |J|).
+    """Solve E_1 + E_2 = E_3 + E_p, k2 = k3 + p - k1, for k1z; return k1z and 1/(4 E1 E2 |J|).
 
     The paper's first choice: k1z = (A + branch sqrt H)/B with branch = +1 or -1. The weight,
-    1/(4 E sqrt H) for either root, is 0 where there is none.
+    1/(4 E sqrt H) for either root, is 0 if there is no root.
     """
     ma2, mb2, mc2, md2 = m2
     e = energy(p, md2) + energy(k3, mc2)
@@ -232,7 +233,7 @@ def root_through_k2(p, k3, k1x, k1y, m2, branch):
 
 
 def root_through_k3(p, k2, k1x, k1y, m2, branch):
-    """k1z of E_1 + E_2 = E_3 + E_p with k3 = k1 + k2 - p, and 1/(4 E1 E3 |J|).
+    """Solve E_1 + E_2 = E_3 + E_p, k3 = k1 + k2 - p, for k1z; return k1z and 1/(4 E1 E3 |J|).
 
     The paper's second choice: k1z depends on the difference E_2 - E_p, which may change sign.
     """
@@ -253,10 +254,10 @@ def root_through_k3(p, k2, k1x, k1y, m2, branch):
 
 
 def root_event(p, free, k1x, k1y, m2, branch, through_k3):
-    """One root of the paper's delta function: k1, k3, s, t and the weight of the event.
+    """Return k1, k3, s, t and weight of the event at one root of the paper's delta function.
 
-    ``free`` is k3, or k2 if the delta function was spent on k3. The weight stands for the same
-    Phi2 / (E_c E_d) as in ``scatter`` and is 0 where there is no root.
+    ``free`` is k3, or k2 if the delta function was used to fix k3. The weight corresponds to
+    Phi2 / (E_c E_d) in ``scatter`` and is 0 if there is no root.
     """
     ma2, mb2, mc2, md2 = m2
     if through_k3:

@@ -1,8 +1,8 @@
-"""Random numbers as pure functions of identity: Philox4x32-10 (Salmon et al., SC11).
+"""Counter-based random numbers: Philox4x32-10 (Salmon et al., SC11).
 
 ``philox(counter, key)`` maps four counter words and two key words to four random words of 32
-bits. The counter says who asks (sample, channel, step, space cell) and the key holds the seed,
-so any thread, device or worker draws the same numbers, in any order, and after a restart.
+bits. The counter identifies the sample (sample, channel, step, space cell) and the key holds the
+seed, so any thread, device or worker draws the same numbers, in any order and after a restart.
 """
 
 import numpy as np
@@ -17,14 +17,14 @@ UNIT = 2.0**-32
 
 
 def philox_round(c0, c1, c2, c3, k0, k1):
-    """One round; words of 32 bits are held in 64, so that nothing depends on wrap-around."""
-    p0 = M0 * (c0 & MASK)  # says that 32 x 32 bits are multiplied
+    """Do one round; 32-bit words are stored in 64 bits, so that nothing depends on wrap-around."""
+    p0 = M0 * (c0 & MASK)  # tells the compiler that this is a 32 x 32 bit product
     p1 = M1 * (c2 & MASK)
     return (p1 >> HALF) ^ c1 ^ k0, p1 & MASK, (p0 >> HALF) ^ c3 ^ k1, p0 & MASK
 
 
 def philox(c0, c1, c2, c3, k0, k1):
-    """Ten rounds: four words of 32 random bits. All arguments are uint64 below 2^32."""
+    """Do ten rounds; return four words of 32 random bits. Arguments are uint64 below 2^32."""
     for _ in range(10):
         c0, c1, c2, c3 = philox_round(c0, c1, c2, c3, k0, k1)
         k0 = (k0 + W0) & MASK
@@ -33,5 +33,5 @@ def philox(c0, c1, c2, c3, k0, k1):
 
 
 def uniform(word):
-    """A random word as a number strictly between 0 and 1."""
+    """Map a random word to a number strictly between 0 and 1."""
     return (word + 0.5) * UNIT

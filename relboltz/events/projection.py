@@ -1,9 +1,9 @@
-"""How a pair that left the nodes lands on the grid: conserving or nearest.
+"""Projection ("landing") of a pair of off-grid momenta onto nodes: conserving or nearest.
 
-Everything here works in index space: along each axis node i sits at i, and P = p + k3 has the
-index sum i_p + i_3, so the partner of a node l is the node i_p + i_3 - l. Whatever node l is
-chosen for k1, the pair (l, P - l) has exactly the momentum P. Indices are held as floating-point
-numbers, which is exact and lets a CPU land many events at once.
+All functions work in index space: along each axis node i has position i, and P = p + k3 has the
+index sum i_p + i_3, so the partner of a node l is the node i_p + i_3 - l. For any node l chosen
+for k1, the pair (l, P - l) has exactly the momentum P. Indices are stored as floating-point
+numbers, which is exact and lets a CPU process many events at once.
 """
 
 import numpy as np
@@ -13,25 +13,25 @@ from .kinematics import energy, minus, plus
 
 FAR = 1e30
 TIE = 1e-12
-"""Pairs this near to the energy shell are on it, whichever way their energy was rounded."""
+"""Relative distance from the energy shell below which a pair counts as on shell."""
 ON_SHELL = 4.0 * (1.0 - TIE)
 FRONT = 2.302585092994046
-"""ln 10: where f f drops by more than this factor between two pairs of nodes, there is a front."""
+"""ln 10: a drop of f f between two pairs of nodes by more than a factor 10 is a front."""
 PER_LEVEL = 11.541560327111707
 """Levels per e-fold of f: eight per factor of two."""
 EMPTY = -1024.0
 """Level of a cell without particles."""
 LEAST_LEVELS = 24
-"""Sums of two levels differ by this much, or more, where two products f f differ tenfold."""
+"""Least difference between sums of two levels if two products f f differ by a factor 10."""
 NOTABLE = 6.907755278982137
-"""ln 1000: a front counts if f f before it is at least this part of the largest f f."""
+"""ln 1000: a front counts if its larger f f is at least 1/1000 of the largest f f."""
 WALK = 32
-"""Steps of the walk from k1 to P/2 that looks for a pair below the energy shell."""
+"""Steps of the search from k1 towards P/2 for a pair below the energy shell."""
 RESOLVED = 16.0
-"""s over the squared spacing from which on nodes resolve the surface on which k1 may lie."""
+"""Ratio of s to the squared spacing above which nodes resolve the surface on which k1 may lie."""
 AVERAGED, LARGE, LARGEST = 32.0, 1.5, 5.0
-"""Of ``compensation``: its strength, the |Q| in units of the spacing beyond which it fades, and its
-largest value. Measured with ``benchmarks/coarse_grids.py``."""
+"""Parameters of ``compensation``: strength, |Q| in units of the spacing beyond which it fades, and
+maximum. Measured with ``benchmarks/coarse_grids.py``."""
 
 
 def node_momentum(index, cells, h):
@@ -40,7 +40,7 @@ def node_momentum(index, cells, h):
 
 
 def node_position(k, cells, h):
-    """Where a momentum lies in units of nodes along one axis."""
+    """Position of a momentum in index space along one axis."""
     return k * reciprocal(h) + 0.5 * (cells - 1.0)
 
 
@@ -54,7 +54,7 @@ def momentum_of(node, cells, h):
 
 
 def position_of(k, cells, h):
-    """Where a momentum lies in units of nodes."""
+    """Position of a momentum in index space."""
     return (
         node_position(k[0], cells[0], h[0]),
         node_position(k[1], cells[1], h[1]),
@@ -63,9 +63,9 @@ def position_of(k, cells, h):
 
 
 def candidate(index, position, total, cells, h):
-    """A node and its partner along one axis: their squared momenta, and the squared distance.
+    """Return the squared momenta of a node and its partner along one axis, and a squared distance.
 
-    A pair that leaves the box is put infinitely far away.
+    The distance is that of the node from ``position``; it is FAR for a pair outside the box.
     """
     k = node_momentum(index, cells, h)
     q = node_momentum(total - index, cells, h)
@@ -76,10 +76,10 @@ def candidate(index, position, total, cells, h):
 
 
 def consider(corner, a, b, distance, e2, best):
-    """Keep the corner if its pair is the closest below, or the closest above, the energy shell.
+    """Update the closest pairs below and above the energy shell with the pair of a corner.
 
-    With a and b the squared energies of the pair, sqrt(a) + sqrt(b) <= e is the same as
-    4 a b <= (e^2 - a - b)^2 with e^2 - a - b >= 0: no roots are needed to tell.
+    With a and b the squared energies of the pair, sqrt(a) + sqrt(b) <= e is equivalent to
+    4 a b <= (e^2 - a - b)^2 with e^2 - a - b >= 0, which needs no square roots.
     """
     low, d_low, high, d_high = best
     rest = e2 - a - b
@@ -95,7 +95,7 @@ def consider(corner, a, b, distance, e2, best):
 
 
 def corner_node(corner, j, cells, x0, x1, y0, y1, z0, z1):
-    """Number of the node at a corner of the cube above the indices j, and its pair's energy."""
+    """Return the node number at a corner of the cube above indices j, and its pair's energy."""
     upper_z = corner >= 4.0
     rest = corner - 4.0 if upper_z else corner
     upper_y = rest >= 2.0
@@ -111,10 +111,10 @@ def corner_node(corner, j, cells, x0, x1, y0, y1, z0, z1):
 
 
 def bracket(position, total, e, m2, cells, h):
-    """The two corners of the cube around k1 whose node pairs bracket the energy e.
+    """Find the two corners of the cube around k1 whose node pairs bracket the energy e.
 
     Returns (low, e_low, high, e_high): the nodes of the closest pair with energy <= e and of the
-    closest with energy > e, -1 where there is none, and the energies of these pairs.
+    closest pair with energy > e, -1 if there is none, and the energies of these pairs.
     """
     j = (floor(position[0]), floor(position[1]), floor(position[2]))
     x0 = candidate(j[0], position[0], total[0], cells[0], h[0])
@@ -144,10 +144,10 @@ def bracket(position, total, e, m2, cells, h):
 
 
 def walk(step, position, total, e, m2, cells, h):
-    """A node pair below the energy shell, found on the way from k1 to P/2.
+    """Try one step of the search from k1 to P/2 for a node pair below the energy shell.
 
-    Returns the node's indices along x, y, z and the pair's energy; FAR says that this step of
-    the walk found none.
+    Returns the node's indices along x, y, z and the pair's energy, or FAR if the pair is not below
+    the shell.
     """
     part = step / WALK
     lx = floor(position[0] + part * (0.5 * total[0] - position[0]) + 0.5)
@@ -162,7 +162,7 @@ def walk(step, position, total, e, m2, cells, h):
 
 
 def walk_down(position, total, e, m2, cells, h):
-    """The first pair below the energy shell on the way to P/2: its node, -1 if none, and energy."""
+    """Return node (-1 if none) and energy of the first pair below the energy shell towards P/2."""
     for step in range(1, WALK + 1):
         lx, ly, lz, pair = walk(float(step), position, total, e, m2, cells, h)
         if pair < FAR:
@@ -171,11 +171,11 @@ def walk_down(position, total, e, m2, cells, h):
 
 
 def at_front(low, high, own, largest):
-    """Whether an event lies beyond a front: a sharp drop of f between its two landed pairs.
+    """Whether an event lies across a front: a sharp drop of f between its two node pairs.
 
     low, high, own : ln(f f) of the low pair, of the high pair and of the nodes p and k3. Between
-    the pairs f f is interpolated geometrically, so that nothing comes from a full pair if the other
-    is empty: what an event should carry across a front would be lost. Losses of full nodes are not.
+    the pairs f f is interpolated geometrically, so that a full pair contributes nothing if the
+    other is empty: transfer across a front would be lost. Losses of full nodes are not affected.
     largest : ln(f f) of the two species at their fullest nodes
     """
     full = max(low, high)
@@ -183,37 +183,37 @@ def at_front(low, high, own, largest):
 
 
 def level_of(ln_f):
-    """ln f in eighths of ln 2, rounded down: sums of two tell where fronts may be."""
+    """Return ln f in units of ln(2)/8, rounded down; sums of two levels show possible fronts."""
     return np.int64(max(floor(ln_f * PER_LEVEL), EMPTY))
 
 
 def far_apart(low, high, largest):
-    """Whether ``at_front`` may hold for two pairs, from sums of two ``level_of`` each."""
+    """Whether ``at_front`` may hold for two pairs, given the sum of two ``level_of`` for each."""
     notable = floor((largest - NOTABLE) * PER_LEVEL) - 1.0
     return abs(low - high) >= LEAST_LEVELS and max(low, high) >= notable
 
 
 def may_be_front(low, high, own):
-    """Likewise with that of the nodes p and k3, for pairs that are ``far_apart``."""
+    """Whether ``at_front`` may hold for ``far_apart`` pairs; own : level sum of nodes p and k3."""
     return max(low, high) - own >= LEAST_LEVELS
 
 
 def detour(distance, pair, own, fullest, h):
-    """Squared distance to a pair of nodes, made longer for one that is empty beside the fullest.
+    """Return the squared distance to a node pair, increased if it is empty beside the fullest.
 
     pair, own, fullest : ln(f f) of the pair, of the nodes p and k3 and of the fullest pair. The
-    detour grows with the logarithm up to the diagonal of a cell, and is 0 where there is no front:
-    landing changes gradually as a front fades.
+    increase grows with the logarithm up to the diagonal of a cell and is 0 without a front, so that
+    the projection changes gradually as a front fades.
     """
     empty = min(max((fullest - max(pair, own)) * (1.0 / FRONT) - 1.0, 0.0), 1.0)
     return distance + empty * (h[0] * h[0] + h[1] * h[1] + h[2] * h[2])
 
 
 def corner_pair(corner, position, total, m2, cells, h):
-    """The node at a corner, 0 to 7, of the cube around k1: its number, its pair's energy, distance.
+    """Return node number, pair energy and distance for a corner, 0 to 7, of the cube around k1.
 
-    The distance from k1 is squared, and FAR for a pair out of the box. As ``bracket`` finds them,
-    but one by one: a GPU has no room for all of them at once.
+    The distance from k1 is squared, and FAR for a pair outside the box. ``bracket`` treats all
+    corners at once; a GPU has no room for that and takes them one by one.
     """
     x = floor(position[0]) + (1.0 if corner % 2 == 1 else 0.0)
     y = floor(position[1]) + (1.0 if corner // 2 % 2 == 1 else 0.0)
@@ -228,7 +228,7 @@ def corner_pair(corner, position, total, m2, cells, h):
 
 
 def closer(node, pair, distance, e, best):
-    """The closest pair below and the closest above the energy shell, with one more looked at.
+    """Update the closest pairs below and above the energy shell with one more pair.
 
     best : (node, energy, distance) of the low and of the high pair so far
     """
@@ -242,7 +242,7 @@ def closer(node, pair, distance, e, best):
 
 
 def nearest_node(k, cells, h):
-    """Number of the node whose cell holds a momentum; -1 outside the box."""
+    """Return the number of the node whose cell contains a momentum; -1 outside the box."""
     x = floor(node_position(k[0], cells[0], h[0]) + 0.5)
     y = floor(node_position(k[1], cells[1], h[1]) + 0.5)
     z = floor(node_position(k[2], cells[2], h[2]) + 0.5)
@@ -252,13 +252,13 @@ def nearest_node(k, cells, h):
 
 
 def energy_split(e, e_low, e_high):
-    """r with (1 - r) e_low + r e_high = e: the share of the high pair, between 0 and 1."""
+    """Return the share r of the high pair, 0 <= r <= 1, with (1 - r) e_low + r e_high = e."""
     gap = e_high - e_low
     return min(max((e - e_low) * reciprocal(gap if gap > 0.0 else 1.0), 0.0), 1.0)
 
 
 def add_stress(q, k, m2, sign):
-    """Sums xx, yy, zz, xy, yz, zx with sign p_i p_j/E of one particle added."""
+    """Add sign p_i p_j/E of one particle to the sums xx, yy, zz, xy, yz, zx."""
     e = energy(k, m2)
     share = sign * reciprocal(e if e > 0.0 else 1.0)
     x, y, z = share * k[0], share * k[1], share * k[2]
@@ -269,7 +269,7 @@ def add_stress(q, k, m2, sign):
 
 
 def stress_change2(k1, k3, p, m2):
-    """|Q|^2: the sum of the squares of Q_ij, the change of Sum p_i p_j/E in an event [GeV^2]."""
+    """Return |Q|^2 = Sum_ij Q_ij^2, Q_ij the change of Sum p_i p_j/E in an event [GeV^2]."""
     q = add_stress((0.0, 0.0, 0.0, 0.0, 0.0, 0.0), k1, m2[0], 1.0)
     q = add_stress(q, minus(plus(p, k3), k1), m2[1], 1.0)
     q = add_stress(q, k3, m2[2], -1.0)
@@ -279,20 +279,20 @@ def stress_change2(k1, k3, p, m2):
 
 
 def heavy(m2, spacing2):
-    """Whether no event of these squared masses is so light that ``compensation`` changes it."""
+    """Whether these masses are so large that ``compensation`` leaves all events unchanged."""
     first = root(max(m2[0], 0.0)) + root(max(m2[1], 0.0))
     second = root(max(m2[2], 0.0)) + root(max(m2[3], 0.0))
     return max(first * first, second * second) >= RESOLVED * spacing2
 
 
 def compensation(k1, k3, p, m2, s, spacing2):
-    """Factor of the weight of an event that gives back what landing averages away.
+    """Return the factor of an event's weight that compensates the averaging by the projection.
 
-    A pair of light particles that fly along together has k1 on a long ellipsoid whose width is
-    sqrt(s). If that is less than the spacing, low and high pair lie on both sides of it, and energy
-    that the two should exchange is averaged away. The factor is what (change of Sum E^2)^2 loses in
-    the mean of events with the same s and |Q|, in a form that was fitted; |Q| : ``stress_change2``.
-    spacing2 : squared spacing [GeV^2]; 0 leaves all events alone, as do s above RESOLVED of it
+    For a nearly collinear pair of light particles k1 lies on a long ellipsoid of width sqrt(s). If
+    the width is below the spacing, low and high pair lie on either side of the ellipsoid, and the
+    energy exchanged by the two particles is averaged out. The factor is a fit of the reduction of
+    (change of Sum E^2)^2 in the mean over events with the same s and |Q| (``stress_change2``).
+    spacing2 : squared spacing [GeV^2]; the factor is 1 for spacing2 = 0 or s >= RESOLVED spacing2
     """
     if s >= RESOLVED * spacing2:
         return 1.0
@@ -304,7 +304,7 @@ def compensation(k1, k3, p, m2, s, spacing2):
 
 
 def landing(position, total, e, m2, cells, h):
-    """Nodes of the low and of the high pair, and the share of the high one; -1 where none."""
+    """Return the nodes of the low and of the high pair, -1 if none, and the high pair's share."""
     low, e_low, high, e_high = bracket(position, total, e, m2, cells, h)
     if high >= 0.0 and low < 0.0:
         low, e_low = walk_down(position, total, e, m2, cells, h)

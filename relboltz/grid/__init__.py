@@ -1,1 +1,1 @@
-"""The nodes of phase space, scale factors of expanding matter, units."""
+"""Phase-space nodes, scale factors of expanding matter, and units."""

@@ -1,7 +1,7 @@
-"""How matter expands: scale factors a_i(t), with p_i = k_i / a_i(t) of comoving momenta k.
+"""Expansion laws: scale factors a_i(t), with p_i = k_i / a_i(t) for comoving momenta k.
 
-Homogeneous directions may expand. Free particles keep their comoving momenta, so that f of a node
-does not change: nodes are fixed in k, and the momenta they stand for shrink as 1/a.
+Homogeneous directions may expand. Free particles keep their comoving momenta, so that f at a node
+does not change: nodes are fixed in k, and their physical momenta shrink as 1/a.
 """
 
 from __future__ import annotations
@@ -24,23 +24,23 @@ from .units import LARGEST
 KINDS = ("none", "bjorken", "hubble")
 Scales = tuple[float, float, float]
 APART = 1e-4
-"""Part of a time over which a scale factor that is a function is differentiated."""
+"""Relative time step for the numerical derivative of a user-defined scale factor."""
 WIDEST = 1e6
-"""Largest scale factor, and one over the smallest."""
+"""Largest scale factor, and inverse of the smallest."""
 LOOKS = 33
-"""Times at which a law is tried before a run."""
+"""Number of times at which a law is tested before a run."""
 FUNCTION = "function "
-"""What the name of a function of Python begins with where a law is told in words."""
+"""Prefix of the name of a Python function in the description of a law."""
 
 
 @dataclass(frozen=True)
 class Expansion:
     """A law of expansion.
 
-    law : "bjorken": along z, with proper time; "hubble": along all axes, with ``rate`` H [1/fm],
+    law : "bjorken": along z, in proper time; "hubble": along all axes, with ``rate`` H [1/fm],
         a = exp(H t), or ``power`` n, a = t^n; "file.py:function" or a function of t [fm] that
         returns one a or three
-    source : of the file of the law, once it was read; other processes and resume run the same
+    source : source code of the law's file, once read; other processes and resume run this code
     """
 
     law: Any
@@ -54,7 +54,7 @@ class Expansion:
             raise InputError(f"{key}: {suggest(law, (*KINDS, 'file.py:function'))}")
         if not isinstance(law, str) and not callable(law):
             raise InputError(f"{key}: use 'bjorken', 'hubble' or a function of time in fm")
-        if isinstance(law, str) and ".py:" in law:  # as workers elsewhere, and resume, need it
+        if isinstance(law, str) and ".py:" in law:  # other hosts and resume need it
             where, _, name = law.rpartition(":")
             object.__setattr__(self, "law", f"{Path(where).absolute()}:{name}")
         given = [name for name in ("rate", "power") if getattr(self, name) is not None]
@@ -76,13 +76,13 @@ class Expansion:
             )
 
     def __str__(self) -> str:
-        """As the key of a configuration; of a function of Python its name."""
+        """Return the law as in a configuration; for a Python function its name."""
         if isinstance(self.law, str):
             return self.law
         return FUNCTION + getattr(self.law, "__name__", type(self.law).__name__)
 
     def __getstate__(self) -> dict[str, Any]:
-        """What another process needs: it loads a function of a file by itself."""
+        """Return the data that another process needs; it loads a function from its file itself."""
         return {"law": self.law, "rate": self.rate, "power": self.power, "source": self.source}
 
     @cached_property
@@ -96,11 +96,11 @@ class Expansion:
         return load_function(as_kept(law, self.source), "grid.expansion")
 
     def needs_start(self) -> bool:
-        """Whether the time of the start must be above 0."""
+        """Whether the start time must be above 0."""
         return self.law == "bjorken" or self.power is not None
 
     def scales(self, time: float, start: float) -> Scales:
-        """a_i at a time [fm], 1 at the start."""
+        """Return a_i at a time [fm]; a_i = 1 at the start."""
         if time == start:
             return 1.0, 1.0, 1.0
         if self.law == "bjorken":
@@ -116,9 +116,10 @@ class Expansion:
         return x, y, z
 
     def rates(self, time: float, start: float = 0.0) -> Scales:
-        """H_i = d ln a_i / dt at a time [1/fm]; a function is not asked of times before the start.
+        """Return H_i = d ln a_i / dt at a time [1/fm].
 
-        Of a function it is that of the time just before, or just after the start.
+        For a function it is a backward difference, at the start a forward difference, so that the
+        function is never evaluated before the start.
         """
         if self.law == "bjorken":
             return 0.0, 0.0, 1 / time
@@ -132,7 +133,7 @@ class Expansion:
         return x, y, z
 
     def problems(self, start: float, end: float) -> Iterator[str]:
-        """What is wrong with it between two times [fm]: it is tried at some."""
+        """Yield problems of the law, found by evaluating it at times from start to end [fm]."""
         remedy = {"bjorken": "time.start nearer to it", "hubble": "a smaller rate or power"}
         for i in range(LOOKS):
             t = start + (end - start) * i / (LOOKS - 1)
@@ -143,13 +144,13 @@ class Expansion:
             if not worst <= WIDEST:
                 yield (
                     f"grid.expansion = {str(self)!r}: its scale factors change by a factor "
-                    f"{worst:.3g} until t = {t:g} fm, and may by {WIDEST:g}; use an earlier "
+                    f"{worst:.3g} until t = {t:g} fm, more than {WIDEST:g}; use an earlier "
                     f"time.end, or {remedy.get(self.law, 'a slower expansion')}"
                 )
                 return
 
     def _called(self, time: float) -> Scales:
-        """What the user's function says."""
+        """Return the scale factors from the user's function."""
         with users_code(f"grid.expansion = {str(self)!r}: the function at t = {time:g} fm"):
             found = self._function(time)
         try:
@@ -165,11 +166,11 @@ class Expansion:
         return x, y, z
 
     def fingerprint(self, start: float, end: float) -> list[list[float]]:
-        """Its scale factors at some times: a function that has others is another one."""
+        """Return the scale factors at some times; they identify a function."""
         return [[t, *self.scales(t, start)] for t in np.linspace(start, end, 9).tolist()]
 
     def grows(self, start: float, end: float) -> tuple[bool, bool, bool]:
-        """Which axes expand or shrink between two times."""
+        """Return for each axis whether it expands or shrinks between two times."""
         times = [start + (end - start) * i / (LOOKS - 1) for i in range(1, LOOKS)]
         found = [self.scales(t, start) for t in times]
         x, y, z = (any(a[i] != 1.0 for a in found) for i in range(3))
@@ -177,7 +178,7 @@ class Expansion:
 
 
 def expansion_of(law: Any, rate: float | None, power: float | None) -> Expansion | None:
-    """What is told by the keys of [grid]."""
+    """Return the expansion given by the keys of [grid]; None if there is none."""
     if isinstance(law, Expansion):
         return law
     found = Expansion("none" if law is None else law, rate, power)

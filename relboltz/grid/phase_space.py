@@ -1,4 +1,4 @@
-"""PhaseSpace: the nodes on which distribution functions live."""
+"""PhaseSpace: the grid of nodes on which distribution functions are defined."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
@@ -16,16 +16,16 @@ from .expansion import Expansion, Scales, expansion_of
 from .units import HBARC, LARGEST, SMALLEST
 
 MAX_CELLS = 1024
-"""Nodes per axis: an index must fit the ten bits it gets in a packed node."""
+"""Maximum number of nodes per axis: an index has ten bits in a packed node."""
 HEAVY = 1.5
-"""A mass in units of the spacing beyond which sums of 1/E over nodes miss less than 1e-4."""
+"""Mass in units of the spacing above which the error of sums of 1/E over nodes is below 1e-4."""
 Boundary = Literal["periodic", "reflecting", "open"]
 MomentumBoundary = Literal["closed", "periodic"]
 Triple = tuple[float, float, float]
 
 
 def choices(kind: Any) -> str:
-    """The values of a Literal in words."""
+    """Return the values of a Literal as text."""
     *others, last = (repr(value) for value in get_args(kind))
     return f"{', '.join(others)} or {last}"
 
@@ -34,11 +34,11 @@ BOUNDARY_ADVICE = f"use {choices(Boundary)}, or one of them for each axis"
 
 
 def _triple(value: object, key: str) -> tuple[Any, ...]:
-    """One number for all axes or three numbers, as a tuple of three."""
+    """Return one number for all axes, or three numbers, as a tuple of three."""
     if isinstance(value, str) and value == "auto":
         raise InputError(
-            f"grid.{key} = 'auto': a configuration may say so; in Python give the half widths, or "
-            "give solve() a number of cells instead of a PhaseSpace"
+            f"grid.{key} = 'auto': is for configurations; in Python give the half widths, or call "
+            "solve() with a number of cells instead of a PhaseSpace"
         )
     values: tuple[Any, ...] = (value,) * 3 if np.ndim(value) == 0 else tuple(value)  # type: ignore
     if len(values) != 3 or not all(isinstance(v, int | float | np.number) for v in values):
@@ -49,7 +49,7 @@ def _triple(value: object, key: str) -> tuple[Any, ...]:
 
 
 def numbers_of_cells(value: object, key: str = "momentum_cells") -> tuple[int, int, int]:
-    """One number of cells for all axes or three, as a tuple of three."""
+    """Return one number of cells for all axes, or three, as a tuple of three."""
     cells = _triple(value, key)
     if not all(n % 1 == 0 for n in cells):
         raise InputError(f"grid.{key} = {shown(value)}: numbers of cells are whole numbers")
@@ -62,7 +62,7 @@ def numbers_of_cells(value: object, key: str = "momentum_cells") -> tuple[int, i
 
 
 def half_widths(value: object, key: str = "momentum_max", unit: str = "GeV") -> Triple:
-    """One half width for all axes or three, as a tuple of three."""
+    """Return one half width for all axes, or three, as a tuple of three."""
     widths = _triple(value, key)
     if not all(SMALLEST <= w <= LARGEST for w in widths):
         raise InputError(
@@ -74,7 +74,7 @@ def half_widths(value: object, key: str = "momentum_max", unit: str = "GeV") -> 
 
 
 def _boundaries(value: object) -> tuple[str, str, str]:
-    """One boundary for all axes or three, as a tuple of three."""
+    """Return one boundary for all axes, or three, as a tuple of three."""
     values = (value,) * 3 if isinstance(value, str) else tuple(value)  # type: ignore
     if len(values) != 3 or not all(v in get_args(Boundary) for v in values):
         raise InputError(f"grid.boundary = {shown(value)}: {BOUNDARY_ADVICE}")
@@ -82,23 +82,23 @@ def _boundaries(value: object) -> tuple[str, str, str]:
 
 
 def _spacing(widths: Triple, cells: tuple[int, int, int]) -> Triple:
-    """Edges of a cell."""
+    """Return the edge lengths of a cell."""
     x, y, z = (2 * w / n for w, n in zip(widths, cells, strict=True))
     return x, y, z
 
 
 def _centres(n: int, h: float) -> Array:
-    """Centres of n cells of width h, exactly antisymmetric about 0."""
+    """Return the centres of n cells of width h, exactly antisymmetric about 0."""
     return (np.arange(n, dtype=np.float64) - 0.5 * (n - 1)) * h
 
 
 def _mesh(axes: list[Array]) -> Array:
-    """All points of three axes, shape (3, points); the last axis varies fastest."""
+    """Return all points of three axes, shape (3, points); the last axis varies fastest."""
     return np.stack([m.ravel() for m in np.meshgrid(*axes, indexing="ij")])
 
 
 def _lattice_sum(u: Array, halves: bool) -> Array:
-    """Sum over whole (or half) numbers n of exp(-u^2 n^2), over its integral."""
+    """Return the sum of exp(-u^2 n^2) over integers (or half-integers) n, over its integral."""
     n = np.arange(1, 8)[:, None]
     few = np.exp(-((u * (n - 0.5)) ** 2)).sum(axis=0) if halves else None
     direct = 2 * few if few is not None else 1 + 2 * np.exp(-((u * n) ** 2)).sum(axis=0)
@@ -112,11 +112,11 @@ class PhaseSpace:
     """A momentum box [-L, L] per axis, cut into cells with a node at the centre of each.
 
     Nodes are p_i = -L + (i + 1/2) h with h = 2 L / n, so an odd number of cells has a node
-    at p = 0, and node n - 1 - i is exactly the mirror image of node i. Sums of nodes minus a
-    node are nodes again; the conserving projection rests on that.
+    at p = 0, and node n - 1 - i is exactly the mirror image of node i. The sum of two nodes minus
+    a third is again a node; the conserving projection relies on this.
 
-    Space is cut likewise; a direction with one cell is homogeneous. All momentum nodes of a
-    space cell, a *site*, lie together; z varies fastest among sites, p_z among nodes.
+    Space is divided in the same way; a direction with one cell is homogeneous. All momentum nodes
+    of a space cell, a *site*, are contiguous; z varies fastest among sites, p_z among nodes.
 
     Parameters
     ----------
@@ -126,10 +126,10 @@ class PhaseSpace:
     space_max : half widths of the box in space [fm], one number or three
     boundary : "periodic", "reflecting" or "open", or one for each axis
     momentum_boundary : "closed", or "periodic" as in the paper: a particle that a force pushes
-        beyond p_max comes back at -p_max
+        beyond p_max reappears at -p_max
     expansion : "none", "bjorken", "hubble" or a function, see ``relboltz.grid.expansion``: the box
-        is that of comoving momenta k, of physical ones at the start of a run
-    hubble_rate, hubble_power : of "hubble"
+        then refers to comoving momenta k, equal to physical momenta at the start of a run
+    hubble_rate, hubble_power : parameters of "hubble"
     """
 
     momentum_cells: tuple[int, int, int]
@@ -168,7 +168,7 @@ class PhaseSpace:
             object.__setattr__(self, name, value)
 
     def __repr__(self) -> str:
-        """Its parameters by name; those of expansion where it expands."""
+        """Return the parameters by name; those of the expansion only if the grid expands."""
         told = {one.name: getattr(self, one.name) for one in fields(self)}
         if self.expansion is None:
             del told["expansion"]
@@ -179,21 +179,21 @@ class PhaseSpace:
         return f"PhaseSpace({', '.join(f'{key}={value!r}' for key, value in told.items())})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """What makes it again; what was found out on the way is not sent along."""
+        """Return the arguments that recreate the grid, without cached properties."""
         return PhaseSpace, tuple(getattr(self, one.name) for one in fields(self))
 
     @property
     def hubble_rate(self) -> float | None:
-        """Of a Hubble flow [1/fm]."""
+        """Rate H of a Hubble flow [1/fm]."""
         return None if self.expansion is None else self.expansion.rate
 
     @property
     def hubble_power(self) -> float | None:
-        """Of a Hubble flow."""
+        """Power n of a Hubble flow, a = t^n."""
         return None if self.expansion is None else self.expansion.power
 
     def scaled(self, factors: Scales) -> "PhaseSpace":
-        """The same nodes with their momenta multiplied by a factor for each axis."""
+        """Return the grid with all momenta multiplied by a factor for each axis."""
         x, y, z = (w * s for w, s in zip(self.momentum_max, factors, strict=True))
         return replace(self, momentum_max=(x, y, z))
 
@@ -216,15 +216,15 @@ class PhaseSpace:
 
     @property
     def space_spacing(self) -> Triple:
-        """Edges of a space cell [fm]."""
+        """Edge lengths of a space cell [fm]."""
         return _spacing(self.space_max, self.space_cells)
 
     def space_axis(self, i: int) -> Array:
-        """Centres of the space cells along axis i [fm]; exactly antisymmetric about 0."""
+        """Return the space cell centres along axis i [fm], exactly antisymmetric about 0."""
         return _centres(self.space_cells[i], self.space_spacing[i])
 
     def _repr_html_(self) -> str:
-        """Cells and widths of every axis, for notebooks."""
+        """Return a table of the cells and widths of every axis, for notebooks."""
         rows = []
         for i, axis in enumerate("xyz"):
             p = f"{self.momentum_cells[i]} nodes to {self.momentum_max[i]:g} GeV"
@@ -246,7 +246,7 @@ class PhaseSpace:
 
     @property
     def at_a_site(self) -> "PhaseSpace":
-        """The momentum grid alone."""
+        """The momentum grid without space."""
         if self.sites == 1:
             return self
         return PhaseSpace(self.momentum_cells, self.momentum_max, expansion=self.expansion)
@@ -268,7 +268,7 @@ class PhaseSpace:
         return self.cell_volume / (2 * np.pi * HBARC) ** 3
 
     def axis(self, i: int) -> Array:
-        """The nodes along axis i [GeV]; exactly antisymmetric about 0."""
+        """Return the nodes along axis i [GeV], exactly antisymmetric about 0."""
         return _centres(self.momentum_cells[i], self.spacing[i])
 
     @cached_property
@@ -289,11 +289,11 @@ class PhaseSpace:
         return (ix | (iy << 10) | (iz << 20)).astype(np.int64)
 
     def energies(self, mass_squared: float) -> Array:
-        """E = sqrt(p^2 + m^2) at all nodes [GeV]."""
+        """Return E = sqrt(p^2 + m^2) at all nodes [GeV]."""
         return np.sqrt(self.momentum_squared + mass_squared)
 
     def inverse_energies(self, mass_squared: float) -> Array:
-        """1/E at all nodes [GeV^-1]; a massless node at rest takes its cell average of 1/|p|."""
+        """Return 1/E at all nodes [GeV^-1]; at p = 0 without mass, the cell average of 1/|p|."""
         energy = self.energies(mass_squared)
         at_rest = energy == 0
         if not at_rest.any():
@@ -322,7 +322,7 @@ class PhaseSpace:
 
     @cached_property
     def inner_momentum_squared(self) -> float:
-        """p^2 of the nodes next to p = 0, or at it, and a little more for rounding [GeV^2]."""
+        """p^2 of the nodes nearest to, or at, p = 0, plus a margin for rounding [GeV^2]."""
         halves = [
             0.5 * h for n, h in zip(self.momentum_cells, self.spacing, strict=True) if n % 2 == 0
         ]
@@ -335,13 +335,13 @@ class PhaseSpace:
         return max((h for h, n in axes if n > 1), default=0.0)
 
     def missing_inverse_energy(self, mass_squared: float) -> float:
-        """What 1/E must gain at the nodes next to p = 0, so that sums of g/E are right [GeV^-1].
+        """Return the correction of 1/E at the nodes nearest to p = 0 for sums of g/E [GeV^-1].
 
         For smooth g the sum over all nodes times the cell volume misses d g(0) of Int d^3p g/E.
         With 1/E = (2/sqrt pi) Int du exp(-u^2 (p^2 + m^2)), Poisson's formula gives d as an
-        integral of theta functions; what is missing falls as exp(-2 pi m/h). A massless node at
-        p = 0 has no 1/E of its own: then this is all of it. Where spacings differ so much that 1/E
-        would be below 0 nothing is gained, and a massless node at p = 0 has the mean of its cell.
+        integral of theta functions; the correction falls as exp(-2 pi m/h). For a massless node at
+        p = 0, where 1/E is undefined, it replaces 1/E. If spacings differ so much that 1/E would be
+        negative, there is no correction, and a massless node at p = 0 has the mean of its cell.
         """
         odd = all(n % 2 for n in self.momentum_cells)
         nothing = self.rest_inverse_energy if odd and mass_squared == 0 else 0.0
@@ -365,9 +365,9 @@ class PhaseSpace:
         return more if more + own > 0 else nothing
 
     def in_space(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Values of the sites (sites, ...) as (..., nx, ny, nz)."""
+        """Reshape values of the sites (sites, ...) to (..., nx, ny, nz)."""
         return values.reshape(len(values), -1).T.reshape(*values.shape[1:], *self.space_cells)
 
     def cube(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Node values (..., size) as (..., nx, ny, nz)."""
+        """Reshape node values (..., size) to (..., nx, ny, nz)."""
         return values.reshape(*values.shape[:-1], *self.momentum_cells)

@@ -1,13 +1,14 @@
-"""Initial states: what f is when a run begins.
+"""Initial conditions: f at the start of a run.
 
 >>> import relboltz as rb
 >>> start = {"g": rb.initial.step(height=0.5, edge=1.5)}
 >>> result = rb.solve(rb.gluons(0.3), 41, start, end=1.0)
 
-A start is a dictionary by species ("g", "u", "ubar", ...) or group ("quarks", "antiquarks"); a
-species overrides its group, and what is not named is empty. Each entry is one of the functions
-below, a function of your own, f(px, py, pz) of arrays in GeV or f(x, y, z, px, py, pz) with the
-place in fm, or an array of f at the nodes, (px, py, pz), in space (x, y, z, px, py, pz):
+Initial conditions are a dictionary by species ("g", "u", "ubar", ...) or group ("quarks",
+"antiquarks"); a species overrides its group, and species not named are empty. Each entry is one of
+the functions below, a function of your own, f(px, py, pz) of arrays in GeV or f(x, y, z, px, py,
+pz) with the position in fm, or an array of f at the nodes, (px, py, pz), in space (x, y, z, px,
+py, pz):
 
 >>> import numpy as np
 >>> start = {
@@ -15,12 +16,12 @@ place in fm, or an array of f at the nodes, (px, py, pz), in space (x, y, z, px,
 ...     "g": lambda px, py, pz: np.exp(-np.sqrt(px**2 + py**2 + pz**2) / 0.5),
 ... }
 
-In space, ``profile`` of a shape says how it depends on the place in the transverse plane:
+In space, the ``profile`` of a shape gives its dependence on the transverse position:
 
 >>> almond = rb.initial.gaussian_profile(radius=2.0, eccentricity=0.3)
 >>> start = {"g": rb.initial.romatschke_strickland(0.5, xi=10.0, profile=almond)}
 
-f of a fermion is at most 1; masses, momenta and temperatures are in GeV.
+For fermions f is at most 1; masses, momenta and temperatures are in GeV.
 """
 
 from ..util.user_code import load_function as load_function

@@ -1,4 +1,4 @@
-"""Starts of expanding matter, whose momenta along z differ from the transverse ones."""
+"""Anisotropic initial conditions for expanding matter: p_z differs from transverse momenta."""
 
 import math
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from .shapes import MOST, RANGE, Shape, cell_rule, is_momentum, mirror_classes
 GLASMA_POINTS = 4
 """Gauss-Legendre points per axis of a momentum cell."""
 NEAR = 4.0
-"""Cells this near to q = 0, in spacings, count with the exact average of 1/q."""
+"""Distance from q = 0, in spacings, within which cells use the exact average of 1/q."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class RomatschkeStrickland(ThermalShape):
 
 @dataclass(frozen=True)
 class Glasma(Shape):
-    """f = A (Q/q) exp(-2 q^2 / (3 Q^2)) with q^2 = p_T^2 + xi^2 p_z^2: strong fields that decayed.
+    """f = A (Q/q) exp(-2 q^2 / (3 Q^2)) with q^2 = p_T^2 + xi^2 p_z^2: decayed strong fields.
 
     ``amplitude`` A, ``scale`` Q [GeV]; xi > 1 squeezes p_z.
     """
@@ -100,7 +100,7 @@ class Glasma(Shape):
         return np.asarray(self.amplitude / q * np.exp(-2 / 3 * q**2))
 
     def _bounded(self, px: Array, py: Array, pz: Array) -> Array:
-        """What f has besides its pole A Q/q."""
+        """Return f minus its pole A Q/q."""
         q = self._q(px, py, pz) / self.scale
         return np.asarray(self.amplitude / q * np.expm1(-2 / 3 * q**2))
 
@@ -109,10 +109,10 @@ class Glasma(Shape):
 
 
 def _mean_inverse(centres: Array, widths: Array) -> Array:
-    """Averages of 1/|q| over boxes (3, n) of given centres and widths.
+    """Return averages of 1/|q| over boxes (3, n) with given centres and widths.
 
-    By the indefinite integral of 1/r over x, y and z, x y artanh(z/r) - (z^2/2) atan(x y/(z r))
-    and its two like, at the corners.
+    Evaluates at the corners the indefinite integral of 1/r over x, y and z, which is
+    x y artanh(z/r) - (z^2/2) atan(x y/(z r)) plus its two cyclic permutations.
     """
     total = np.zeros(centres.shape[1])
     for signs in np.ndindex(2, 2, 2):

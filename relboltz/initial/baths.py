@@ -1,4 +1,4 @@
-"""Starts with a temperature: equilibrium, and what states like it share."""
+"""Thermal initial conditions, and the base class of all states with a temperature."""
 
 import math
 from dataclasses import dataclass, replace
@@ -15,12 +15,12 @@ from ..util.text import shown
 from .shapes import MOST, RANGE, Shape, is_momentum, mirror_classes, place
 
 THERMAL_POINTS = 4
-"""Gauss-Legendre points per axis; an even number, so that p = 0 is never one of them."""
+"""Gauss-Legendre points per axis; an even number, so that p = 0 is never a point."""
 
 
 @dataclass(frozen=True)
 class ThermalShape(Shape):
-    """What states with a temperature share: f = 1 / (exp((E - mu) / T) - eta) of some energy E."""
+    """Base class of states f = 1 / (exp((E - mu) / T) - eta) with some energy E(p)."""
 
     temperature: float
     chemical_potential: float = 0.0
@@ -30,20 +30,20 @@ class ThermalShape(Shape):
         self._number("chemical_potential", math.isfinite, f"use a number of GeV{MOST}")
 
     def _energy(self, p: tuple[Array, Array, Array], m2: float) -> Array:
-        """E of momenta [GeV]."""
+        """Return E at the momenta [GeV]."""
         raise NotImplementedError
 
     def _exchanged(self) -> int:
-        """How many axes E does not tell apart, and which way; 0: none."""
+        """Return how many of the first axes can be exchanged in E; 0 if E has no symmetry."""
         return 3
 
     def scaled(self, factor: float) -> "ThermalShape":
-        """The same without a profile, and colder."""
+        """Return a copy without a profile and with T multiplied by the factor."""
         lowest = max(factor * self.temperature, SMALLEST)
         return replace(self, temperature=lowest, profile=None)
 
     def floor(self, species: Species) -> float:
-        """The m^2 [GeV^2] that a boson must exceed at this chemical potential."""
+        """Return the m^2 [GeV^2] that a boson must exceed at this chemical potential."""
         if species.statistics != 1 or self.chemical_potential <= 0:
             return 0.0
         return self.chemical_potential**2
@@ -78,7 +78,7 @@ class ThermalShape(Shape):
     def _averages(
         self, centres: Array, grid: PhaseSpace, species: Species, m2: float
     ) -> Array | None:
-        """Averages over cells by compiled code; None where there is none, or f is infinite."""
+        """Return averages over cells from compiled code; None if there is none or f is infinite."""
         return None
 
     def extent(self) -> float:
@@ -89,8 +89,8 @@ class ThermalShape(Shape):
 class Thermal(ThermalShape):
     """f = 1 / (exp((u . p - mu) / T) - eta): equilibrium with flow, u . p = gamma (E - v . p).
 
-    ``temperature`` T and ``chemical_potential`` mu [GeV] are those of the rest frame of the fluid,
-    which moves with ``velocity`` v.
+    ``temperature`` T and ``chemical_potential`` mu [GeV] refer to the fluid rest frame;
+    ``velocity`` v is the velocity of the fluid.
 
     Only with ``sampling="node"`` is this an exact fixed point of the collisions on the grid. The
     cell average has the right densities, but differs from equilibrium on the nodes by O(h^2).

@@ -1,4 +1,4 @@
-"""What ``relboltz.initial`` offers: a function for each kind of start."""
+"""Public functions of ``relboltz.initial``: a constructor for each kind of initial condition."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -13,10 +13,10 @@ from .shapes import Gaussian, Gradient, Random, Step
 
 
 def step(height: float, edge: float, *, sampling: str = "cell", profile: Any = None) -> Step:
-    """f = height for |p| <= edge [GeV], 0 outside: a filled sphere.
+    """f = height for |p| <= edge [GeV], 0 outside: a sphere filled uniformly.
 
-    sampling : "cell" takes the average over each cell, "node" the value at its centre
-    profile : how it depends on the place, such as ``gaussian_profile``
+    sampling : "cell" averages f over each cell, "node" takes its value at the centre
+    profile : dependence on transverse position, such as ``gaussian_profile``
     """
     return Step(height, edge, sampling=sampling, profile=profile)
 
@@ -29,19 +29,19 @@ def thermal(
     sampling: str = "cell",
     profile: Any = None,
 ) -> Thermal:
-    """f = 1/(exp((u . p - mu)/T) - eta): equilibrium, with a flow if there is a velocity.
+    """f = 1/(exp((u . p - mu)/T) - eta): equilibrium, with flow if a velocity is given.
 
     Statistics eta and mass are those of the species; thermal masses are solved for together with
-    f. ``temperature`` T and ``chemical_potential`` mu [GeV] are those of the rest frame of the
-    fluid, which moves with ``velocity`` (three numbers, of length below 1).
+    f. ``temperature`` T and ``chemical_potential`` mu [GeV] refer to the fluid rest frame;
+    ``velocity`` is that of the fluid (three numbers, of length below 1).
 
-    sampling : "cell" has the right densities; only "node" is at rest on the grid, exactly
-    profile : how it depends on the place, such as ``gaussian_profile``
+    sampling : "cell" has the right densities; only "node" is an exact equilibrium on the grid
+    profile : dependence on transverse position, such as ``gaussian_profile``
     """
     return Thermal(
         temperature,
         chemical_potential,
-        velocity,  # type: ignore[arg-type]  # its own check tells
+        velocity,  # type: ignore[arg-type]  # checked by Thermal
         sampling=sampling,
         profile=profile,
     )
@@ -52,8 +52,8 @@ def gaussian(
 ) -> Gaussian:
     """f = height exp(-Sum_i p_i^2/(2 w_i^2)) with widths w [GeV], one number or three.
 
-    sampling : "cell" takes the average over each cell, "node" the value at its centre
-    profile : how it depends on the place, such as ``gaussian_profile``
+    sampling : "cell" averages f over each cell, "node" takes its value at the centre
+    profile : dependence on transverse position, such as ``gaussian_profile``
     """
     return Gaussian(height, widths, sampling=sampling, profile=profile)
 
@@ -61,27 +61,27 @@ def gaussian(
 def random(
     low: float, high: float, seed: int = 1, *, sampling: str = "cell", profile: Any = None
 ) -> Random:
-    """f of each node uniform in [low, high), from the seed and the name of the species alone.
+    """f at each node uniform in [low, high), determined by the seed and the species name.
 
-    profile : what it is multiplied with in the plane, such as ``gaussian_profile``
+    profile : factor that depends on transverse position, such as ``gaussian_profile``
     """
     return Random(low, high, seed, sampling=sampling, profile=profile)
 
 
 def gradient(minimum: float, maximum: float, *, sampling: str = "cell") -> Gradient:
-    """f linear in x and p_x: rises with x and falls with p_x, by maximum - minimum over the box.
+    """f linear in x and p_x: rises with x and falls with p_x by maximum - minimum over the grid.
 
-    The paper's start in space. In the middle of the box f is 2 minimum, so that f reaches from
-    3 minimum - maximum to maximum + minimum.
+    The paper's initial condition in space. At the centre of the grid f is 2 minimum, and f ranges
+    from 3 minimum - maximum to maximum + minimum.
     """
     return Gradient(minimum, maximum, sampling=sampling)
 
 
 def from_file(path: str | Path, *, sampling: str = "cell") -> FromFile:
-    """The last f that a NetCDF file of relboltz holds, on the same grid: a new run begins with it.
+    """The last snapshot of f in a NetCDF file of relboltz, as the initial condition of a new run.
 
-    To go on with a run itself, at its own time, use ``relboltz.resume``. A run in space keeps f
-    only at the times of ``snapshots``.
+    The grid must be the one of the file. To continue the original run, at its own time, use
+    ``relboltz.resume``. A run in space keeps f only at the times of ``snapshots``.
     """
     return FromFile(path, sampling=sampling)
 
@@ -89,13 +89,13 @@ def from_file(path: str | Path, *, sampling: str = "cell") -> FromFile:
 def from_function(
     function: Callable[..., Any] | str, *, sampling: str = "cell", profile: Any = None
 ) -> FromFunction:
-    """A function f(px, py, pz) of arrays [GeV], or f(x, y, z, px, py, pz) with the place in fm.
+    """A function f(px, py, pz) of arrays [GeV], or f(x, y, z, px, py, pz) with the position in fm.
 
-    It returns an array of the same shape. ``function`` is the function, or where it is,
-    "file.py:function". A start may name the function itself: {"g": function}.
+    It returns an array of the same shape. ``function`` is the function or its location,
+    "file.py:function". The function can also be given directly: {"g": function}.
 
-    sampling : "cell" takes the average over each cell, "node" the value at its centre
-    profile : what it is multiplied with in the plane, such as ``gaussian_profile``
+    sampling : "cell" averages f over each cell, "node" takes its value at the centre
+    profile : factor that depends on transverse position, such as ``gaussian_profile``
     """
     return FromFunction(function, sampling=sampling, profile=profile)
 
@@ -108,12 +108,12 @@ def romatschke_strickland(
     sampling: str = "cell",
     profile: Any = None,
 ) -> RomatschkeStrickland:
-    """f = 1/(exp((E - mu)/T) - eta) with E^2 = p_T^2 + (1 + xi) p_z^2 + m^2: a squeezed bath.
+    """f = 1/(exp((E - mu)/T) - eta) with E^2 = p_T^2 + (1 + xi) p_z^2 + m^2: anisotropic thermal.
 
-    xi > 0 has smaller p_z, -1 < xi < 0 larger ones.
+    xi > 0 squeezes f along p_z, -1 < xi < 0 stretches it.
 
-    sampling : "cell" takes the average over each cell, "node" the value at its centre
-    profile : how it depends on the place, such as ``gaussian_profile``
+    sampling : "cell" averages f over each cell, "node" takes its value at the centre
+    profile : dependence on transverse position, such as ``gaussian_profile``
     """
     return RomatschkeStrickland(
         temperature, chemical_potential, xi=xi, sampling=sampling, profile=profile
@@ -123,12 +123,12 @@ def romatschke_strickland(
 def glasma(
     amplitude: float, scale: float, xi: float = 1.0, *, sampling: str = "cell", profile: Any = None
 ) -> Glasma:
-    """f = A (Q/q) exp(-2 q^2/(3 Q^2)) with q^2 = p_T^2 + xi^2 p_z^2: strong fields that decayed.
+    """f = A (Q/q) exp(-2 q^2/(3 Q^2)) with q^2 = p_T^2 + xi^2 p_z^2: decayed strong fields.
 
     amplitude : A; scale : Q [GeV]
 
-    sampling : "cell" takes the average over each cell, "node" the value at its centre
-    profile : how it depends on the place, such as ``gaussian_profile``
+    sampling : "cell" averages f over each cell, "node" takes its value at the centre
+    profile : dependence on transverse position, such as ``gaussian_profile``
     """
     return Glasma(amplitude, scale, xi, sampling=sampling, profile=profile)
 

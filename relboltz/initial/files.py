@@ -1,4 +1,4 @@
-"""A start from a file: the last snapshot of a run."""
+"""Initial conditions from a file: the last snapshot of a run."""
 
 import os
 from collections.abc import Iterator
@@ -51,10 +51,10 @@ class FromFile(Shape):
 
 @contextmanager
 def _open(path: str | Path) -> Iterator[Any]:
-    """The Dataset of a file with snapshots; whatever is wrong with it is an InputError."""
+    """Open a file with snapshots as a Dataset; raise InputError for any defect of the file."""
     import xarray
 
-    if not os.path.isfile(path):  # no error for names that no file can have
+    if not os.path.isfile(path):  # does not raise for invalid file names
         kind = "this is a folder; use" if os.path.isdir(path) else "there is no such file; use"
         raise InputError(f"path = {str(path)!r}: {kind} a NetCDF file written by relboltz")
     try:
@@ -68,7 +68,7 @@ def _open(path: str | Path) -> Iterator[Any]:
 
 
 def _check(dataset: Any, path: str | Path) -> None:
-    """Refuse a file without snapshots, and one that declares more than fits."""
+    """Raise InputError if a file has no snapshots, or if a snapshot does not fit in memory."""
     wanted = ("f", "species", "px", "py", "pz")
     missing = [name for name in wanted if name not in dataset.variables]
     if missing or not dataset.sizes.get("snapshot"):
@@ -93,7 +93,7 @@ def _grid_of(dataset: Any, path: str | Path) -> PhaseSpace:
             raise InputError(f"path = {str(path)!r}: an axis with one node does not tell its width")
     else:
         widths = [_half_width(axis) for axis in axes]
-    if "momentum_scale" in dataset:  # of matter that expanded
+    if "momentum_scale" in dataset:  # expanding matter
         scale = dataset["momentum_scale"].values[-1]
         widths = [float(f"{w * s:.12g}") for w, s in zip(widths, scale, strict=True)]
     places = [dataset[name].values if name in dataset["f"].dims else [0.0] for name in "xyz"]
@@ -105,18 +105,18 @@ def _grid_of(dataset: Any, path: str | Path) -> PhaseSpace:
 
 
 def _half_width(centres: Any) -> float:
-    """Half width of an axis from the centres of its cells, at least two."""
+    """Return the half width of an axis from the centres of its cells, at least two."""
     return float(f"{0.5 * np.ptp(centres) * len(centres) / (len(centres) - 1):.12g}")
 
 
 def file_grid(path: str | Path) -> PhaseSpace:
-    """The grid of the snapshots in a NetCDF file written by relboltz."""
+    """Return the grid of the snapshots in a NetCDF file written by relboltz."""
     with _open(path) as dataset:
         return _grid_of(dataset, path)
 
 
 def _last_snapshot(path: str | Path) -> tuple[PhaseSpace, list[str], Array]:
-    """Grid, species and last f (species, ...) of a file."""
+    """Return grid, species and last snapshot of f (species, ...) of a file."""
     changed = os.stat(path).st_mtime_ns if os.path.isfile(path) else 0
     return _read_snapshot(str(path), changed)
 
@@ -132,7 +132,7 @@ def _read_snapshot(path: str, changed: int) -> tuple[PhaseSpace, list[str], Arra
 
 
 def _tell_age(dataset: Any, path: str) -> None:
-    """Say if a run went on after the f that a start is taken from."""
+    """Warn if the run continued after its last snapshot."""
     if "time" not in dataset.variables or not dataset.sizes.get("time"):
         return
     kept, last = float(dataset["snapshot"][-1]), float(dataset["time"][-1])
@@ -146,7 +146,7 @@ def _tell_age(dataset: Any, path: str) -> None:
 
 
 def _same(a: PhaseSpace, b: PhaseSpace) -> bool:
-    """Whether two grids have the same cells and widths; those of homogeneous axes do not matter."""
+    """Whether two grids have the same cells and widths; widths of homogeneous axes are ignored."""
     moving = list(b.moving_axes)
     one, other = ([*g.momentum_max, *np.array(g.space_max)[moving]] for g in (a, b))
     same = (a.momentum_cells, a.space_cells) == (b.momentum_cells, b.space_cells)

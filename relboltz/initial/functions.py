@@ -1,4 +1,4 @@
-"""Starts that are functions or arrays of the user's own."""
+"""Initial conditions given by user-defined functions or arrays."""
 
 import inspect
 import math
@@ -27,8 +27,8 @@ SPACE_POINT = 0.5 / math.sqrt(3)
 class FromFunction(Shape):
     """A function f(px, py, pz) of arrays [GeV] that returns an array of the same shape.
 
-    Or f(x, y, z, px, py, pz) with the place in fm. ``function`` is the function or its place,
-    "file.py:function".
+    The function may also be f(x, y, z, px, py, pz) with the position in fm. ``function`` is the
+    function or its location, "file.py:function".
     """
 
     function: Any
@@ -53,7 +53,7 @@ class FromFunction(Shape):
         return np.mean(f, axis=0)
 
     def _places(self, grid: PhaseSpace, site: int) -> list[tuple[float, ...]]:
-        """Where in a space cell the function is called [fm]."""
+        """Return the points of a space cell at which the function is called [fm]."""
         offsets = [
             (-SPACE_POINT * h, SPACE_POINT * h) if n > 1 and self.sampling == "cell" else (0.0,)
             for n, h in zip(grid.space_cells, grid.space_spacing, strict=True)
@@ -61,7 +61,7 @@ class FromFunction(Shape):
         return [tuple(grid.positions[:, site] + offset) for offset in product(*offsets)]
 
     def _call(self, where: tuple[float, ...], px: Array, py: Array, pz: Array) -> Array:
-        """f at a place, or anywhere if the function does not ask for one."""
+        """Return f at a position, which is empty for a function of momenta alone."""
         places = [np.full_like(px, x) for x in where]
         with users_code(f"shape = {self.label!r}: the function"):
             f = self.function(*places, px.copy(), py.copy(), pz.copy())
@@ -87,7 +87,7 @@ class FromFunction(Shape):
 
 @dataclass(frozen=True)
 class NodeValues(Shape):
-    """An array of f at all nodes of a grid, taken as it is."""
+    """An array of f at all nodes of a grid, used unchanged."""
 
     array: Array = field(repr=False, compare=False)
 
@@ -112,13 +112,13 @@ class NodeValues(Shape):
 
 
 def _arguments(function: Callable[..., Any], label: str) -> int:
-    """Whether a function wants three momenta, or six coordinates of phase space."""
+    """Return 3 for a function of momenta, 6 for a function of phase-space coordinates."""
     try:
         signature = inspect.signature(function)
-    except (TypeError, ValueError):  # some built-in functions do not tell
+    except (TypeError, ValueError):  # some built-in functions have no signature
         return 3
     fits = [count for count in (3, 6) if _takes(signature, count)]
-    if len(fits) == 2:  # defaults for the rest: the first name tells
+    if len(fits) == 2:  # the other arguments have defaults: the first name decides
         fits = [6 if next(iter(signature.parameters)) == "x" else 3]
         if any(p.kind is p.VAR_POSITIONAL for p in signature.parameters.values()):
             fits = []
@@ -131,7 +131,7 @@ def _arguments(function: Callable[..., Any], label: str) -> int:
 
 
 def _takes(signature: inspect.Signature, count: int) -> bool:
-    """Whether a function can be called with so many arguments."""
+    """Whether a function can be called with the given number of arguments."""
     try:
         signature.bind(*range(count))
     except TypeError:

@@ -1,4 +1,4 @@
-"""Initial states: from shapes, one for each species or group, to f on the nodes."""
+"""Initial conditions: evaluate the shapes of species and groups to f on the nodes."""
 
 import math
 from collections.abc import Iterator, Mapping
@@ -34,14 +34,14 @@ SHAPES: dict[str, type[Shape]] = {
 }
 """Shapes by their name in a configuration; a function is named "file.py:function"."""
 ALIKE = (Step, Gaussian, Gradient, Glasma)
-"""Shapes that are the same for all species."""
+"""Shapes whose f does not depend on the species."""
 MARGIN = 1e-10
-"""Relative distance that the iterated mass of a boson keeps from its chemical potential."""
+"""Smallest relative distance between the iterated mass of a boson and its chemical potential."""
 
 
 @contextmanager
 def named(name: str) -> Iterator[None]:
-    """Lets the errors of a shape begin with its place in the configuration."""
+    """Prefix error messages of a shape with its key in the configuration."""
     try:
         yield
     except InputError as error:
@@ -49,7 +49,7 @@ def named(name: str) -> Iterator[None]:
 
 
 def _assign(initial: Mapping[str, Shape], model: Model) -> dict[int, tuple[str, Shape]]:
-    """Name and shape of each species that has one; a species overrides its group."""
+    """Return key and shape of each species that has a shape; a species overrides its group."""
     result: dict[int, tuple[str, Shape]] = {}
     for name in sorted(initial, key=lambda name: name in model.names):
         shape = initial[name]
@@ -67,7 +67,7 @@ def _assign(initial: Mapping[str, Shape], model: Model) -> dict[int, tuple[str, 
 
 @dataclass(frozen=True)
 class _OccupationOfMasses:
-    """f of all species as a function of their masses; equal ones are computed once."""
+    """f of all species as a function of their masses; identical f are computed once."""
 
     shapes: Mapping[int, tuple[str, Shape]]
     grid: PhaseSpace
@@ -75,7 +75,7 @@ class _OccupationOfMasses:
     site: int
 
     def f(self, mass_squared: Array) -> Array:
-        """f (species, size) with these m^2 [GeV^2]."""
+        """Return f (species, size) for these m^2 [GeV^2]."""
         result = np.zeros((len(self.model.species), self.grid.size))
         known: dict[Any, Array] = {}
         for index, (name, shape) in self.shapes.items():
@@ -90,15 +90,15 @@ class _OccupationOfMasses:
         return result
 
     def y(self, mass_squared: Array) -> Array:
-        """Y_b = N_b Int d^3p/(2 pi)^3 f_b / E_b [GeV^2]."""
+        """Return Y_b = N_b Int d^3p/(2 pi)^3 f_b / E_b [GeV^2]."""
         return coupling_integrals(self.grid, self.model, self.f(mass_squared), mass_squared)
 
 
 def _thermal_masses(state: _OccupationOfMasses) -> Array:
-    """m^2 [GeV^2] with which the thermal shapes reproduce their own masses.
+    """Return self-consistent m^2 [GeV^2]: f of the thermal shapes reproduces these masses.
 
-    f depends on the masses and the masses on f, and near mu = m so strongly that plain iteration
-    diverges: Newton's method on m_a^2 = M_a(Y(m^2)), where Y_b depends on m_b^2 alone.
+    f depends on the masses and the masses on f, near mu = m so strongly that plain iteration
+    diverges. Newton's method solves m_a^2 = M_a(Y(m^2)), where Y_b depends on m_b^2 alone.
     """
     model, shapes = state.model, state.shapes
     m2 = model.constant_mass_squared.copy()
@@ -140,7 +140,7 @@ def _thermal_masses(state: _OccupationOfMasses) -> Array:
 
 
 def _make_legal(f: Array, state: _OccupationOfMasses) -> None:
-    """Averages of ones that rounding made larger are 1; whatever else is illegal is refused."""
+    """Set f of fermions that exceeds 1 by rounding to 1, and raise InputError if f is invalid."""
     f[(state.model.statistics == -1)[:, None] & (f > 1) & (f < 1 + 1e-12)] = 1.0
     for index, (name, _) in state.shapes.items():
         species, row = state.model.species[index], f[index]
@@ -162,11 +162,11 @@ def _make_legal(f: Array, state: _OccupationOfMasses) -> None:
 
 
 def evaluate(initial: Mapping[str, Shape], grid: PhaseSpace, model: Model) -> Array:
-    """f of every species at every node, shape (species, size), checked.
+    """Return f of every species at every node, shape (species, size), after checks.
 
-    With more than one space cell: (sites, species, size). Names are species or groups of the
-    model; a species overrides its group, absent ones are empty. Thermal states get the masses that
-    they themselves cause.
+    With more than one space cell the shape is (sites, species, size). Names are species or groups
+    of the model; a species overrides its group, absent species are empty. Masses of thermal states
+    are self-consistent.
     """
     shapes = _assign(initial, model)
     local = []
@@ -186,7 +186,7 @@ def evaluate(initial: Mapping[str, Shape], grid: PhaseSpace, model: Model) -> Ar
         _make_legal(f[site], state)
 
     own = any(isinstance(shape, FromFunction) for _, shape in shapes.values())
-    with ThreadPoolExecutor(1 if own else available_cores()) as pool:  # a user's is not shared
+    with ThreadPoolExecutor(1 if own else available_cores()) as pool:  # user code: one thread
         for _ in pool.map(fill, range(len(f))):
             pass
     if not f.any():
@@ -200,7 +200,7 @@ def evaluate(initial: Mapping[str, Shape], grid: PhaseSpace, model: Model) -> Ar
 
 
 def extent(initial: Mapping[str, Shape], model: Model) -> float:
-    """A rough half width [GeV] that contains most of the state: a first guess for the box."""
+    """Return a rough half width [GeV] that contains most of f, a first guess for the grid."""
     widths = []
     for name, shape in _assign(initial, model).values():
         with named(name):
@@ -213,7 +213,7 @@ Start = Mapping[str, Any] | Array
 
 
 def starting_states(start: Start, model: Model) -> dict[str, Shape]:
-    """Shapes by species or group, from whatever a user may give."""
+    """Return shapes by species or group, from any input that the user may give."""
     if hasattr(start, "dims") and not isinstance(start, Mapping):  # an xarray.DataArray
         start = np.asarray(start)
     if isinstance(start, np.ndarray):
@@ -234,7 +234,7 @@ def starting_states(start: Start, model: Model) -> dict[str, Shape]:
 
 
 def _state(name: str, value: Any) -> Shape:
-    """A shape from a shape, a table, a function or node values."""
+    """Return a shape from a shape, a table, a function or node values."""
     if isinstance(value, Shape):
         return value
     if isinstance(value, Mapping):

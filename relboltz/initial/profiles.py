@@ -1,13 +1,13 @@
-"""How a start depends on the place in the transverse plane: Gaussians, round or deformed.
+"""Transverse profiles of initial conditions: Gaussians, round or deformed.
 
-With the angle phi about the middle of the box a profile is w = exp(-r^2 g(phi)/(2 R'^2)), where
-g = 1 + c cos n(phi - angle). Moments of r are powers of g: c and R' follow from what is asked for,
+With the angle phi about the centre of the grid a profile is w = exp(-r^2 g(phi)/(2 R'^2)), where
+g = 1 + c cos n(phi - angle). Moments of r are powers of g: c and R' follow from the given
 
     eccentricity = -<r^n cos n(phi - angle)>/<r^n>,      2 radius^2 = <r^2>
 
-with averages over w itself. For n = 2 it is an ellipse with c = eccentricity, and ``angle`` is its
-short axis, along which matter will flow. Where w multiplies f, and masses are constant, the energy
-density is proportional to w.
+with averages weighted by w. For n = 2 the profile is an ellipse with c = eccentricity, and
+``angle`` is its short axis, along which matter will flow. If w multiplies f and masses are
+constant, the energy density is proportional to w.
 """
 
 from collections.abc import Callable, Mapping
@@ -26,25 +26,25 @@ from ..util.text import shown, suggest
 
 SCALED = ("f", "temperature")
 STEEPEST = 0.95
-"""The largest eccentricity: beyond, a profile has spikes."""
+"""Largest eccentricity: beyond it a profile has spikes."""
 POINTS = 3
 """Gauss-Legendre points along each direction of a space cell."""
 ANGLES = 2048
-"""Of integrals over phi, which is periodic: exact to rounding but for the steepest."""
+"""Points in phi: integrals are exact to rounding except for the steepest profiles."""
 
 
 def real(key: str, value: Any, legal: Callable[[float], bool], remedy: str) -> float:
-    """A number that passes the test, none out of bounds; else the remedy."""
+    """Return a number within bounds that passes the test, or raise InputError with the remedy."""
     plain = isinstance(value, int | float | np.integer | np.floating)
     plain = plain and not isinstance(value, bool)
-    if not plain or not abs(value) <= LARGEST or not legal(value):  # NaN is neither
+    if not plain or not abs(value) <= LARGEST or not legal(value):  # NaN fails both tests
         raise InputError(f"{key} = {shown(value)}: {remedy}")
     return float(value)
 
 
 @lru_cache(maxsize=32)
 def _deformed(eccentricity: float, harmonic: int) -> tuple[float, float]:
-    """c, and (R'/radius)^2, of an eccentricity: by bisection, which it rises with."""
+    """Return c, found by bisection (the eccentricity rises with c), and (R'/radius)^2."""
     cosine = np.cos(2 * np.pi * (np.arange(ANGLES) + 0.5) / ANGLES)
 
     def moment(c: float, power: float, weight: Any = 1.0) -> float:
@@ -66,13 +66,13 @@ def _rule() -> tuple[Array, Array]:
 
 @dataclass(frozen=True)
 class GaussianProfile:
-    """exp(-r^2/2 radius^2), deformed: w is 1 in the middle and multiplies f or T^4.
+    """Deformed exp(-r^2/2 radius^2): w is 1 at the centre and multiplies f or T^4.
 
-    radius [fm] : of <r^2> = 2 radius^2
+    radius [fm] : defined by <r^2> = 2 radius^2
     eccentricity : epsilon_n, from 0 to 0.95
-    angle [rad] : of the short axis, or of one of the n directions of the steepest slope
+    angle [rad] : direction of the short axis, or of one of the n steepest slopes
     harmonic : n, from 2 to 8
-    scales : "f", which w multiplies; or "temperature", which w^(1/4) multiplies
+    scales : "f": w multiplies f; "temperature": w^(1/4) multiplies T
     """
 
     radius: float
@@ -98,7 +98,7 @@ class GaussianProfile:
         object.__setattr__(self, key, value)
 
     def at(self, x: Array | float, y: Array | float) -> Array:
-        """w at places [fm]."""
+        """Return w at positions [fm]."""
         return self._gaussian(x, y, self.radius)
 
     def _gaussian(self, x: Array | float, y: Array | float, radius: float) -> Array:
@@ -109,7 +109,7 @@ class GaussianProfile:
         return np.asarray(np.exp(-0.5 * r2 * g / (widened * radius**2)))
 
     def of_cell(self, grid: PhaseSpace, site: int, sampling: str) -> float:
-        """w of a space cell: its average, or its value in the middle."""
+        """Return w of a space cell: its average, or its value at the centre."""
         x, y, _ = grid.positions[:, site]
         if sampling == "node":
             return float(self.at(x, y))
@@ -123,9 +123,9 @@ class GaussianProfile:
 
 @dataclass(frozen=True)
 class TwoComponents(GaussianProfile):
-    """Two Gaussians about the middle, (1 - share) and share of the height, deformed alike.
+    """Sum of two concentric Gaussians with heights 1 - share and share.
 
-    Both have the eccentricity and the angle that are given, and so has their sum.
+    Both have the given eccentricity and angle, and so does their sum.
     """
 
     second_radius: float = 0.0
@@ -146,11 +146,11 @@ PROFILES: dict[str, type[GaussianProfile]] = {
     "gaussian": GaussianProfile,
     "two-component": TwoComponents,
 }
-"""By their ``kind``."""
+"""Profiles by their ``kind``."""
 
 
 def profile_of(given: Any) -> GaussianProfile | None:
-    """A profile from a table with ``kind`` and its keys, or from itself."""
+    """Return a profile from a table with ``kind`` and its keys; return a profile unchanged."""
     if given is None or isinstance(given, GaussianProfile):
         return given
     example = 'such as { kind = "gaussian", radius = 2.0 }'

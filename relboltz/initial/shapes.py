@@ -1,9 +1,9 @@
-"""Shapes of initial states: small frozen objects that put numbers on the nodes.
+"""Shapes of initial conditions: small frozen objects that evaluate f at the nodes.
 
 ``relboltz.initial.step(height=0.5, edge=1.5)`` in Python and a table ``[initial.g]`` with
-``shape = "step"`` in a configuration are the same object. With ``sampling = "cell"`` (default)
-the value of a node is the average of the function over its cell, so that numbers are right and
-edges count as they should; with ``"node"`` it is the function at the node.
+``shape = "step"`` in a configuration give the same object. With ``sampling = "cell"`` (default)
+the value at a node is the average of the function over its cell, so that densities are right and
+cells cut by an edge count in part; with ``"node"`` it is the function at the node.
 """
 
 import math
@@ -24,7 +24,7 @@ from ..util.text import shown
 from .profiles import GaussianProfile, profile_of, real
 
 AT_ONCE = 2**19
-"""Momenta at which a function is evaluated in one call."""
+"""Largest number of momenta at which a function is evaluated in one call."""
 
 SAMPLINGS = ("cell", "node")
 STEP_POINTS = 64
@@ -33,18 +33,18 @@ MOST, RANGE = f", at most {LARGEST:g}", f", from {SMALLEST:g} to {LARGEST:g}"
 
 
 def place(p: Iterable[float], where: Iterable[float] = ()) -> str:
-    """A momentum [GeV] in words, and a place [fm] if one matters."""
+    """Return text for a momentum [GeV] and, if given, a position [fm]."""
     momentum, position = (", ".join(f"{v:.6g}" for v in point) for point in (p, where))
     return f"p = ({momentum}) GeV" + (f" and ({position}) fm" if position else "")
 
 
 def is_momentum(value: float) -> bool:
-    """Whether a number of GeV is large enough for a momentum, a width or a temperature."""
+    """Whether a value in GeV is large enough for a momentum, a width or a temperature."""
     return value >= SMALLEST
 
 
 def describe(grid: PhaseSpace) -> str:
-    """A grid in words."""
+    """Return a short description of a grid."""
     cells = " x ".join(str(n) for n in grid.momentum_cells)
     if grid.sites > 1:
         cells = " x ".join(str(n) for n in grid.space_cells) + " space cells with " + cells
@@ -56,12 +56,12 @@ def describe(grid: PhaseSpace) -> str:
 
 @lru_cache(maxsize=4)
 def mirror_classes(grid: PhaseSpace, exchanged: int = 3) -> tuple[Array, Integers]:
-    """Centres [GeV] of one cell of each set of mirror images, and the set of every node.
+    """Return the centre [GeV] of one cell per set of mirror images, and the set of every node.
 
-    Cells map to each other by reflections and, if they are alike there, by exchanging the first
-    axes; an isotropic function computed once per set is symmetric to the last bit.
+    Cells map to each other by reflections and, if the first axes have the same nodes, by exchanging
+    these axes; an isotropic function computed once per set is symmetric to the last bit.
 
-    exchanged : how many axes the function does not tell apart: 3, or x and y
+    exchanged : number of first axes under whose exchange the function is symmetric: 3, or 2
     """
     halves = [np.abs(2 * np.arange(n) - (n - 1)) for n in grid.momentum_cells]
     index = np.stack([m.ravel() for m in np.meshgrid(*halves, indexing="ij")])
@@ -75,7 +75,7 @@ def mirror_classes(grid: PhaseSpace, exchanged: int = 3) -> tuple[Array, Integer
 
 
 def _sphere_fraction(centres: Array, grid: PhaseSpace, radius: float) -> Array:
-    """Fraction of each cell (centres >= 0) inside a sphere [GeV]: exact for uncut cells."""
+    """Return the fraction of each cell (centres >= 0) inside a sphere; exact for uncut cells."""
     half = 0.5 * np.array(grid.spacing)[:, None]
     inner, outer = np.maximum(centres - half, 0), centres + half
     inside = (outer**2).sum(axis=0) <= radius**2
@@ -94,7 +94,7 @@ def _sphere_fraction(centres: Array, grid: PhaseSpace, radius: float) -> Array:
 
 
 def _gauss_average(low: float, high: float, width: float) -> float:
-    """Average of exp(-p^2 / (2 width^2)) over [low, high], accurate in the tails too."""
+    """Return the average of exp(-p^2 / (2 width^2)) over [low, high], accurate in the tails."""
     a, b = (edge / (math.sqrt(2) * width) for edge in (low, high))
     a, b = (-b, -a) if b < 0 else (a, b)
     difference = math.erfc(a) - math.erfc(b) if a > 0 else math.erf(b) - math.erf(a)
@@ -106,9 +106,9 @@ def _gauss_average(low: float, high: float, width: float) -> float:
 
 @dataclass(frozen=True, kw_only=True)
 class Shape:
-    """What all initial states share: how they are sampled, and where they are.
+    """Base class of all initial conditions: sampling of cells and transverse profile.
 
-    profile : in the transverse plane, such as ``gaussian_profile(radius=2.0)`` or a table
+    profile : such as ``gaussian_profile(radius=2.0)``, or a table
     """
 
     sampling: str = "cell"
@@ -129,7 +129,7 @@ class Shape:
         self._check()
 
     def _check(self) -> None:
-        """Checks the fields, and brings them into the form in which they are kept."""
+        """Validate the fields and convert them to their stored form."""
 
     def _keep(self, **fields: Any) -> None:
         for key, value in fields.items():
@@ -138,7 +138,7 @@ class Shape:
     def _number(
         self, key: str, legal: Callable[[float], bool], remedy: str, three: bool = False
     ) -> None:
-        """Keeps a field as a number that passes the test, or as three; none is out of bounds."""
+        """Store a field as one number, or three, after checking bounds and the test."""
         given = getattr(self, key)
         several = three and isinstance(given, list | tuple | np.ndarray)
         values = tuple(given) if several else (given,) * (3 if three else 1)
@@ -148,7 +148,7 @@ class Shape:
         self._keep(**{key: kept if three else kept[0]})
 
     def values(self, grid: PhaseSpace, species: Species, m2: float, site: int = 0) -> Array:
-        """f at all nodes of a space cell, shape (size,); m2 is the squared mass [GeV^2]."""
+        """Return f at all nodes of a space cell, shape (size,); m2 is the squared mass [GeV^2]."""
         if self.profile is None:
             return self._values(grid, species, m2, site)
         weight = self.profile.of_cell(grid, site, self.sampling)
@@ -159,23 +159,23 @@ class Shape:
         return self.scaled(weight**0.25)._values(grid, species, m2, site)
 
     def scaled(self, factor: float) -> "Shape":
-        """The same without a profile, its temperature multiplied."""
+        """Return a copy without a profile and with T multiplied by the factor."""
         raise NotImplementedError
 
     def is_local(self, grid: PhaseSpace) -> bool:
-        """Whether f depends on the place."""
+        """Whether f depends on position."""
         return self.profile is not None or self._depends_on_place(grid)
 
     def _values(self, grid: PhaseSpace, species: Species, m2: float, site: int) -> Array:
-        """f at all nodes without its profile."""
+        """Return f at all nodes without the profile."""
         raise NotImplementedError
 
     def _depends_on_place(self, grid: PhaseSpace) -> bool:
-        """Whether f depends on the place but for its profile."""
+        """Whether f depends on position apart from its profile."""
         return False
 
     def extent(self) -> float:
-        """A half width [GeV] that contains most of the state."""
+        """Return a half width [GeV] that contains most of f."""
         raise InputError(
             f"shape = {type(self).__name__.lower()!r}: fills any box, so grid.momentum_max = "
             "'auto' cannot choose one; set grid.momentum_max in GeV"
@@ -188,9 +188,9 @@ class Shape:
         grid: PhaseSpace,
         points: int,
     ) -> Array:
-        """A function at the centres (3, n) of cells, or averaged over these cells.
+        """Return a function at the centres (3, n) of cells, or averaged over these cells.
 
-        points : of the tensor Gauss-Legendre quadrature, per axis
+        points : points per axis of the tensor Gauss-Legendre quadrature
         """
         if self.sampling == "node" or not centres.size:
             return function(*centres)
@@ -204,28 +204,28 @@ class Shape:
             found = function(*at.reshape(3, -1))
             for weight, values in zip(
                 weights[part], np.reshape(found, (-1, centres.shape[1])), strict=True
-            ):  # one by one: a product of matrices has other last bits on other machines
+            ):  # in a loop: the last bits of a matrix product depend on the machine
                 total += weight * values
         return total
 
 
 @lru_cache(maxsize=8)
 def gauss(points: int) -> tuple[Array, Array]:
-    """Nodes and weights of Gauss and Legendre for an interval of length 1 about 0."""
+    """Return Gauss-Legendre nodes and weights for the interval from -1/2 to 1/2."""
     nodes, weights = np.polynomial.legendre.leggauss(points)
     return 0.5 * nodes, 0.5 * weights
 
 
 @lru_cache(maxsize=8)
 def cell_rule(points: int) -> tuple[Array, Array]:
-    """Places (3, n) in a cell, in units of its edges, and their weights."""
+    """Return points (3, n) in a cell, in units of its edges, and their weights."""
     nodes, weights = gauss(points)
     places = np.stack(np.meshgrid(nodes, nodes, nodes, indexing="ij")).reshape(3, -1)
     return places, np.einsum("i,j,k->ijk", weights, weights, weights).ravel()
 
 
 class _IdentityKey:
-    """A shape as a key: no other is equal to it."""
+    """A shape as a cache key, compared by identity."""
 
     def __init__(self, shape: Shape):
         self.shape = shape
@@ -239,7 +239,7 @@ class _IdentityKey:
 
 @lru_cache(maxsize=8)
 def _anywhere(same: _IdentityKey, grid: PhaseSpace, species: Species, m2: float) -> Array:
-    """f at all nodes of a shape that only its profile makes depend on the place."""
+    """Return f at all nodes of a shape that depends on position only through its profile."""
     return same.shape._values(grid, species, m2, 0)
 
 
@@ -296,7 +296,7 @@ class Gaussian(Shape):
 
 @dataclass(frozen=True)
 class Random(Shape):
-    """Each node uniform in [low, high), from the seed and the name of the species alone."""
+    """f at each node uniform in [low, high), determined by the seed and the species name."""
 
     low: float
     high: float
@@ -321,10 +321,10 @@ class Random(Shape):
 
 @dataclass(frozen=True)
 class Gradient(Shape):
-    """Linear in x and p_x: rises with x and falls with p_x by maximum - minimum over the box.
+    """f linear in x and p_x: rises with x and falls with p_x by maximum - minimum over the grid.
 
-    The paper's start in space. In the middle of the box f is 2 minimum, so that f reaches from
-    3 minimum - maximum to maximum + minimum.
+    The paper's initial condition in space. At the centre of the grid f is 2 minimum, and f ranges
+    from 3 minimum - maximum to maximum + minimum.
     """
 
     minimum: float

@@ -1,1 +1,1 @@
-"""What is measured of a state, and the files it is kept in."""
+"""Observables of a state, and result and checkpoint files."""

@@ -1,8 +1,8 @@
-"""Checkpoints of a run with a file F.nc: F.checkpoint-000001 and so on beside it, two kept.
+"""Checkpoints F.checkpoint-000001, ... beside the file F.nc of a run; the last two are kept.
 
-A checkpoint is a head in JSON and arrays as they are, in blocks; the head and every block are
-followed by a checksum. It is written beside its place, brought to the disk and renamed: a crash
-leaves the one before intact. Compressing would take longer than the disk does.
+A checkpoint consists of a JSON header and uncompressed arrays in blocks; the header and every block
+are followed by a checksum. It is written to a temporary name, flushed to disk and renamed: a crash
+leaves the previous checkpoint intact. Compression would take longer than writing.
 """
 
 import contextlib
@@ -26,10 +26,10 @@ from .reservation import base
 MAGIC = b"relboltz checkpoint 1\n"
 LENGTH, CHECK = struct.Struct("<Q"), struct.Struct("<I")
 BLOCK = 2**22
-"""Bytes of an array that share a checksum."""
+"""Number of bytes of an array that share a checksum."""
 KEPT = 2
 WAITED_FOR = 2**28
-"""Bytes of a first checkpoint that a run waits for: at once, it can be continued from its start."""
+"""Largest first checkpoint, in bytes, that a run writes at once, to be resumable from the start."""
 
 Arrays = Mapping[str, NDArray[Any]]
 Facts = Mapping[str, Any]
@@ -37,7 +37,7 @@ Facts = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class CheckpointContent:
-    """What a checkpoint holds: facts as JSON has them, and arrays by name."""
+    """Content of a checkpoint: facts as JSON values, and arrays by name."""
 
     path: Path
     facts: dict[str, Any]
@@ -48,7 +48,7 @@ class CheckpointContent:
 
 
 def write(path: Path, facts: Mapping[str, Any], arrays: Arrays) -> None:
-    """Write a checkpoint; it is whole, or not there."""
+    """Write a checkpoint atomically."""
     part = path.with_name(f"{path.name}.part-{os.getpid()}")
     try:
         part.unlink(missing_ok=True)
@@ -66,7 +66,7 @@ def write(path: Path, facts: Mapping[str, Any], arrays: Arrays) -> None:
 
 
 def _pieces(facts: Mapping[str, Any], arrays: Arrays) -> Iterator[Any]:
-    """The bytes of a checkpoint, one after the other."""
+    """Yield the bytes of a checkpoint in order."""
     table = [(name, a.dtype.str, a.shape) for name, a in arrays.items()]
     head = json.dumps({"facts": facts, "arrays": table}).encode()
     yield MAGIC + LENGTH.pack(len(head))
@@ -81,7 +81,7 @@ def _pieces(facts: Mapping[str, Any], arrays: Arrays) -> Iterator[Any]:
 
 
 def _settle_folder(folder: Path) -> None:
-    """A name that was changed reaches the disk as well, where that can be asked for."""
+    """Flush a renamed file's folder entry to disk, where the system supports it."""
     with contextlib.suppress(OSError):
         handle = os.open(folder, os.O_RDONLY)
         try:
@@ -91,11 +91,11 @@ def _settle_folder(folder: Path) -> None:
 
 
 def read(path: Path) -> CheckpointContent:
-    """A checkpoint whose every byte is as it was written.
+    """Read a checkpoint and verify all its checksums.
 
     Raises
     ------
-    InputError : it is not
+    InputError : the checkpoint is damaged
     """
     with _damage(path), open(path, "rb") as handle:
         bytes_ = _ChecksummedFile(handle)
@@ -106,7 +106,7 @@ def read(path: Path) -> CheckpointContent:
 
 
 def in_words(path: Path) -> str:
-    """A checkpoint and its time, as far as its head tells: its arrays are not looked at."""
+    """Describe a checkpoint and its time from the header; the arrays are not read."""
     try:
         with _damage(path), open(path, "rb") as handle:
             return f"{path.name}, t = {_ChecksummedFile(handle).head()['facts']['time']:g} fm"
@@ -116,7 +116,7 @@ def in_words(path: Path) -> str:
 
 @contextlib.contextmanager
 def _damage(path: Path) -> Iterator[None]:
-    """Whatever is wrong with a file is an InputError."""
+    """Turn any error of a damaged file into an InputError."""
     try:
         yield
     except (OSError, ValueError, KeyError, TypeError, MemoryError) as error:
@@ -124,7 +124,7 @@ def _damage(path: Path) -> Iterator[None]:
 
 
 class _ChecksummedFile:
-    """Bytes of a checkpoint, each compared with its checksum."""
+    """Reader of a checkpoint that verifies all checksums."""
 
     def __init__(self, handle: BinaryIO):
         self._handle, self._size = handle, os.fstat(handle.fileno()).st_size
@@ -136,19 +136,19 @@ class _ChecksummedFile:
 
     def _check(self, piece: Any) -> None:
         if CHECK.unpack(self._take(CHECK.size)) != (zlib.crc32(piece),):
-            raise ValueError("a checksum does not agree")
+            raise ValueError("a checksum is wrong")
 
     def head(self) -> dict[str, Any]:
-        """What comes before the arrays."""
+        """Read the header."""
         if self._take(len(MAGIC)) != MAGIC:
-            raise ValueError("it does not begin as a checkpoint does")
+            raise ValueError("it does not begin like a checkpoint")
         text = self._take(LENGTH.unpack(self._take(LENGTH.size))[0])
         self._check(text)
         head: dict[str, Any] = json.loads(text)
         return head
 
     def array(self, kind: str, shape: list[int]) -> NDArray[Any]:
-        """The next array."""
+        """Read the next array."""
         dtype = np.dtype(kind)
         count = int(np.prod(shape, dtype=object)) * dtype.itemsize
         if count > self._size:
@@ -162,7 +162,7 @@ class _ChecksummedFile:
         return room.view(dtype).reshape(shape)
 
     def end(self) -> None:
-        """Nothing may follow."""
+        """Check that the file ends here."""
         if self._handle.tell() != self._size:
             raise ValueError("something follows its end")
 
@@ -171,7 +171,7 @@ class _ChecksummedFile:
 
 
 def of_run(file: Path) -> list[Path]:
-    """Checkpoints beside the output F.nc, the newest last."""
+    """Return the checkpoints beside the output F.nc, the newest last."""
     pattern = re.compile(re.escape(base(file)) + r"\.checkpoint-(\d+)")
     found = []
     with contextlib.suppress(OSError, ValueError):
@@ -182,7 +182,7 @@ def of_run(file: Path) -> list[Path]:
 
 
 def torn(file: Path) -> list[Path]:
-    """Pieces of F.nc and its checkpoints that a killed process left."""
+    """Return incomplete pieces of F.nc and its checkpoints left by a killed process."""
     names = f"({re.escape(file.name)}|{re.escape(base(file))}\\.checkpoint-\\d+)"
     pattern, own = re.compile(names + r"\.part-(\d+)"), str(os.getpid())
     with contextlib.suppress(OSError, ValueError):
@@ -192,11 +192,11 @@ def torn(file: Path) -> list[Path]:
 
 
 def latest(file: Path) -> CheckpointContent:
-    """The newest checkpoint of F.nc that is whole; those that are not are told of.
+    """Return the newest intact checkpoint of F.nc; warn about damaged ones.
 
     Raises
     ------
-    InputError : there is none
+    InputError : there is no intact checkpoint
     """
     damaged = []
     for path in reversed(of_run(file)):
@@ -214,7 +214,7 @@ def latest(file: Path) -> CheckpointContent:
 
 
 def _nothing(file: Path) -> str:
-    """Why there is no checkpoint, and what to do."""
+    """Say why there is no checkpoint, and what to do."""
     if file.is_dir():
         return f"{file}: is a folder; name the result of a run, such as run.nc"
     if file.suffix == ".toml":
@@ -227,16 +227,16 @@ def _nothing(file: Path) -> str:
 
 
 class CheckpointWriter:
-    """Writes the checkpoints of a run, each in the background, and keeps the last two.
+    """Writer of the checkpoints of a run, in the background; it keeps the last two.
 
-    What goes wrong is kept in ``trouble`` and said once until one succeeds; the ones before stay,
-    and the next is tried again.
+    An error is stored in ``trouble`` and reported once until a checkpoint succeeds; earlier
+    checkpoints stay, and the next one is attempted again.
     """
 
     def __init__(self, file: Path, before: Callable[[Facts], None], origin: Path | None = None):
-        """before : brings to the disk what must be there before a checkpoint of these facts is;
-        origin : the one that the run goes on from. Others that are there, damaged or of another
-        run, go with the first that is written, and so do pieces that a killed process left"""
+        """before : flushes the data to which a checkpoint of these facts refers; origin : the
+        checkpoint from which the run continues. Other checkpoints beside the file, damaged or of
+        another run, and pieces left by a killed process are deleted with the first one written"""
         self._file, self._before = file, before
         there = of_run(file)
         self._number = int(there[-1].name.rpartition("-")[2]) if there else 0
@@ -248,11 +248,11 @@ class CheckpointWriter:
 
     @property
     def busy(self) -> bool:
-        """Whether one is being written."""
+        """Whether a checkpoint is being written."""
         return self._thread is not None and self._thread.is_alive()
 
     def keep(self, facts: Mapping[str, Any], arrays: Arrays, wait: bool) -> None:
-        """Write a checkpoint; wait : until it is on the disk."""
+        """Write a checkpoint; wait : return only once it is on disk."""
         self.wait()
         self._number += 1
         path = self._file.with_name(f"{base(self._file)}.checkpoint-{self._number:06d}")
@@ -270,11 +270,11 @@ class CheckpointWriter:
                 self._obsolete.pop().unlink(missing_ok=True)
             for old in of_run(self._file)[:-KEPT]:
                 old.unlink(missing_ok=True)
-        except Exception as error:  # whatever it is, the run goes on
+        except Exception as error:  # the run continues after any error
             self.trouble = f"{path.name} could not be written: {error}"
 
     def wait(self) -> None:
-        """Until nothing is being written; what went wrong is said, once."""
+        """Wait until nothing is being written; report an error once."""
         if self._thread is not None:
             self._thread.join()
             self._thread = None

@@ -1,4 +1,4 @@
-"""What results on different grids have in common, as arrays of the same shape."""
+"""Quantities of results on different grids, as arrays of the same shape for comparison."""
 
 from collections.abc import Iterator
 
@@ -13,17 +13,17 @@ NUMERICAL = (
     "charge_drift", "momentum_drift", "null_weight", "negative_weight", "limited_weight", "noise",
     "step", "degeneracy", "statistics", "box_loss", "box_loss_relaxation",
 )  # fmt: skip
-"""What describes a run and not the matter in it."""
+"""Quantities that describe a run and not the matter in it."""
 SHARED = frozenset(
     ("time", "species", "charge", "axis", "axis2", "mu", "nu", "process", "wall", "p")
 )
-"""Dimensions that results on different grids share, |p| after interpolation."""
+"""Dimensions common to results on different grids; |p| after interpolation."""
 NOTHING = 1e-9
-"""Below that in GeV and fm a quantity is rounding, such as the velocity of matter at rest."""
+"""Values below this, in GeV and fm, are rounding errors, such as the velocity of matter at rest."""
 
 
 def names_of(ds: xr.Dataset) -> list[str]:
-    """Quantities that can be compared: densities, masses, spectra, ... of the box as a whole."""
+    """Return comparable quantities: densities, masses, spectra, ... of the whole box."""
 
     def told(name: str, values: xr.DataArray) -> bool:
         if name in NUMERICAL or not set(values.dims) <= SHARED or values.dtype.kind != "f":
@@ -35,9 +35,9 @@ def names_of(ds: xr.Dataset) -> list[str]:
 
 
 def comparable(ds: xr.Dataset, first: xr.Dataset, further: bool = False) -> dict[str, Array]:
-    """The quantities of a result as the first one has them.
+    """Return the quantities of a result on the axes of the first result.
 
-    further : its walls are further away, and only the cells that both have are looked at
+    further : the box of the result is larger; only the cells common to both are used
     """
     result = dict(_cropped(ds, first)) if further else {}
     for name in names_of(first):
@@ -52,7 +52,7 @@ def comparable(ds: xr.Dataset, first: xr.Dataset, further: bool = False) -> dict
 
 
 def _at_momenta(values: Array, ds: xr.Dataset, first: xr.Dataset) -> Array:
-    """A spectrum (..., p) at the momenta of another: ln f is interpolated; NaN outside."""
+    """Interpolate ln f of a spectrum (..., p) to the momenta of another one; NaN outside."""
     p, wanted = ds.p.values, first.p.values
     inside = wanted <= min(np.min(ds.attrs["momentum_max"]), np.min(first.attrs["momentum_max"]))
     inside &= wanted >= p[0]
@@ -64,7 +64,7 @@ def _at_momenta(values: Array, ds: xr.Dataset, first: xr.Dataset) -> Array:
 
 
 def _cropped(ds: xr.Dataset, first: xr.Dataset) -> Iterator[tuple[str, Array]]:
-    """Averages over the cells of the first result's box, in a result with a larger one."""
+    """Yield averages of a result over the smaller box of the first result."""
     near = ds
     for axis in ("x", "y", "z"):
         extra = (ds.sizes[axis] - first.sizes[axis]) // 2
@@ -78,7 +78,7 @@ def _cropped(ds: xr.Dataset, first: xr.Dataset) -> Iterator[tuple[str, Array]]:
             continue
         values = near[name]
         weight = energy.where(np.isfinite(values), 0.0)
-        if name not in WEIGHTED:  # a density is 0 where nothing is
+        if name not in WEIGHTED:  # a density is 0 in vacuum
             values = values.where(np.isfinite(near.landau_energy), 0.0)
             weight = xr.ones_like(energy)
         filled = values.fillna(0.0) if name in WEIGHTED else values

@@ -1,6 +1,6 @@
-"""Contents of a checkpoint, checked before a run goes on from it.
+"""Validation of a checkpoint's content before a run continues from it.
 
-Checksums tell that the bytes are those that were written. They do not tell who wrote them.
+Checksums show that the bytes are those that were written, but not who wrote them.
 """
 
 import contextlib
@@ -31,7 +31,7 @@ def _is_finite(value: Any) -> bool:
 
 
 def _is_folder(value: Any) -> bool:
-    """Whether it is the name of a folder of parts, without a path."""
+    """Whether a value is the name of a folder of parts, without a path."""
     return isinstance(value, str) and bool(re.fullmatch(rf"([^/\\\0]+{PARTS})?", value))
 
 
@@ -77,11 +77,11 @@ FACTS: dict[str, Callable[[Any], bool]] = {
     "place.snapshots": _is_count,
     "place.lost": lambda value: value is None or _is_count(value),
 }
-"""Facts that a run needs to go on, and what each must be."""
+"""Facts needed to continue a run, and a test for each."""
 
 
 def damaged(saved: CheckpointContent, what: str) -> InputError:
-    """Make the error of a checkpoint that holds something else than a run writes."""
+    """Return the error for a checkpoint whose content no run would write."""
     name = saved.path.name.rpartition(".checkpoint-")[0]
     others = [p for p in of_run(saved.path.with_name(name)) if p != saved.path]
     remedy = f"remove it to go on from {others[-1].name}" if others else "start the run again"
@@ -93,7 +93,7 @@ def damaged(saved: CheckpointContent, what: str) -> InputError:
 
 @contextlib.contextmanager
 def readable(saved: CheckpointContent) -> Iterator[None]:
-    """Turn whatever goes wrong while a checkpoint is taken apart into an InputError."""
+    """Turn any error during the evaluation of a checkpoint into an InputError."""
     try:
         yield
     except (InputError, RunError):
@@ -104,7 +104,7 @@ def readable(saved: CheckpointContent) -> Iterator[None]:
 
 
 def check_facts(saved: CheckpointContent) -> None:
-    """Refuse facts that are missing or of another kind than a run writes."""
+    """Refuse facts that are missing or of the wrong type."""
     for name, fits in FACTS.items():
         value: Any = saved.facts
         for key in name.split("."):
@@ -136,7 +136,7 @@ def check_arrays(saved: CheckpointContent, model: Model, grid: PhaseSpace) -> No
 
 
 def _lists(state: State) -> Iterator[tuple[str, Any]]:
-    """Yield names and values of what should be lists; a list of something else as a text."""
+    """Yield name and value of every attribute that must be a list; a wrong list as text."""
     texts, numbers = _is(str), lambda value: _are_numbers([value])
     wanted = {"said": texts, "stuck": texts, "waits": numbers, "doublings": _is_count}
     for name, fits in wanted.items():
@@ -150,7 +150,7 @@ def _lists(state: State) -> Iterator[tuple[str, Any]]:
 
 
 def check_state(saved: CheckpointContent, state: State, model: Model) -> None:
-    """Refuse a state whose plain numbers no run can have."""
+    """Refuse a state whose scalars are impossible in a run."""
     numbers = {"time": state.time, "work": state.work, "bits": state.bits}
     numbers |= {"recorded": state.recorded, "kept": state.kept}
     lengths = [length for history in (state.past, *state.by_part) for _, length in history]

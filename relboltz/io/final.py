@@ -1,7 +1,7 @@
-"""What the predicted final state has of currents, stresses and the Landau frame, on its nodes.
+"""Currents, stresses and Landau frame of the predicted final state on the nodes of the grid.
 
-These are not those of matter at rest in unlimited momentum space: a box that is no cube, or moves,
-has a pressure ratio of its own, and sums over nodes differ a little from integrals.
+They differ from those of matter at rest in unlimited momentum space: a momentum box that is not a
+cube, or moves, has a pressure ratio of its own, and sums over nodes differ slightly from integrals.
 """
 
 from typing import Any
@@ -17,7 +17,7 @@ from ..util.arrays import Array
 from .observables import pressure_ratio
 
 Values = dict[str, tuple[Any, ...]]
-"""Name: dimensions, value, unit, words."""
+"""Name: dimensions, value, unit, description."""
 
 
 MOMENTS = {
@@ -30,7 +30,7 @@ MOMENTS = {
 
 
 def of_nodes(grid: PhaseSpace, model: Model, predicted: Equilibrium) -> Values:
-    """Flows and stresses of the predicted state; NaN where none is predicted."""
+    """Return flows and stresses of the predicted state; NaN without a prediction."""
     kinds = len(model.species)
     lengths = {"species": kinds, "axis": 3, "mu": 4, "nu": 4}
     values = {name: np.full([lengths[d] for d in MOMENTS[name][0]], np.nan) for name in MOMENTS}
@@ -62,7 +62,7 @@ def _computed(grid: PhaseSpace, model: Model, predicted: Equilibrium) -> dict[st
 def _sums(
     grid: PhaseSpace, model: Model, predicted: Equilibrium
 ) -> tuple[Array, Array, Array, Array]:
-    """Momenta and currents by species, the kinetic tensor [fm^-3, GeV fm^-3], and Y [GeV^2]."""
+    """Sum momenta and currents by species, the kinetic tensor [fm^-3, GeV fm^-3], and Y [GeV^2]."""
     p, measure = grid.momenta, grid.measure
     kinds = len(model.species)
     momenta, current, tensor = np.zeros((kinds, 3)), np.zeros((kinds, 3)), np.zeros((4, 4))

@@ -1,17 +1,17 @@
-"""Records and snapshots of a run as they come: appended to parts on disk, merged into F.nc.
+"""Journal of records and snapshots of a run: appended to parts on disk, merged into F.nc.
 
-A file of NetCDF cannot grow and be whole at every moment, so a run with a file F.nc appends to a
-folder F.parts-PID-*: records to one file, snapshots to another. Each entry carries its length and a
-checksum; an entry that was cut short is ignored. Now and then, and at the end, F.nc is built
-anew from the parts beside the old one and renamed into place. A run that is killed leaves F.nc as
-it was merged last, and its parts; one that is continued goes on with the parts that its checkpoint
-counts, or with the rows of F.nc if it was done and its parts are gone.
+A NetCDF file cannot grow and stay valid at every moment, so a run with a file F.nc appends to a
+folder F.parts-PID-*: records to one file, snapshots to another. Each entry has its length and a
+checksum; a truncated entry is ignored. From time to time, and at the end, F.nc is rebuilt from the
+parts under a temporary name and renamed. A killed run leaves the F.nc of the last merge and its
+parts; a resumed run continues with the parts counted in its checkpoint, or with the rows of F.nc
+if it was finished and its parts are gone.
 
-Building anew is cheap as long as nothing large is compressed twice: large arrays are compressed
-when they are recorded, into the very chunks that HDF5 keeps, and merging copies bytes (measured:
-1.4 s per GB). What is small is read and compressed at every merge, 0.1 ms per record. Appending to
-a copy of F.nc would copy the same bytes, and would trust a file that others may change. The pause
-between merges is twenty times what the last one took; neither memory nor time per record grows.
+Rebuilding is cheap as long as nothing large is compressed twice: large arrays are compressed when
+they are recorded, into the chunks that HDF5 stores, and merging copies bytes (measured: 1.4 s per
+GB). Small arrays are read and compressed at every merge, 0.1 ms per record. Appending to a copy of
+F.nc would copy the same bytes, and would trust a file that others may change. The pause between
+merges is twenty times the duration of the last merge; neither memory nor time per record grows.
 """
 
 import contextlib
@@ -39,20 +39,20 @@ from .series import RecordSeries
 
 SERIES = ("records", "snapshots")
 MARKER = "relboltz-parts"
-"""File that tells a folder of parts from a folder of the user's."""
+"""File that marks a folder of parts, as opposed to a user's folder."""
 PARTS = r"\.parts-\d+-[a-z0-9_]{8}"
-"""End of the name of a folder of parts, as ``Journal.open`` makes it."""
+"""Pattern of the end of the name of a folder of parts, see ``Journal.open``."""
 
 
 def stale_parts(file: Path) -> list[Path]:
-    """Return the folders of parts beside F.nc that runs of this package made."""
+    """Return the folders of parts beside F.nc created by runs of this package."""
     name = re.compile(re.escape(base(file)) + PARTS)
     found = [path for path in file.parent.iterdir() if name.fullmatch(path.name)]
     return [path for path in found if (path / MARKER).is_file() and not path.is_symlink()]
 
 
 def remove_parts(folder: Path) -> None:
-    """Remove the files of a journal and their folder; files of others stay, with the folder."""
+    """Remove the files of a journal, and the folder unless it contains other files."""
     with contextlib.suppress(OSError):
         for name in (*SERIES, MARKER):
             (folder / name).unlink(missing_ok=True)
@@ -60,19 +60,19 @@ def remove_parts(folder: Path) -> None:
 
 
 def in_memory_bytes() -> int:
-    """Variables of a result beyond that, the largest first, stay in their file until asked for."""
+    """Return the memory for a result; beyond it, the largest variables are read when accessed."""
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 4
-    except (AttributeError, ValueError, OSError):  # not on every system
+    except (AttributeError, ValueError, OSError):  # not available on every system
         return 2**32
 
 
 class Journal:
-    """Records and snapshots of a run, on disk if it has a file, and F.nc kept up to date from them.
+    """Records and snapshots of a run, on disk if the run has a file, and merged into F.nc.
 
-    Merging takes at most a few per cent of the time; a disk that fails does not end the run, it
-    is tried again, and at the very end a second place is tried before giving up. Without a file
-    everything stays in memory.
+    Merging takes at most a few per cent of the time. A disk error does not end the run; writing is
+    attempted again, and at the end a second location is tried. Without a file everything stays in
+    memory.
     """
 
     def __init__(self, path: Path | None, frame: ResultFrame, pause: float = 2.0):
@@ -86,12 +86,12 @@ class Journal:
         self._records, self._snapshots = RecordSeries("records"), RecordSeries("snapshots")
         self._pause, self._next = pause, time.monotonic() + pause
         self._lost = 0
-        """Snapshots that were asked for and went with a damaged F.nc."""
+        """Number of requested snapshots that were lost with a damaged F.nc."""
         self._merged = (0, 0, 0)
-        """Records, snapshots and records that were only shown in the last merge."""
+        """Numbers of records, snapshots and provisional records in the last merge."""
 
     def open(self) -> None:
-        """Make the folder of parts, if there is a file and the disk allows it."""
+        """Create the folder of parts, if there is a file and the disk permits."""
         if self.path is not None and self._folder is None:
             with contextlib.suppress(Exception):
                 prefix = f"{base(self.path)}.parts-{os.getpid()}-"
@@ -99,22 +99,22 @@ class Journal:
                 (self._folder / MARKER).write_text("written by relboltz; removed with the run\n")
 
     def place(self) -> dict[str, Any]:
-        """Where this is to go on from: a folder beside F.nc, rows that are complete."""
+        """Position from which to continue: a folder beside F.nc and numbers of complete rows."""
         name = "" if self._folder is None else self._folder.name
         rows = {series.name: len(series) for series in (self._records, self._snapshots)}
         return {"parts": name, **rows, "lost": self._lost}
 
     def flush(self, place: Mapping[str, Any]) -> None:
-        """See to it that all rows of a place are on the disk, whatever is added meanwhile."""
+        """Flush all rows up to a position to disk, even if rows are added meanwhile."""
         for series in (self._records, self._snapshots):
             series.flush(place[series.name])
 
     def reserve(self) -> None:
-        """See to it that no other process is at this output.
+        """Reserve the output for this process.
 
         Raises
         ------
-        InputError : one is
+        InputError : another process has reserved it
         """
         if self._reserved is not None:
             self._reserved.take()
@@ -122,11 +122,11 @@ class Journal:
     def go_on(
         self, place: Mapping[str, Any], run: str, kept: Callable[[float], bool], needed: int
     ) -> str:
-        """Go on from a place: with its parts, or with F.nc if it was finished and they are gone.
+        """Continue from a position: with its parts, or with a finished F.nc if these are gone.
 
-        Returns what is lost, in words, if F.nc is damaged; it is kept under another name.
+        Returns a description of lost data if F.nc is damaged; F.nc is then renamed.
 
-        kept : whether a snapshot of a time [fm] is asked for; needed : how many must be there
+        kept : whether a snapshot at a time [fm] is requested; needed : required number of snapshots
         """
         assert self.path is not None
 
@@ -149,12 +149,12 @@ class Journal:
         except OSError as gone:
             try:
                 lost = self._from_file(place, run, wanted, needed)
-                if lost and folder.is_dir():  # what is left of the parts is not thrown away
+                if lost and folder.is_dir():  # remaining parts are not thrown away
                     raise OSError("it is damaged")
                 if lost:
                     lost, self._lost = f"{self._set_aside()} ({lost})", self._lost + needed
             except OSError as error:
-                self._free()  # who mends it may try again
+                self._free()  # the user may repair it and try again
                 raise InputError(self._unreadable(f"{error}; {gone}", place)) from None
             self._save()
             return lost
@@ -163,7 +163,7 @@ class Journal:
     def _emptied(
         self, place: Mapping[str, Any], needed: int
     ) -> tuple[tuple[RecordSeries, int, int], ...]:
-        """Begin with no rows; return each series, how many rows it had, and how many it needs."""
+        """Start with empty series; return each with its earlier and its required number of rows."""
         self._records, self._snapshots = RecordSeries("records"), RecordSeries("snapshots")
         records, snapshots = place["records"], place["snapshots"]
         return (self._records, records, records), (self._snapshots, snapshots, needed)
@@ -171,17 +171,17 @@ class Journal:
     def _from_file(
         self, place: Mapping[str, Any], run: str, wanted: Callable[[Row], bool], needed: int
     ) -> str:
-        """Take the rows of F.nc; return how it is damaged, if it is.
+        """Read the rows of F.nc; return a description of its damage, if any.
 
         Raises
         ------
-        OSError : it is not there, may not be read, is of another run or has too few rows
+        OSError : F.nc is absent, unreadable, of another run, or has too few rows
         """
         assert self.path is not None
         if not os.path.exists(self.path):
             raise OSError("it is not there")
         with open(self.path, "rb"):
-            pass  # a file that may not be read is not damaged
+            pass  # a file without read permission is not damaged
         told, rows = None, list[tuple[list[Row], RecordSeries, int]]()
         try:
             with h5py.File(self.path, "r") as file:
@@ -193,7 +193,7 @@ class Journal:
                 self._emptied(place, needed)
                 return (str(error).splitlines() or [type(error).__name__])[0]
         if told != run:
-            raise OSError("it is of another run")
+            raise OSError("it belongs to another run")
         for found, series, least in rows:
             if len(found) < least:
                 raise OSError(f"it has {len(found)} of {least} {series.name}")
@@ -202,7 +202,7 @@ class Journal:
         return ""
 
     def _set_aside(self) -> str:
-        """Give a damaged F.nc another name; return what happened to it."""
+        """Rename a damaged F.nc; return a description."""
         assert self.path is not None
         ending = ".nc" if self.path.suffix == ".nc" else ""
         names = (f"{base(self.path)}.damaged-{k}{ending}" for k in itertools.count(1))
@@ -211,7 +211,7 @@ class Journal:
         return f"{self.path.name} is damaged and kept as {place.name}"
 
     def _unreadable(self, why: str, place: Mapping[str, Any]) -> str:
-        """Say that records are missing, and how to go on with them or without."""
+        """Say that records are missing, and how to continue with or without them."""
         assert self.path is not None
         return (
             f"{self.path}: the records to go on from cannot be read ({why}); bring back the file, "
@@ -223,7 +223,7 @@ class Journal:
     def _rows_of(
         self, file: h5py.File, series: RecordSeries, count: int, wanted: Callable[[Row], bool]
     ) -> list[Row]:
-        """Read the first rows of a series from F.nc, less the last ones that are not wanted."""
+        """Read the first rows of a series from F.nc, without unwanted rows at the end."""
         names = ("time", *self.frame.quantities)
         if series is self._snapshots:
             names = self.frame.of_snapshots
@@ -234,14 +234,14 @@ class Journal:
 
     @staticmethod
     def _rows(file: h5py.File, names: Sequence[str], count: int, apart: int) -> list[Row]:
-        """The first rows of some variables."""
+        """Return the first rows of some variables."""
         count = min(count, len(file[names[0]]))
         return [
             {name: PackedArray.of(file[name][i], apart) for name in names} for i in range(count)
         ]
 
     def record(self, values: Mapping[str, Any]) -> None:
-        """Append a record that is complete."""
+        """Append a complete record."""
         self.first, self.last = self.first or values, values
         if self.path is None:
             self._kept[0].append(values)
@@ -250,7 +250,7 @@ class Journal:
             self._save()
 
     def snapshot(self, time: float, f: Array, scale: Array | None = None) -> None:
-        """Append f (sites, species, nodes); scale : of the momenta of nodes, by axis, if not 1."""
+        """Append f (sites, species, nodes); scale : scale of node momenta by axis, if not 1."""
         scale = np.ones(3) if scale is None else scale
         if self.path is None:
             self._kept[1].append((time, f, scale))
@@ -270,7 +270,7 @@ class Journal:
         return {name: PackedArray.of(v) for name, v in {"time": values["time"], **row}.items()}
 
     def _save(self) -> None:
-        """What the disk refuses is kept, and offered again with the next record."""
+        """Save rows; rows that the disk refuses are kept and saved with the next record."""
         assert self.path is not None
         self.open()
         with contextlib.suppress(Exception):
@@ -279,13 +279,13 @@ class Journal:
                 self._snapshots.save(self._folder)
 
     def due(self) -> bool:
-        """Whether it is time to merge again."""
+        """Whether a merge is due."""
         return self.path is not None and time.monotonic() >= self._next
 
     def update(self, attributes: Mapping[str, Any], tail: Sequence[Mapping[str, Any]] = ()) -> None:
-        """Merge into F.nc if it is time to.
+        """Merge into F.nc if a merge is due.
 
-        tail : records that are not complete yet: a reader sees them, but they are not kept
+        tail : incomplete records, visible in F.nc but not stored in the parts
         """
         held = len(self._records), len(self._snapshots), len(tail)
         if not self.due() or held == self._merged:
@@ -299,8 +299,8 @@ class Journal:
     def finish(self, attributes: Mapping[str, Any]) -> xr.Dataset:
         """Merge everything and return the result; ``close`` removes the parts.
 
-        It is in memory, but for the largest variables beyond ``in_memory_bytes``. These are read
-        from F.nc, which may be deleted or replaced meanwhile, but should not be changed in place.
+        The result is in memory, except for the largest variables beyond ``in_memory_bytes``. These
+        are read from F.nc, which may be deleted or replaced, but should not be changed in place.
         """
         if self.path is None:
             return self.frame.dataset(*self._kept, attributes)
@@ -309,34 +309,35 @@ class Journal:
         place = self._rescue(attributes) if self.trouble else self.path
         try:
             ds = self._result(place, attributes)
-        except Exception:  # the parts cannot be read either
+        except Exception:  # the parts are unreadable as well
             ds = self.frame.dataset([self.first, self.last], (), attributes)
         if self.trouble and place is None and self._folder is not None and self._folder.exists():
-            self.trouble = f"{self.trouble}; what was recorded is left in {self._folder}"
+            self.trouble = f"{self.trouble}; the recorded data are in {self._folder}"
         return ds
 
     def close(self) -> None:
-        """Remove the parts if F.nc has all that is in them, and leave the output to others."""
+        """Remove the parts if F.nc contains all their data, and release the output."""
         for series in (self._records, self._snapshots):
             series.close()
         if self._folder is not None and self.trouble is None and self.path is not None:
             with contextlib.suppress(OSError):
-                for folder in (self._folder, *stale_parts(self.path)):  # also of killed runs
+                # also the parts of killed runs
+                for folder in (self._folder, *stale_parts(self.path)):
                     remove_parts(folder)
         self._free()
 
     def _free(self) -> None:
-        """Leave the output to others."""
+        """Release the output."""
         if self._reserved is not None:
             self._reserved.free()
 
     def _merge(self, attributes: Mapping[str, Any], tail: Sequence[Mapping[str, Any]] = ()) -> None:
-        """Build F.nc anew; troubles are kept in ``trouble``."""
+        """Rebuild F.nc; an error is stored in ``trouble``."""
         assert self.path is not None
         try:
             self._write(self.path, attributes, tail)
             self.trouble = None
-        except Exception as error:  # whatever it is, the run goes on
+        except Exception as error:  # the run continues after any error
             self.trouble = f"{self.path} could not be written: {error}"
 
     def _write(self, path: Path, attributes: Mapping[str, Any], tail: Sequence[Any] = ()) -> None:
@@ -346,7 +347,7 @@ class Journal:
     def _grown(
         self, attributes: Mapping[str, Any], tail: Sequence[Mapping[str, Any]] = ()
     ) -> tuple[xr.Dataset, tuple[RecordSeries, RecordSeries]]:
-        """What a file is before it grows, and the rows that it grows by."""
+        """Return the Dataset without rows, and the rows to be added."""
         records = self._records.followed_by(map(self._row, tail))
         ds = self.frame.dataset((), (), attributes)
         for name, column in (records.layout | self._snapshots.layout).items():
@@ -355,7 +356,7 @@ class Journal:
         return ds, (records, self._snapshots)
 
     def _rescue(self, attributes: Mapping[str, Any]) -> Path | None:
-        """A last try in the folders for temporary files, under a name that nobody can foresee."""
+        """Try the folders for temporary files as a last resort, under an unpredictable name."""
         assert self.path is not None
         for place in (tempfile.gettempdir, lambda: "/dev/shm", Path.home):
             with contextlib.suppress(Exception), contextlib.ExitStack() as failed:
@@ -369,7 +370,7 @@ class Journal:
         return None
 
     def _result(self, place: Path | None, attributes: Mapping[str, Any]) -> xr.Dataset:
-        """The whole result, read from the file that it was merged into, or from the parts."""
+        """Read the whole result from the merged file or from the parts."""
         ds, rows = self._grown(attributes)
         with contextlib.ExitStack() as opened:
             if place is not None:
@@ -387,7 +388,7 @@ class Journal:
                         variables[name] = xr.Variable(old.dims, dataset[...], old.attrs)
                     else:
                         huge.append(name)
-            if huge:  # the open file stays readable when F.nc is deleted or replaced
+            if huge:  # the open file stays readable if F.nc is deleted or replaced
                 opened.pop_all()
                 lazy = xr.open_dataset(handle, engine="h5netcdf")[huge].drop_encoding()
                 variables |= {name: lazy.variables[name] for name in huge}

@@ -1,4 +1,4 @@
-"""What a file is: a run, or something made of runs; and why it cannot be read as either."""
+"""Kind of a result file, a run or a combination of runs, and messages for unreadable files."""
 
 import os
 from pathlib import Path
@@ -12,7 +12,7 @@ from ..util.errors import InputError
 RUN, REPLICAS, SCAN, CONVERGENCE, COEFFICIENTS = (
     "run", "replicas", "scan", "convergence", "coefficients",
 )  # fmt: skip
-"""What the attribute ``kind`` of a result says."""
+"""Values of the attribute ``kind`` of a result."""
 OTHERS = {
     SCAN: (
         "is a scan of several runs",
@@ -27,22 +27,22 @@ OTHERS = {
         "see relboltz info, or open it with relboltz.load",
     ),
 }
-"""What is no run, and what to do instead."""
+"""Advice for files that are not runs."""
 AGAIN = {
     REPLICAS: "all of its replicas are done; run its configuration with more: --replicas R",
     SCAN: "the same relboltz scan command does what is missing of it (--force replaces the file)",
     CONVERGENCE: "the same relboltz converge command does what is missing of it",
     COEFFICIENTS: "there is nothing to go on with; relboltz coefficients makes them anew",
 }
-"""How to go on with what is no single run."""
+"""How to continue files that are not single runs."""
 
 
 OWN = "point_"
-"""Begins the names of variables of a scan that are attributes of its points."""
+"""Prefix of variables of a scan that hold attributes of its points."""
 
 
 def kind_of(ds: Dataset) -> str:
-    """What a Dataset is, by what it holds: one point of a scan is a run."""
+    """Return the kind of a Dataset from its content: one point of a scan is a run."""
     if "knob" in ds.dims:
         return CONVERGENCE
     if "shear_viscosity" in ds:
@@ -53,7 +53,7 @@ def kind_of(ds: Dataset) -> str:
 
 
 def recorded(file: Path) -> str:
-    """Return the kind of a file by its attributes; RUN if it is absent, damaged or says nothing."""
+    """Return the kind of a file from its attributes; RUN if absent, damaged or unspecified."""
     try:
         with h5py.File(file, "r") as found:
             usual = REPLICAS if "replicas" in found.attrs else RUN
@@ -63,7 +63,7 @@ def recorded(file: Path) -> str:
 
 
 def check_run(ds: Dataset, name: str | Path) -> Dataset:
-    """The same Dataset; refuses what is neither a run nor the mean of its replicas."""
+    """Return the Dataset; raise InputError unless it is a run or the mean of its replicas."""
     kind = kind_of(ds)
     if kind in OTHERS:
         what, remedy = OTHERS[kind]
@@ -73,7 +73,7 @@ def check_run(ds: Dataset, name: str | Path) -> Dataset:
 
 
 def as_run(ds: Dataset) -> Dataset:
-    """Give one point of a scan the attributes and shells of its run; leave other Datasets alone.
+    """Give one point of a scan the attributes and shells of its run; keep other Datasets unchanged.
 
     Raises
     ------
@@ -92,7 +92,7 @@ def as_run(ds: Dataset) -> Dataset:
 
 
 def unreadable(path: Path, error: Exception) -> str:
-    """Why a file is no result, in words, and what to do about it."""
+    """Say why a file is not a result, and what to do."""
     result = "name the result of a run, such as run.nc"
     try:
         head = path.open("rb").read(16)
@@ -117,7 +117,7 @@ def unreadable(path: Path, error: Exception) -> str:
 
 
 def missing(path: Path) -> str:
-    """Why there is no file to read."""
+    """Say why there is no file to read."""
     if os.path.isdir(path):
         return f"{path}: is a folder; name a file in it"
     return f"{path}: there is no such file"

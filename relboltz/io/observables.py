@@ -1,8 +1,8 @@
-"""What is measured of a state: numbers, T^{mu nu}, entropy, spectra, temperature.
+"""Observables of a state: numbers, T^{mu nu}, entropy, spectra, temperature.
 
-From sums over the nodes (``moments``) to what a record holds (``quantities``). Densities are in
-fm^-3, energies in GeV fm^-3; local quantities have the sites as their first axis until the record
-spreads them out over x, y, z.
+They are computed from sums over the nodes (``moments``) and stored in records (``quantities``).
+Densities are in fm^-3, energies in GeV fm^-3; local quantities have the sites as first axis until
+the record reshapes them to x, y, z.
 """
 
 from collections.abc import Sequence
@@ -30,21 +30,21 @@ if TYPE_CHECKING:
     from ..backends.contract import Backend
 
 STRESS = [[0, 3, 4], [3, 1, 5], [4, 5, 2]]
-"""Which of the moments is which component of the tensor."""
+"""Position of each component of the stress tensor among the moments."""
 
 
 def coupling_integrals(grid: PhaseSpace, model: Model, moments: Moments) -> Array:
-    """Y_a = N_a Int d^3p/(2 pi)^3 f_a / E_a of every site [GeV^2]."""
+    """Return Y_a = N_a Int d^3p/(2 pi)^3 f_a / E_a of every site [GeV^2]."""
     return model.degeneracy * moments.sums[:, :, 1] * (grid.cell_volume / (2 * np.pi) ** 3)
 
 
 def source(rate: Array, y: Array) -> Array:
-    """S_ex^0 = (1/2) Sum_a (d m_a^2 / dt) Y_a [GeV fm^-4], Eq. (check energy conservation)."""
+    """Return S_ex^0 = (1/2) Sum_a (dm_a^2/dt) Y_a [GeV fm^-4], Eq. (check energy conservation)."""
     return 0.5 * (rate * y).sum(axis=-1) / HBARC**3
 
 
 def energy_momentum(grid: PhaseSpace, model: Model, moments: Moments, unit: float) -> Array:
-    """T_kin^{mu nu} = Sum_a N_a Int d^3p/(2 pi)^3 p^mu p^nu / E_a f_a of every site [GeV fm^-3]."""
+    """Return Sum_a N_a Int d^3p/(2 pi)^3 p^mu p^nu / E_a f_a of every site, T_kin [GeV fm^-3]."""
     weight = model.degeneracy * grid.measure
     tensor = np.zeros((len(moments.totals), 4, 4))
     tensor[:, 0, 0] = moments.sums[:, :, 0] @ weight
@@ -57,7 +57,7 @@ def energy_momentum(grid: PhaseSpace, model: Model, moments: Moments, unit: floa
 
 
 def tensors_by_species(grid: PhaseSpace, model: Model, moments: Moments) -> Array:
-    """The same of every species: (sites, species, 4, 4)."""
+    """Return the kinetic tensor of every species [GeV fm^-3]: (sites, species, 4, 4)."""
     weight = (model.degeneracy * grid.measure)[:, None]
     tensor = np.zeros((*moments.sums.shape[:2], 4, 4))
     tensor[..., 0, 0] = moments.sums[:, :, 0] * weight[:, 0]
@@ -67,17 +67,17 @@ def tensors_by_species(grid: PhaseSpace, model: Model, moments: Moments) -> Arra
 
 
 def pressure_ratio(tensor: Array, field: Array | float = 0.0) -> Array:
-    """T^zz over the mean of T^xx and T^yy, of every site; field : pressure added to each."""
+    """Return T^zz over the mean of T^xx and T^yy at every site; field : pressure added to each."""
     transverse = 0.5 * (tensor[:, 1, 1] + tensor[:, 2, 2]) + field
     along = tensor[:, 3, 3] + field
     return np.divide(along, transverse, out=np.full_like(along, np.nan), where=transverse > 0)
 
 
 def collision_rates(grid: PhaseSpace, model: Model, flows: Flows) -> tuple[Array, Array]:
-    """Collisions per volume and time [fm^-4] of every process, as written and reversed.
+    """Return collisions per volume and time [fm^-4] of every process, as written and reversed.
 
     In an elastic process both directions are the same collisions: those that begin on nodes are
-    counted twice, because at an edge of f they are known better than those that end on nodes.
+    counted twice, because near a sharp edge of f they are more accurate than those that end there.
     """
     elastic = np.array([process.elastic for process in model.processes], dtype=bool)
     both = 2 * flows.backward
@@ -86,7 +86,7 @@ def collision_rates(grid: PhaseSpace, model: Model, flows: Flows) -> tuple[Array
 
 
 def charges(model: Model, moments: Moments, state: State) -> list[int]:
-    """Conserved charges inside and in the ledger, in quanta, exactly."""
+    """Return the exact conserved charges in the box plus the ledger, in quanta."""
     totals = [exact_sum(column) for column in moments.totals.T]
     for high, low in state.ledger.left.values():
         left = zip(high.sum(axis=(0, 2)), low.sum(axis=(0, 2)), strict=True)
@@ -96,7 +96,7 @@ def charges(model: Model, moments: Moments, state: State) -> list[int]:
 
 
 def momentum(grid: PhaseSpace, moments: Moments, state: State) -> list[int]:
-    """Momentum inside and in the ledger, in quanta times half a spacing per axis, exactly."""
+    """Return the exact momentum in the box plus the ledger, in quanta times half a spacing."""
     result = whole(moments.momentum_words)
     for description in state.ledger.left.values():
         high, low = (whole(momentum_words(node_planes(grid, word))) for word in description)
@@ -105,37 +105,37 @@ def momentum(grid: PhaseSpace, moments: Moments, state: State) -> list[int]:
 
 
 def node_planes(grid: PhaseSpace, number: Any) -> tuple[Any, Any, Any]:
-    """(sides, species, nodes) summed on the planes of each axis: (sides, nodes of the axis)."""
+    """Sum (sides, species, nodes) on the planes of each axis: (sides, nodes of the axis)."""
     cube = number.sum(axis=1).reshape(len(number), *grid.momentum_cells)
     return cube.sum(axis=(2, 3)), cube.sum(axis=(1, 3)), cube.sum(axis=(1, 2))
 
 
 def integers(now: list[int], before: list[int]) -> NDArray[Any]:
-    """Changes in quanta, all zero if conserved: 64-bit integers where they fit, floats beyond."""
+    """Return changes in quanta, zero if conserved: 64-bit integers if they fit, else floats."""
     changes = [a - b for a, b in zip(now, before, strict=True)]
     fits = all(abs(v) < 2**63 for v in changes)
     return np.array(changes, dtype=np.int64 if fits else np.float64)
 
 
 class StateSums(NamedTuple):
-    """Sums over the numbers of a state."""
+    """Sums over the particle numbers of a state."""
 
     moments: Moments
     marginals: list[tuple[Integers, Integers]]
 
 
 class Observer:
-    """Turns what a backend sums up into records."""
+    """Converter from the sums of a backend to records."""
 
     def __init__(
         self, backend: "Backend", final: Array, shown: Quantities, marginals: Sequence[str] = (),
-        course: StepPlan | None = None,
+        step_plan: StepPlan | None = None,
     ):  # fmt: skip
-        """final : f (species, nodes) where the run should end; shown : what a record must hold;
-        course : of matter that expands"""
+        """final : predicted final f (species, nodes); shown : quantities of a record; course :
+        history of expanding matter"""
         self.backend, self.model = backend, backend.model
-        self._flow = None if course is None else course.flow
-        base = backend.grid if course is None else course.grid
+        self._flow = None if step_plan is None else step_plan.history
+        base = backend.grid if step_plan is None else step_plan.grid
         self.shells, self.shown, self.marginals = Shells.of(base), shown, tuple(marginals)
         self._asked = (*self.marginals, *(("px py",) if "dN_dy" in shown else ()))
         self._final, self._fits = final, Fits(self.grid, self.model, backend.fits)
@@ -143,16 +143,16 @@ class Observer:
 
     @property
     def grid(self) -> PhaseSpace:
-        """The nodes of the moment."""
+        """Grid at the current time."""
         return self.backend.grid
 
     def look(self, state: State) -> StateSums:
-        """What has to be asked of the numbers; the rest of a record needs them no more."""
+        """Return all sums over the particle numbers that a record needs."""
         moments = self.backend.moments(state.squares, self._final)
         return StateSums(moments, [self.backend.marginal(m.split()) for m in self._asked])
 
     def record(self, state: State, seen: StateSums | None = None) -> dict[str, Any]:
-        """Everything that the state itself tells; rates follow from the next step (``rates``)."""
+        """Return all quantities of the state itself; rates need the next step (``rates``)."""
         moments, marginals = seen or self.look(state)
         local, y = self._local(state, moments)
         record = {"time": state.time, "step_number": state.step, "coupling_integrals": y}
@@ -169,7 +169,7 @@ class Observer:
         return record | (self._ledger(state) if "left_number" in self.shown else {})
 
     def _local(self, state: State, moments: Moments) -> tuple[dict[str, Array], Array]:
-        """What has a value at every site, and Y."""
+        """Return the local quantities, with a value at every site, and Y."""
         grid, model, m2 = self.grid, self.model, state.mass_squared
         weight = model.degeneracy * grid.measure
         numbers: Array = moments.totals * np.float64(state.unit * grid.measure)
@@ -214,9 +214,9 @@ class Observer:
     def _in_landau_frame(
         self, tensor: Array, numbers: Array, current: Array, field: Array, guess: tuple[Array, ...]
     ) -> dict[str, Array]:
-        """Where no energy flows: T^{mu nu} there, and the equilibrium of what is there.
+        """Return T^{mu nu} in the Landau frame and the local equilibrium with equal densities.
 
-        The field adds -g^{mu nu} B to the kinetic tensor, B = -field: its frame is the same.
+        The field adds -g^{mu nu} B to the kinetic tensor, B = -field, which keeps the frame.
         """
         found = frames(tensor)
         energy, pressure = found.energy + field, found.pressure - field
@@ -234,7 +234,7 @@ class Observer:
         }
 
     def _expanding(self, state: State, flow: ExpansionHistory) -> dict[str, Any]:
-        """How far matter expanded, and the work it did."""
+        """Return scale factors of the expansion and the work done."""
         return {
             "scale": np.array(flow.scales(state.time)),
             "doublings": np.array(state.doublings, float),
@@ -244,7 +244,7 @@ class Observer:
     def _per_rapidity(
         self, state: State, moments: Moments, description: tuple[Integers, Integers]
     ) -> dict[str, Any]:
-        """What boost-invariant matter has per rapidity: per area, in space of all of the plane."""
+        """Return quantities per rapidity of boost-invariant matter: per area, or of the plane."""
         grid, number = self.grid, description[0] * 2.0**32 + description[1]
         for high, low in state.ledger.left.values():
             left = (high * 2.0**32 + low).sum(axis=0)
@@ -266,7 +266,7 @@ class Observer:
         }
 
     def _global(self, state: State, moments: Moments) -> dict[str, Any]:
-        """What is told of the box as a whole."""
+        """Return the quantities of the whole box."""
         grid, model = self.grid, self.model
         now = charges(model, moments, state), momentum(grid, moments, state)
         state.origin = state.origin or now
@@ -288,14 +288,14 @@ class Observer:
         }
 
     def _marginal(self, description: tuple[Integers, Integers], unit: float) -> Array:
-        """f averaged over all directions but those kept: (species, ...)."""
+        """Return f averaged over all directions that are not kept: (species, ...)."""
         number = description[0] * 2.0**32 + description[1]
         cells = self.grid.sites * self.grid.size * len(self.model.species) / number.size
         scale = unit / (cells * self.model.degeneracy)
         return number * scale.reshape(-1, *(1,) * (number.ndim - 1))
 
     def _ledger(self, state: State) -> dict[str, Any]:
-        """What left the box and what was refused, per volume of the box."""
+        """Return losses through walls and blocked flux, per volume of the box."""
         grid, ledger = self.grid, state.ledger
         density = state.unit * grid.measure / grid.sites
         species = len(self.model.species)
@@ -313,14 +313,14 @@ class Observer:
         }
 
     def sources(self, state: State, record: dict[str, Any]) -> dict[str, Any]:
-        """S_ex^0 of an earlier record from masses up to this state."""
+        """Return S_ex^0 of an earlier record from the masses up to this state."""
         ago = state.step - record["step_number"]
         values = source(state.mass_rate(ago), record["coupling_integrals"])
         total = {"total_source": values.mean()} if "total_source" in self.shown else {}
         return {"source": self.grid.in_space(values), **total}
 
     def rates(self, flows: Flows, null_weight: float) -> dict[str, Any]:
-        """Collision rates [fm^-4], averages over the box, of the state that a step started from."""
+        """Return box-averaged collision rates [fm^-4] of the state before a step."""
         rate, reverse = collision_rates(self.grid, self.model, flows)
         return {
             "rate": rate,
@@ -331,9 +331,9 @@ class Observer:
 
 
 def _averages(local: dict[str, Array]) -> dict[str, Any]:
-    """Means over the sites; those of WEIGHTED with energy, over the sites that have a value.
+    """Return means over the sites; WEIGHTED ones are energy-weighted, over sites with a value.
 
-    Where nothing is, densities are 0; where matter has no value, there is no mean.
+    In vacuum densities count as 0; a value missing in matter makes the mean undefined.
     """
     sites = len(next(iter(local.values())))
     energy = local["energy_kinetic"]

@@ -1,4 +1,4 @@
-"""The result as a self-describing Dataset, and files that are never half-written."""
+"""The result as a self-describing Dataset, and atomic writing of files."""
 
 import contextlib
 import io
@@ -36,12 +36,12 @@ WALLS = [axis + side for axis in AXES for side in "-+"]
 GROWING = ("time", "snapshot")
 """Dimensions along which a result grows."""
 FILL = {"f": np.nan}
-"""What stands for a missing value, by the kind of numbers."""
+"""Fill value by the kind of numbers."""
 COMPRESSED: dict[str, Any] = {"zlib": True, "complevel": 1, "shuffle": True}
 
 
 def versions() -> dict[str, str]:
-    """What computed a result."""
+    """Return the versions of the software that computes a result."""
     return {
         "relboltz_version": __version__,
         "python_version": platform.python_version(),
@@ -52,11 +52,11 @@ def versions() -> dict[str, str]:
 
 @dataclass(frozen=True)
 class ResultFrame:
-    """What does not change during a run: all of its result but the records and snapshots.
+    """Constant part of a result: everything except records and snapshots.
 
     p : mean momentum of the shells [GeV]
-    lost : parts of the rate and of the relaxation in the predicted equilibrium that the box loses
-    quantities : dimensions, units and names of what a record holds
+    lost : fractions of rate and relaxation rate in the predicted equilibrium lost to the cut-off
+    quantities : dimensions, units and names of the quantities of a record
     """
 
     grid: PhaseSpace
@@ -68,7 +68,7 @@ class ResultFrame:
 
     @property
     def of_snapshots(self) -> tuple[str, ...]:
-        """Variables that grow with snapshots."""
+        """Variables with the snapshot dimension."""
         moving = self.grid.expansion is not None
         return ("snapshot", "f", "momentum_scale") if moving else ("snapshot", "f")
 
@@ -78,7 +78,7 @@ class ResultFrame:
         snapshots: Sequence[tuple[float, Array, Array]],
         attributes: Mapping[str, Any],
     ) -> xr.Dataset:
-        """Records, snapshots (time, f by site, scale of momenta) and the prediction, with units."""
+        """Build a Dataset of records, snapshots (time, f by site, scale of p) and prediction."""
         times = np.array([r["time"] for r in records], dtype=float)
         taken = np.array([row[0] for row in snapshots], dtype=float)
         clock = "proper time" if "dN_dy" in self.quantities else "time"
@@ -117,18 +117,18 @@ class ResultFrame:
         return xr.Dataset(ds, attrs={"kind": kinds.RUN, **versions(), **told})
 
     def squeezed(self, record: Mapping[str, Any], name: str) -> NDArray[Any]:
-        """A quantity of a record with the axes that it has in the Dataset."""
+        """Return a quantity of a record with its axes in the Dataset."""
         values = np.asarray(record[name])
         return values.reshape(values.shape[: len(self.quantities[name][0])])
 
     def arranged(self, f: Array) -> Array:
-        """View of f (sites, species, nodes) with the axes that it has in the Dataset."""
+        """Return a view of f (sites, species, nodes) with its axes in the Dataset."""
         grid = self.grid
         f = np.moveaxis(f.reshape(*grid.space_cells, -1, *grid.momentum_cells), 3, 0)
         return f if grid.sites > 1 else f[:, 0, 0, 0]
 
     def _coordinates(self) -> dict[str, Any]:
-        """What the axes mean."""
+        """Return the coordinates of all axes."""
         grid, model = self.grid, self.model
         description = {
             "species": model.names, "process": [q.name for q in model.processes],
@@ -155,7 +155,7 @@ class ResultFrame:
         return of_nodes(self.grid.at_a_site, self.model, self.predicted)
 
     def _add_prediction(self, ds: dict[str, Any]) -> None:
-        """The final state that the conserved quantities alone prescribe, and what the box loses."""
+        """Add the final state predicted from conserved quantities, and losses at the cut-off."""
         grid, model, predicted = self.grid, self.model, self.predicted
         density = model.degeneracy * predicted.f.sum(axis=1) * grid.measure
         shells = Shells.of(grid)
@@ -192,30 +192,30 @@ class ResultFrame:
 def variable(
     dims: Any, values: Any, unit: str, description: str
 ) -> tuple[Any, Any, dict[str, str]]:
-    """What xarray makes a variable with a unit and a long name of."""
+    """Return the arguments of an xarray variable with a unit and a long name."""
     return dims, values, {"units": unit, "long_name": description}
 
 
 def storable(value: Any) -> Any:
-    """An attribute that a file can hold: strings without NUL, or bytes that are no text."""
+    """Return an attribute in storable form: a string without NUL, or bytes that are not text."""
     if isinstance(value, str):
         return value.encode("utf-8", "replace").decode().replace("\0", "?")
     return value
 
 
 def check_writable(path: Path, key: str = "output.file") -> None:
-    """Complain before the run if the file cannot be written."""
+    """Raise an error before the run if the file cannot be written."""
     advice = "choose another place (--out)" if key == "output.file" else "choose another place"
     try:
         wrong = _wrong_place(path)
-    except (OSError, ValueError, RuntimeError) as error:  # too long, with NUL, links in a circle
+    except (OSError, ValueError, RuntimeError) as error:  # too long, with NUL, circular links
         wrong = f" cannot be written ({getattr(error, 'strerror', None) or error});"
     if wrong is not None:
         raise InputError(f"{key} = {str(path)!r}{wrong} {advice}")
 
 
 def check_free(path: Path | None, force: bool, remedy: str) -> None:
-    """Refuse to replace a result, or what a run that was killed left of one."""
+    """Refuse to replace a result or the remains of a killed run."""
     if path is None:
         return
     if os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path):
@@ -231,7 +231,7 @@ def check_free(path: Path | None, force: bool, remedy: str) -> None:
 
 
 def _wrong_place(path: Path) -> str | None:
-    """Why a file cannot be written; None if it can."""
+    """Say why a file cannot be written; None if it can."""
     if path.is_dir():
         return " is a folder;"
     if not path.parent.is_dir():
@@ -247,7 +247,7 @@ def _wrong_place(path: Path) -> str | None:
 
 
 def same_file(one: str | Path, other: str | Path) -> bool:
-    """Whether two names are of one file; those that no file can have are not."""
+    """Whether two names refer to one file; names that no file can have do not."""
     try:
         return os.path.realpath(one) == os.path.realpath(other)
     except (OSError, ValueError):
@@ -259,27 +259,27 @@ def _part(path: Path) -> Path:
 
 
 class GrowingVariables(Protocol):
-    """What a file grows by along one of its dimensions."""
+    """Rows to be added to a file along one dimension."""
 
     @property
     def layout(self) -> Mapping[str, Any]:
-        """Variables that it fills, by name."""
+        """Variables to fill, by name."""
 
     def __len__(self) -> int:
         """Number of rows."""
 
     def encoding(self) -> dict[str, Any]:
-        """Chunks and compression of the variables that it fills."""
+        """Chunks and compression of the variables to fill."""
 
     def store(self, file: h5py.File) -> None:
         """Write all rows."""
 
 
 def write(ds: xr.Dataset, path: Path, rows: Sequence[GrowingVariables] = ()) -> None:
-    """Write beside the file, then rename into place: a reader never sees half a file."""
+    """Write to a temporary name, then rename: a reader never sees an incomplete file."""
     part = _part(path)
     try:
-        part.unlink(missing_ok=True)  # of a process with our number that was killed, or a link
+        part.unlink(missing_ok=True)  # left by a killed process with the same PID, or a link
         with open(part, "x+b") as handle:
             fill(ds, handle, rows)
             handle.flush()
@@ -291,7 +291,7 @@ def write(ds: xr.Dataset, path: Path, rows: Sequence[GrowingVariables] = ()) -> 
 
 
 def fill(ds: xr.Dataset, handle: BinaryIO, rows: Sequence[GrowingVariables] = ()) -> None:
-    """Write ds, which is built in memory, into an open file; add rows to it there."""
+    """Write ds, built in memory, to an open file and add the rows there."""
     growing = [name for some in rows if len(some) for name in some.layout]
     fixed = ds.drop_vars(growing)
     encoding: dict[Any, dict[str, Any]] = {
@@ -318,10 +318,10 @@ def fill(ds: xr.Dataset, handle: BinaryIO, rows: Sequence[GrowingVariables] = ()
 
 
 def _make_room(ds: xr.Dataset, rows: GrowingVariables, file: h5netcdf.File) -> None:
-    """Make the variables that rows fill, of their final length.
+    """Create the variables that rows fill, with their final length.
 
-    Readers look up the length of an unlimited dimension in all of its variables, each time: a
-    result would take ten times as long to open.
+    Readers look up the length of an unlimited dimension in all its variables every time, which
+    would make opening a result ten times slower.
     """
     known = rows.encoding()
     for name in rows.layout if len(rows) else ():
@@ -338,9 +338,9 @@ def _make_room(ds: xr.Dataset, rows: GrowingVariables, file: h5netcdf.File) -> N
 
 
 class _FailSafeFile(io.RawIOBase):
-    """A file that never fails: the HDF5 library does not survive one that does.
+    """File object that never raises, because the HDF5 library does not survive file errors.
 
-    The first failure is kept in ``error``; what follows is dropped.
+    The first error is stored in ``error``; later operations are dropped.
     """
 
     def __init__(self, handle: BinaryIO):
@@ -368,16 +368,16 @@ class _FailSafeFile(io.RawIOBase):
         return self._try("truncate", (size,), 0)
 
     def readinto(self, buffer: Any) -> int:
-        buffer[:] = bytes(len(buffer))  # what was dropped reads as zeros
+        buffer[:] = bytes(len(buffer))  # dropped data read as zeros
         return self._try("readinto", (buffer,), len(buffer))
 
 
 def attributes(path: str | Path) -> dict[str, Any]:
-    """Attributes of a result, without reading it.
+    """Return the attributes of a result without reading it.
 
     Raises
     ------
-    InputError : there is none
+    InputError : there is no result
     """
     try:
         with h5py.File(path, "r") as file:
@@ -404,8 +404,10 @@ def load(path: str | Path) -> xr.Dataset:
                 raise MemoryError(f"{handle.nbytes / 2**30:.1f} GiB do not fit into memory")
             ds = handle.load()
     except MemoryError as error:
-        raise InputError(f"{path}: {error}; is it damaged? Else use a larger machine") from None
-    except Exception as error:  # a damaged file can make its readers raise anything
+        raise InputError(
+            f"{path}: {error}; the file may be damaged; if not, use a machine with more memory"
+        ) from None
+    except Exception as error:  # reading a damaged file may raise any exception
         raise InputError(kinds.unreadable(path, error)) from None
     if "relboltz_version" not in ds.attrs:
         raise InputError(
@@ -419,5 +421,5 @@ def load(path: str | Path) -> xr.Dataset:
 
 
 def load_run(path: str | Path) -> xr.Dataset:
-    """Read the result of a run; other files, such as those of scans, say what they are."""
+    """Read the result of a run; for other files, such as scans, the error names their kind."""
     return kinds.check_run(load(path), path)

@@ -1,4 +1,4 @@
-"""Rows of arrays as entries of a file that only grows, each with its length and checksum."""
+"""Rows of arrays as entries of an append-only file, each with its length and checksum."""
 
 import itertools
 import json
@@ -16,15 +16,15 @@ from numpy.typing import NDArray
 from .output import COMPRESSED
 
 CHUNK_BYTES = 2**20
-"""Of a large array: what is read at once."""
+"""Maximum size of a chunk of a large array, which is read at once."""
 LARGE_BYTES = 2**16
-"""Arrays from here on are compressed once, when they are recorded."""
+"""Arrays of at least this size are compressed once, when they are recorded."""
 HEAD, COUNT = struct.Struct("<QI"), struct.Struct("<Q")
-"""Before an entry its length and checksum; before the head of a row its length."""
+"""Length and checksum before an entry, and length before the header of a row."""
 
 
 class PackedArray(NamedTuple):
-    """One array of a row: its bytes, or the compressed chunks that HDF5 will hold."""
+    """One array of a row: its bytes, or its compressed HDF5 chunks."""
 
     dtype: str
     shape: tuple[int, ...]
@@ -33,7 +33,7 @@ class PackedArray(NamedTuple):
 
     @classmethod
     def of(cls, values: Any, apart: int = 0) -> "PackedArray":
-        """apart : leading axes that share no chunk"""
+        """Pack an array; apart : number of leading axes along which chunks have length 1."""
         values = np.asarray(values)
         if values.nbytes < LARGE_BYTES:
             return cls(values.dtype.str, values.shape, None, [values.tobytes()])
@@ -43,11 +43,11 @@ class PackedArray(NamedTuple):
 
     @property
     def values(self) -> NDArray[Any]:
-        """The array, if it was not compressed."""
+        """Return the array, if it was not compressed."""
         return np.frombuffer(self.parts[0], self.dtype).reshape(self.shape)
 
     def store(self, dataset: h5py.Dataset, row: int) -> None:
-        """Hand the chunks over as they are."""
+        """Write the compressed chunks directly to a dataset."""
         assert self.chunks is not None
         for at, part in zip(_corners(self.shape, self.chunks), self.parts, strict=True):
             dataset.id.write_direct_chunk((row, *at), part)
@@ -57,7 +57,7 @@ Row = dict[str, PackedArray]
 
 
 def stacked(columns: Sequence[PackedArray]) -> NDArray[Any]:
-    """np.stack of arrays that were not compressed, as fast as most of them allow."""
+    """Return np.stack of uncompressed arrays; fast if they have the same type."""
     first = columns[0]
     if any(column.dtype != first.dtype for column in columns):
         return np.stack([column.values for column in columns])
@@ -66,7 +66,7 @@ def stacked(columns: Sequence[PackedArray]) -> NDArray[Any]:
 
 
 def _chunks(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """As many of the last axes as stay below CHUNK_BYTES."""
+    """Return the chunk shape: as many of the last axes as stay below CHUNK_BYTES."""
     chunks, size = [1] * len(shape), 8
     for axis in reversed(range(len(shape))):
         chunks[axis] = max(1, min(shape[axis], CHUNK_BYTES // size))
@@ -77,12 +77,12 @@ def _chunks(shape: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _corners(shape: tuple[int, ...], chunks: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
-    """Where the chunks begin."""
+    """Yield the start indices of the chunks."""
     return itertools.product(*(range(0, n, c) for n, c in zip(shape, chunks, strict=True)))
 
 
 def _compressed(values: NDArray[Any], chunks: tuple[int, ...], at: tuple[int, ...]) -> bytes:
-    """One chunk, full to its edges, as HDF5 shuffles and deflates it."""
+    """Return one chunk, padded to its full shape, shuffled and deflated as by HDF5."""
     inside = values[tuple(slice(i, i + c) for i, c in zip(at, chunks, strict=True))]
     whole = np.zeros(chunks, values.dtype)
     whole[tuple(slice(n) for n in inside.shape)] = inside
@@ -94,7 +94,7 @@ def _compressed(values: NDArray[Any], chunks: tuple[int, ...], at: tuple[int, ..
 
 
 def pack(row: Row) -> bytes:
-    """A row as bytes: what its columns are as JSON, and their parts one after the other."""
+    """Return a row as bytes: a JSON description of its columns, then their data in order."""
     table = [
         [name, c.dtype, c.shape, c.chunks, [len(part) for part in c.parts]]
         for name, c in row.items()
@@ -105,7 +105,7 @@ def pack(row: Row) -> bytes:
 
 
 def unpack(payload: bytes) -> Row:
-    """The row that was packed."""
+    """Return the row packed by ``pack``."""
     end = COUNT.size + COUNT.unpack_from(payload)[0]
     row: Row = {}
     for name, dtype, shape, chunks, lengths in json.loads(payload[COUNT.size : end]):
@@ -118,7 +118,7 @@ def unpack(payload: bytes) -> Row:
 
 
 def append(path: Path, end: int, payload: bytes) -> int:
-    """Write an entry at the end of the good ones, over what a failure left; the new end."""
+    """Write an entry after the valid ones, over remains of a failure; return the new end."""
     entry = memoryview(HEAD.pack(len(payload), zlib.crc32(payload)) + payload)
     handle = os.open(path, os.O_WRONLY | os.O_CREAT, 0o666)
     try:
@@ -132,7 +132,7 @@ def append(path: Path, end: int, payload: bytes) -> int:
 
 
 def entries(file: Path | int) -> Iterator[bytes]:
-    """Entries of a file, or of a handle of one, up to the first that is torn."""
+    """Yield the entries of a file or file handle up to the first truncated one."""
     with open(os.dup(file) if isinstance(file, int) else file, "rb") as handle:
         handle.seek(0)
         left = os.fstat(handle.fileno()).st_size - HEAD.size

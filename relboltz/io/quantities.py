@@ -1,8 +1,8 @@
-"""What a record holds: names, dimensions, units and long names, spelt here and nowhere else.
+"""Quantities of a record: the only definition of their names, dimensions, units and long names.
 
-Local quantities have a value in every space cell; in a file of homogeneous matter they lose that
-axis, in space ``total_*`` are their averages over the box. What left through open walls counts as
-conserved: charges inside and in the ledger together do not change.
+Local quantities have a value in every space cell; for homogeneous matter files omit that axis, and
+in space ``total_*`` are their averages over the box. Losses through open walls are included in
+conserved charges: charges in the box plus the ledger do not change.
 """
 
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from ..grid.phase_space import PhaseSpace
 
 Quantities = dict[str, tuple[tuple[str, ...], str, str]]
-"""name: (dimensions besides time, unit, long name)."""
+"""Name: (dimensions besides time, unit, long name)."""
 
 QUANTITIES: Quantities = {
     "number": (("species",), "fm^-3", "particle density"),
@@ -75,13 +75,13 @@ LOCAL = (
     "landau_chemical_potential", "pressure", "bulk_pressure", "shear_stress", "pressure_ratio",
     "field_pressure",
 )  # fmt: skip
-"""What has a value in every space cell; ``total_*`` is its average over the box."""
+"""Quantities with a value in every space cell; ``total_*`` is the average over the box."""
 WEIGHTED = {
     "temperature": "energy", "chemical_potential": "energy", "velocity": "energy",
     "landau_velocity": "energy", "landau_temperature": "energy",
     "landau_chemical_potential": "energy", "pressure_ratio": "pressure",
 }  # fmt: skip
-"""What has no meaning where there is nothing is averaged with a weight."""
+"""Quantities that are undefined in vacuum; their averages are weighted."""
 OF_THE_BOX = {
     "charge_density": "density of a conserved charge, what left included, average over the box",
     "charge_drift": "change of a conserved charge, what left included, in quanta: exact",
@@ -97,7 +97,7 @@ LEDGER: Quantities = {
     "refused_number": (("wall", "species"), "fm^-3",
         "particles that a force would have pushed beyond the closed edges of momentum space"),
 }  # fmt: skip
-"""What passed the walls since the start; x- is the low side of the x axis."""
+"""Losses through the walls since the start; x- is the low side of the x axis."""
 
 
 EXPANDING: Quantities = {
@@ -113,7 +113,7 @@ EXPANDING: Quantities = {
     "pressure_ratio": ((), "1",
         "total pressure along z, field included, over the mean of those along x and y"),
 }  # fmt: skip
-"""What an expanding grid has besides, or with another meaning."""
+"""Quantities that exist only, or have another meaning, on an expanding grid."""
 BJORKEN: Quantities = {
     "dN_dy": (("species",), "fm^-2", "particles per rapidity and transverse area"),
     "dET_dy": ((), "GeV fm^-2", "sum of sqrt(p_T^2 + m^2) per rapidity and transverse area"),
@@ -121,12 +121,12 @@ BJORKEN: Quantities = {
         "particles per rapidity, transverse momentum and area"),
     "spectrum": (("species", "p"), "1", "f averaged over all p_z and over rings of p_T"),
 }  # fmt: skip
-"""With boost-invariant expansion along z; in space of all of the plane, what left included."""
+"""Quantities for boost-invariant expansion along z; in space of the whole plane, with losses."""
 OF_THE_PLANE = {"fm^-2": "1", "GeV fm^-2": "GeV", "GeV^-2 fm^-2": "GeV^-2"}
 
 
 def quantities(grid: PhaseSpace, marginals: Sequence[str] = ()) -> Quantities:
-    """What a file of this grid holds; directions with one cell alone are left out."""
+    """Return the quantities in a file of this grid; directions with a single cell are omitted."""
     found = dict(QUANTITIES)
     if grid.expansion is not None:
         found |= EXPANDING
@@ -153,5 +153,5 @@ def quantities(grid: PhaseSpace, marginals: Sequence[str] = ()) -> Quantities:
 
 
 def marginal_name(text: str) -> str:
-    """f_x_px of "x px"."""
+    """Return the name of a marginal, such as f_x_px for "x px"."""
     return "f_" + "_".join(text.split())

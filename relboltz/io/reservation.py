@@ -1,4 +1,4 @@
-"""One process at a time is at an output F.nc: it holds a lock on F.lock beside it until it ends."""
+"""Exclusive access to an output F.nc: a process locks F.lock beside it until it ends."""
 
 import contextlib
 import errno
@@ -19,12 +19,12 @@ NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL)
 
 
 def base(file: Path) -> str:
-    """How the names of all files of an output begin: F of F.nc, else its whole name."""
+    """Return the common prefix of all files of an output: F for F.nc, else the whole name."""
     return file.stem if file.suffix == ".nc" else file.name
 
 
 def is_taken(file: Path) -> bool:
-    """Whether a process is at an output; True where the system cannot tell."""
+    """Whether a process has locked an output; True if the system cannot tell."""
     try:
         import fcntl
 
@@ -43,7 +43,7 @@ def is_taken(file: Path) -> bool:
 
 
 class Reservation:
-    """The right to write an output and what is beside it."""
+    """Exclusive right to write an output and the files beside it."""
 
     def __init__(self, file: Path):
         self._file, self._path = file, file.with_name(f"{base(file)}.lock")
@@ -60,7 +60,7 @@ class Reservation:
             return
         try:
             import fcntl
-        except ImportError:  # not on every system
+        except ImportError:  # not available on every system
             return
         try:
             while self._handle is None:
@@ -74,7 +74,7 @@ class Reservation:
                         f"{self._file}: another process is at this run ({self._path.name}); wait "
                         "for it to end, or use another file"
                     ) from None
-                except FileNotFoundError:  # whoever had it has just ended
+                except FileNotFoundError:  # the previous owner has just ended
                     pass
                 finally:
                     if self._handle is None:
@@ -92,13 +92,13 @@ class Reservation:
             ) from None
         why = "cannot be locked" if error.errno in NO_LOCKS else "could not be made"
         say(
-            f"{self._path} {why} ({error.strerror or error}): nothing stops a second run from "
+            f"{self._path} {why} ({error.strerror or error}): a second run is not prevented from "
             f"writing {self._file.name} too; start only one, or use another disk",
             CheckpointWarning,
         )
 
     def free(self) -> None:
-        """Leave it to others."""
+        """Release the lock."""
         if self._handle is not None:
             with contextlib.suppress(OSError):
                 self._path.unlink()

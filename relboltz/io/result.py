@@ -1,4 +1,4 @@
-"""A result as a Dataset: what its pictures and tables ask of it."""
+"""Access to a result Dataset for plots and tables."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,7 +11,7 @@ from ..util.errors import InputError
 
 @contextmanager
 def undamaged(path: str | Path) -> Iterator[None]:
-    """Within it a file that lacks what a result has, or has it otherwise, is an InputError."""
+    """Context manager that turns missing or malformed variables of a file into an InputError."""
     try:
         yield
     except InputError:
@@ -30,16 +30,16 @@ def is_in_space(ds: Dataset) -> bool:
 
 
 def box(ds: Dataset, left: bool = False) -> Dataset:
-    """Averages over the box under their plain names.
+    """Return box averages under the names without ``total_``.
 
-    left : E and P include what left; where matter expands, with the work done (``comoving``)
+    left : include losses in E and P; for expanding matter also the work done (``comoving``)
     """
     mean = average(ds, left)
     return comoving(mean) if left else mean
 
 
 def average(ds: Dataset, left: bool = False) -> Dataset:
-    """The same, without the work."""
+    """Return box averages as ``box``, but without the work done."""
     if not is_in_space(ds):
         return ds
     mean = ds.drop_dims(("x", "y", "z"))
@@ -57,7 +57,7 @@ def average(ds: Dataset, left: bool = False) -> Dataset:
 
 
 def comoving(ds: Dataset) -> Dataset:
-    """What expansion conserves: densities per volume of the start, energy with the work done."""
+    """Return quantities conserved in expansion: per initial volume, energy plus work done."""
     if "scale" not in ds or ds.energy_total.attrs.get("volume") == "comoving":
         return ds
     volume = ds.scale.prod("axis")

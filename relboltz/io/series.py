@@ -1,4 +1,4 @@
-"""Rows along a dimension that grows: appended to a file of their own, read back to be merged."""
+"""Rows along a growing dimension: appended to a separate file, read back for merging."""
 
 import copy
 import itertools
@@ -16,11 +16,11 @@ from .output import COMPRESSED
 from .packed_arrays import HEAD, PackedArray, Row, append, entries, pack, stacked, unpack
 
 BLOCK_BYTES = 2**20
-"""Of records: what is merged at once."""
+"""Size of the block of records that is merged at once."""
 
 
 class RecordSeries:
-    """Rows along a dimension that grows: on disk, and in memory while the disk refuses them."""
+    """Rows along a growing dimension: on disk, or in memory while writing fails."""
 
     def __init__(self, name: str):
         self.name, self._path = name, Path(name)
@@ -28,10 +28,10 @@ class RecordSeries:
         self._waiting: deque[Row] = deque()
         self._saved = self._end = self._row_bytes = 0
         self._handle: int | None = None
-        """Of the file: it is readable even if its folder was removed or renamed."""
+        """File handle, readable even if the folder was removed or renamed."""
 
     def add(self, row: Row) -> None:
-        """Append a row; wider types win."""
+        """Append a row; the wider type of old and new values is used."""
         for name, c in row.items():
             known = self.layout.get(name)
             if known is None or known.dtype != c.dtype:
@@ -41,7 +41,7 @@ class RecordSeries:
         self._waiting.append(row)
 
     def followed_by(self, rows: Iterable[Row]) -> "RecordSeries":
-        """This series and rows that are only shown."""
+        """Return this series followed by provisional rows."""
         shown = copy.copy(self)
         shown.layout, shown._waiting = dict(self.layout), deque(self._waiting)
         for row in rows:
@@ -49,7 +49,7 @@ class RecordSeries:
         return shown
 
     def save(self, folder: Path) -> None:
-        """Bring to disk what is not there yet."""
+        """Write rows that are not on disk yet."""
         self._path = folder / self.name
         while self._waiting:
             self._end = append(self._path, self._end, pack(self._waiting[0]))
@@ -62,19 +62,19 @@ class RecordSeries:
             self._handle = os.open(self._path, os.O_RDONLY)
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         if self._handle is not None:
             os.close(self._handle)
             self._handle = None
 
     def load(self, folder: Path, count: int, wanted: Callable[[Row], bool], least: int) -> None:
-        """Go on after so many rows that are on disk, less the last ones that are not wanted.
+        """Continue after ``count`` rows on disk, without unwanted rows at the end.
 
-        What follows them will be written over.
+        Later rows will be overwritten.
 
         Raises
         ------
-        OSError : fewer than ``least`` are there
+        OSError : there are fewer than ``least`` rows
         """
         path, read, saved, good, end = folder / self.name, 0, 0, 0, 0
         for payload in itertools.islice(entries(path) if path.exists() else (), count):
@@ -90,7 +90,7 @@ class RecordSeries:
         self._hold()
 
     def flush(self, count: int) -> None:
-        """See to it that so many rows are on the disk; complain if they are not saved."""
+        """Flush ``count`` rows to disk; raise an error if they are not saved."""
         if self._saved < count:
             missing = count - self._saved
             raise OSError(f"{missing} {self.name} before it could not be saved")
@@ -111,7 +111,7 @@ class RecordSeries:
         yield from self._waiting
 
     def _block(self) -> int:
-        """Rows that are merged at once."""
+        """Number of rows that are merged at once."""
         return max(1, min(len(self), BLOCK_BYTES // max(1, self._row_bytes)))
 
     def encoding(self) -> dict[str, Any]:

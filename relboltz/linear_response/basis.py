@@ -1,4 +1,4 @@
-"""Trial functions of all species, sources of gradients, and what collisions conserve.
+"""Trial functions of all species, sources of gradients, and conserved functions.
 
 A function of one rank is a table of coefficients: power of E/T -> one number for each species.
 """
@@ -13,21 +13,21 @@ from ..util.arrays import Array
 from .reference_state import ORDERS, ReferenceState
 
 Function = dict[float, Array]
-"""Coefficients by power of E/T (species)."""
+"""Coefficients (species) by power of E/T."""
 NOTHING = 1e-9
-"""A source that is this small beside what it is made of is rounding: it vanishes exactly."""
+"""Relative size below which a source is rounding and is set exactly to zero."""
 
 
 @dataclass(frozen=True)
 class Basis:
-    """tensor x (E/T)^k of every species of a state: functions of species 0, then of 1, ..."""
+    """Functions tensor x (E/T)^k of every species of a state, ordered by species."""
 
     state: ReferenceState
     rank: str
     powers: tuple[float, ...]
     species: tuple[int, ...]
     weight: Array | None = None
-    """In place of N f F (species, points), for tagged particles."""
+    """Weight (species, points) that replaces N f F, for tagged particles."""
 
     @property
     def size(self) -> int:
@@ -38,7 +38,7 @@ class Basis:
         return self.state.moment(self.rank, power, self.weight)[list(self.species)]
 
     def bounded(self) -> Array:
-        """Which functions have a norm: f F ~ (T/p)^2 of massless bosons, and mu = 0, takes some."""
+        """Return which functions have a norm; some diverge for massless bosons at mu = 0."""
         state, powers = self.state, np.array(self.powers)
         soft = (state.model.statistics == 1) & (state.mass_squared == 0)
         soft &= state.chemical_potential == 0
@@ -46,7 +46,7 @@ class Basis:
         return ~np.outer(soft[list(self.species)], diverges).ravel()
 
     def gram(self) -> Array:
-        """(phi_i, phi_j); 0 of a function that has no norm."""
+        """Return (phi_i, phi_j); 0 for functions without a norm."""
         many = len(self.powers)
         result = np.zeros((self.size, self.size))
         for i, k in enumerate(self.powers):
@@ -57,7 +57,7 @@ class Basis:
         return result * normed * normed[:, None]
 
     def products(self, function: Function) -> Array:
-        """(phi_i, function)."""
+        """Return (phi_i, function)."""
         many = len(self.powers)
         result = np.zeros(self.size)
         for power, coefficients in function.items():
@@ -66,7 +66,7 @@ class Basis:
         return result
 
     def coefficients(self, function: Function) -> Array | None:
-        """A function in this basis; None if it is not in its span."""
+        """Return the coefficients of a function in this basis; None if it is not in its span."""
         many = len(self.powers)
         result = np.zeros(self.size)
         for power, coefficients in function.items():
@@ -76,14 +76,14 @@ class Basis:
         return result
 
     def first(self, count: int) -> tuple[Basis, Array]:
-        """The basis with the first so many powers, and where its functions stand in this one."""
+        """Return the basis with the first ``count`` powers, and its positions in this basis."""
         where = [a * len(self.powers) + i for a in range(len(self.species)) for i in range(count)]
         smaller = Basis(self.state, self.rank, self.powers[:count], self.species, self.weight)
         return smaller, np.array(where)
 
 
 def product(state: ReferenceState, rank: str, one: Function, other: Function) -> float:
-    """(one, other) of two functions of a rank [GeV^3 times their units]."""
+    """Return (one, other) of two functions of a rank [GeV^3 times their units]."""
     return float(
         sum(
             (c * d * state.moment(rank, k + m)).sum()
@@ -94,7 +94,7 @@ def product(state: ReferenceState, rank: str, one: Function, other: Function) ->
 
 
 def conserved(state: ReferenceState, rank: str, charges: Array) -> list[Function]:
-    """What no collision changes: momentum; energy and charges."""
+    """Return the functions conserved by every collision: momentum; energy and charges."""
     ones = np.ones(len(state.model.species))
     if rank == "vector":
         return [{0.0: ones}]
@@ -111,10 +111,10 @@ def _norms(state: ReferenceState, rank: str, functions: list[Function]) -> Array
 def orthogonal(
     state: ReferenceState, rank: str, function: Function, to: list[Function], by: list[Function]
 ) -> Function:
-    """The function less combinations of ``by``, such that it is orthogonal to all of ``to``."""
+    """Subtract a combination of ``by`` that makes the function orthogonal to all of ``to``."""
     matrix = np.array([[product(state, rank, z, b) for b in by] for z in to])
     right = np.array([product(state, rank, z, function) for z in to])
-    rows, columns = (_norms(state, rank, some) for some in (to, by))  # charges may be very rare
+    rows, columns = (_norms(state, rank, some) for some in (to, by))  # charges may be very dilute
     parts = np.linalg.lstsq(matrix / np.outer(rows, columns), right / rows, rcond=None)[0] / columns
     result = dict(function)
     for part, b in zip(parts, by, strict=True):
@@ -127,20 +127,20 @@ def orthogonal(
 
 
 def shear_source(state: ReferenceState) -> Function:
-    """p_x p_y/E [GeV]."""
+    """Return the source p_x p_y/E [GeV]."""
     return {-1.0: np.full(len(state.model.species), state.temperature)}
 
 
 def charge_source(state: ReferenceState, charge: Array) -> Function:
-    """p_x [q/E - n/(e + P)]; orthogonal to the momentum, which fixes n/(e + P)."""
+    """Return p_x [q/E - n/(e + P)], orthogonal to the momentum, which fixes n/(e + P)."""
     momentum = conserved(state, "vector", charge[None])
     return orthogonal(state, "vector", {-1.0: charge}, momentum, momentum)
 
 
 def bulk_source(state: ReferenceState, charges: Array) -> Function:
-    """p^2/(3 E) - P_e [E - (T/2E) dm^2/dT] - Sum_c P_c [q_c - dm^2/d(mu_c/T)/(2 T E)] [GeV].
+    """Return p^2/(3 E) - P_e [E - (T/2E) dm^2/dT] - Sum_c P_c [q_c - dm^2/d(mu_c/T)/(2 T E)] [GeV].
 
-    Orthogonal to energy and charges, which fixes P_e = dP/de and P_c = dP/dn_c.
+    The source is orthogonal to energy and charges, which fixes P_e = dP/de and P_c = dP/dn_c.
     """
     t, m2 = state.temperature, state.mass_squared
     ones = np.ones(len(m2))

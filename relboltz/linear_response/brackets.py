@@ -18,34 +18,37 @@ from ..util.arrays import Array
 from .reference_state import ReferenceState
 
 BINS = 1024
-"""Of |p| in the tables of the draw."""
+"""Number of bins in |p| of the sampling tables."""
 TAIL = 0.5
-"""Momenta are drawn with the density f^TAIL: brackets of high powers come from hard ones. Fermions
-with (f F)^TAIL: those deep below a Fermi surface find no place to go."""
+"""Momenta are sampled with the density f^TAIL, because hard momenta dominate brackets of high
+powers. Fermions are sampled with (f F)^TAIL: deep below a Fermi surface they are Pauli-blocked.
+"""
 SOFT = 1.5
 """In unlimited momentum space the density is multiplied by F^SOFT of the bosons of the process.
-Soft massless bosons weigh p^2 f F dp ~ dp in a bracket, and this draws them so. Drawn by f^TAIL
-alone they have weights ~ p^(-3/2), whose variance grows without limit as screening vanishes.
-Fermions that turn into bosons need it as well."""
+Soft massless bosons contribute p^2 f F dp ~ dp to a bracket, and this factor samples them
+accordingly. Sampled with f^TAIL alone they have weights ~ p^(-3/2), whose variance diverges as
+screening vanishes. Fermions that turn into bosons need the factor as well.
+"""
 DOUBLE_POLE = 0.75
-"""Part of the events for a double pole in t where u has a single one: with 1/2, errors of the shear
-viscosity are a quarter larger, and those of the diffusion are the same."""
+"""Fraction of the events for a double pole in t if u has a single pole: with 1/2, errors of the
+shear viscosity are a quarter larger, and those of the diffusion are unchanged.
+"""
 RARE = 1e-9
-"""Part of the largest f that is added to every f where nodes are drawn."""
+"""Fraction of the largest f that is added to f when nodes are sampled."""
 DEPTH = 60.0
-"""Energies up to this many T above m, or above mu."""
+"""Largest energy above m, or above mu, in units of T."""
 SIGNS = (1.0, 1.0, -1.0, -1.0)
-"""Of the legs k1, k2, k3, p in Delta phi."""
+"""Signs of the legs k1, k2, k3, p in Delta phi."""
 ALL_SHARES = np.outer(SIGNS, SIGNS)
-"""How legs add up in Delta phi Delta psi."""
+"""Signs of pairs of legs in Delta phi Delta psi."""
 Tables = dict[tuple[int, tuple[int, ...]], Table]
-"""Edges and cumulative densities by the species that is drawn and the bosons of its process."""
+"""Edges and cumulative densities by the sampled species and the bosons of its process."""
 Measure = Callable[[Elements, BracketRequest], Array]
 
 
 @dataclass(frozen=True)
 class EquivalentChannel:
-    """A channel that is drawn as another, equal one: its legs (k1, k2, k3, p) and multiplicity."""
+    """A channel that shares the samples of an identical one: legs (k1, k2, k3, p), multiplicity."""
 
     legs: tuple[int, int, int, int]
     factor: float
@@ -62,14 +65,14 @@ class EventSums:
     model: Model
     trial: TrialFunctions
     members: tuple[tuple[EquivalentChannel, ...], ...]
-    """Of every task."""
+    """Channels of every task."""
     sums: Array
 
     @cached_property
     def _legs(self) -> Array:
-        """The same with all pairs of the four legs (task, batch, rank, leg, leg, f, f).
+        """Sums for all pairs of the four legs (task, batch, rank, leg, leg, f, f).
 
-        On nodes the first two legs are means of a low and of a high one.
+        On nodes the first two legs are means of a low and of a high node.
         """
         pairs = self.sums.shape[3]
         cells = 4 if pairs == 10 else 6
@@ -86,26 +89,26 @@ class EventSums:
         return full
 
     def matrices(self, rank: str) -> Array:
-        """(phi_i, C phi_j) of every batch (batch, i, j), functions of species 0, then of 1, ..."""
+        """Return (phi_i, C phi_j) of every batch (batch, i, j), functions ordered by species."""
         return self._assembled(rank, None, range(len(self.members)))
 
     def tagged(self, rank: str, species: int) -> Array:
-        """The same for particles of a species that carry a tag and are few, of that species alone.
+        """Return the matrices for a few tagged particles, restricted to their species.
 
-        A tag goes on with the particle of that species that comes out, and is lost where there is
-        none. Of two equal ones it is k3 for k1: either where all angles are drawn, and the one that
-        is deflected less where |M|^2 is peaked and only the forward half is
+        A tag passes to the outgoing particle of that species, and is lost if there is none. Of two
+        identical outgoing particles, k3 inherits the tag of k1: either of them if all angles are
+        sampled, and the less deflected one if |M|^2 is peaked and only the forward half is sampled
         (``ChannelEvents.span``).
         """
         return self._assembled(rank, species, range(len(self.members)))
 
     def by_task(self, rank: str, y: Array, tag: int | None = None) -> Array:
-        """(phi, C phi) of one function, of every task and batch; of a tagged species alone."""
+        """Return (phi, C phi) of one function by task and batch; tag : a tagged species."""
         each = [self._assembled(rank, tag, (k,)) for k in range(len(self.members))]
         return np.array([np.einsum("i,bij,j->b", y, matrices, y) for matrices in each])
 
     def _assembled(self, rank: str, tag: int | None, tasks: Iterable[int]) -> Array:
-        """Sums of some tasks."""
+        """Return the sums of some tasks."""
         r = self.trial.ranks.index(rank)
         many = int(self.trial.counts[r])
         legs = self._legs[:, :, r, :, :, :many, :many]
@@ -122,18 +125,18 @@ class EventSums:
 
 
 def tag_shares(legs: tuple[int, ...], species: int) -> Array:
-    """How legs add up in the brackets of a tagged particle: phi_i psi_j with these factors."""
+    """Return the factors of phi_i psi_j in the brackets of a tagged particle."""
     share = np.zeros((4, 4))
     into = [i for i in (0, 1) if legs[i] == species]
     out = [i for i in (2, 3) if legs[i] == species]
     for i in (*into, *out):
-        share[i, i] = 1.0  # it leaves where it was
+        share[i, i] = 1.0  # loss at the initial momentum
     straight = len(into) == len(out) == 2
     for i in into:
-        for j in out:  # and is found there
+        for j in out:  # gain at the final momentum
             if not straight:
                 share[i, j] = share[j, i] = -1.0 / max(len(into), len(out))
-            elif j == i + 2:  # k1 and k3, k2 and p: the angle between these is drawn
+            elif j == i + 2:  # k1 and k3, k2 and p: the sampled angle is between these
                 share[i, j] = share[j, i] = -1.0
     return share
 
@@ -141,7 +144,7 @@ def tag_shares(legs: tuple[int, ...], species: int) -> Array:
 def plan(
     elements: Elements, state: ReferenceState
 ) -> tuple[list[ChannelEvents], list[tuple[EquivalentChannel, ...]]]:
-    """Events to draw for a state; channels that differ in names alone are drawn once."""
+    """Plan the events for a state; channels that differ only in names are sampled once."""
     model = elements.model
     found: dict[object, tuple[ChannelEvents, list[EquivalentChannel]]] = {}
     tables: Tables = {}
@@ -194,7 +197,7 @@ def _task(
         four(model.statistics.astype(float), legs),
         _poles(elements, channel.process, state.screening2),
         1.0 if elements.folds[channel.process] else 2.0,
-        1.0 if process.elastic or not process.constant else 0.0,  # as ``channels`` has them
+        1.0 if process.elastic or not process.constant else 0.0,  # as in ``channels``
         1.0 if process.built_in else 0.0, measure / (4 * (2 * np.pi) ** 6),
         (table(legs[3]), table(legs[2]), table(legs[1]), table(legs[0])), state.temperature,
         fields, coarse,
@@ -202,10 +205,10 @@ def _task(
 
 
 def _poles(elements: Elements, index: int, screening2: Array) -> tuple[float, float, float]:
-    """Squared masses [GeV^2] of a process' poles in t and u, as its matrix element asks for them.
+    """Return squared masses [GeV^2] of a process' poles in t and u, as used by its matrix element.
 
-    0 where there is none, or where drawing one half of the angles leaves a pole out. Third, the
-    part of the events for t: a double pole, peak = "t", counts more than a single one.
+    0 if there is no pole, or if sampling one half of the angles excludes it. The third value is the
+    fraction of the events for t: a double pole, peak = "t", counts more than a single pole.
     """
     process = elements.model.processes[index]
     gluon, quark, _ = elements.screening(index, screening2)
@@ -219,9 +222,9 @@ def _poles(elements: Elements, index: int, screening2: Array) -> tuple[float, fl
 
 
 def _table(state: ReferenceState, a: int, bosons: tuple[int, ...]) -> Table:
-    """Edges of |p| and cumulative density to draw it of a species; or of nodes.
+    """Return edges of |p| and the cumulative density for sampling a species; or of nodes.
 
-    bosons : species of the process that are; not looked at on nodes
+    bosons : bosonic species of the process; ignored on nodes
     """
     if state.points.grid is not None:
         f = _moving(state.f[a], int(state.model.statistics[a]))
@@ -243,5 +246,5 @@ def _table(state: ReferenceState, a: int, bosons: tuple[int, ...]) -> Table:
 
 
 def _moving(f: Array, eta: int) -> Array:
-    """f, or f F of fermions."""
+    """Return f, or f F for fermions."""
     return f * (1 - f) if eta < 0 else f

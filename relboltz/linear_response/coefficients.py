@@ -1,4 +1,4 @@
-"""transport_coefficients(): viscosities, diffusion, conductivity of a model in equilibrium."""
+"""transport_coefficients(): viscosities, diffusion and conductivity of a model in equilibrium."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -22,18 +22,20 @@ from .inverse_operator import InverseEstimate, dissipation, independent, respons
 from .reference_state import COMPONENTS, MomentumPoints, ReferenceState, scale_of
 
 BATCHES = 32
-"""Independent sums over events, from which errors are taken."""
+"""Number of independent sums over events, used to estimate errors."""
 PILOT = 0.1
-"""Part of the events that find out which processes need how many of the others."""
+"""Fraction of the events used to decide how many events each process needs."""
 CELLS, WIDTH = 20, 4.0
-"""Nodes on which matrix elements are looked at, and their half width in units of the momenta."""
+"""Nodes on which matrix elements are checked, and their half width in units of the momenta."""
 FIRST = 3
-"""Powers that tell where events are needed."""
+"""Number of powers used to decide where events are needed."""
 FEW, FEW_SHARP = 3, 5
-"""Different functions that a good value takes, and where f falls within T at a Fermi surface."""
+"""Number of distinct functions needed for a reliable value, and the number needed at a Fermi
+surface, where f falls within T.
+"""
 MOST_THREADS = 1024
 FEWEST = 64
-"""Events of a batch of any channel."""
+"""Smallest number of events per batch of any channel."""
 
 
 def transport_coefficients(
@@ -49,35 +51,35 @@ def transport_coefficients(
     backend: str = "auto",
     threads: int = 0,
 ) -> xr.Dataset:
-    """Viscosities, diffusion of conserved charges and electric conductivity of a model.
+    """Compute viscosities, charge diffusion and electric conductivity of a model.
 
     Parameters
     ----------
-    model : any model in which all species collide
-    temperature : T [GeV], a number, or several
+    model : a model in which all species collide
+    temperature : T [GeV], a number or a sequence
     chemical_potential : mu [GeV], a number for all species, or numbers by species, group or charge;
-        no process may change it
-    grid : a PhaseSpace; then the coefficients are those that a run on its nodes has. Without one
-        they are those of unlimited momentum space
-    events : drawn for all processes together, at every temperature
-    seed : of the random numbers: the same seed gives the same bits, whatever the threads
+        every process must conserve it
+    grid : a PhaseSpace, for the coefficients of a run on its nodes; by default momentum space is
+        unlimited
+    events : total number for all processes, at every temperature
+    seed : seed of the random numbers; results are bit-for-bit independent of the number of threads
     powers : k of the trial functions tensor x E^k by rank ("shear", "vector", "scalar"), the most
         useful first; multiples of 1/2
-    tagged : a species; adds ``tagged_diffusion`` [fm] D, <x^2> = 2 D t, ``tagged_drag`` [fm^-1] of
-        its momentum, dp/dt = -drag p at first, and mean relaxation times of velocity and momentum
-        [fm], Int <p(t) p(0)> dt over <p^2>, of few particles of it that carry a tag. Where
-        two of it collide, the tag is on either afterwards; with peak = "t" of a process and |M|^2
-        symmetric in t and u, on the one that is deflected less, and D is larger
+    tagged : a species; adds ``tagged_diffusion`` [fm], D in <x^2> = 2 D t, ``tagged_drag`` [fm^-1],
+        the initial momentum loss dp/dt = -drag p, and mean relaxation times of velocity and
+        momentum [fm], Int <p(t) p(0)> dt over <p^2>, for a dilute set of tagged particles. If two
+        particles of the species collide, either one carries the tag afterwards; with peak = "t"
+        and |M|^2 symmetric in t and u, it is the less deflected one, and D is larger
     backend : "auto", "cpu" or "cuda"
-    threads : of the CPU; 0 = all cores
+    threads : CPU threads; 0 = all cores
 
     Returns
     -------
     xarray.Dataset with ``shear_viscosity`` and ``bulk_viscosity`` [GeV fm^-2],
     ``diffusion(charge, charge2)`` [fm^-2], ``conductivity`` [fm^-1] and ``entropy`` [fm^-3], ratios
-    to the entropy, relaxation times [fm], ``*_error`` (one standard error) and ``*_by_basis``: the
-    same with the first so many powers alone. The conductivity is NaN if no species has a charge
-    "electric", or a process does not conserve it
+    to the entropy, relaxation times [fm], ``*_error`` (one standard error) and ``*_by_basis``,
+    values with only the first 1, 2, ... powers. The conductivity is NaN if no species has a charge
+    "electric", or if a process does not conserve this charge
     """
     check_model(model)
     all_t = given.temperatures(temperature)
@@ -114,7 +116,7 @@ def transport_coefficients(
 
 
 def _check_elements(elements: Elements, state: ReferenceState, said: list[str]) -> None:
-    """Refuse matrix elements with a pole, and warn of those that screening makes negative."""
+    """Raise InputError for matrix elements with a pole; warn if screening makes them negative."""
     t, mu = state.temperature, state.chemical_potential
     width = WIDTH * scale_of(t, mu, state.mass_squared)
     grid = PhaseSpace(CELLS, width) if state.points.grid is None else state.points.grid
@@ -123,7 +125,7 @@ def _check_elements(elements: Elements, state: ReferenceState, said: list[str]) 
 
 
 def _of_basis(state: ReferenceState, sizes: dict[str, tuple[float, ...]]) -> Iterator[str]:
-    """Where energies differ so little that powers of them are all but the same function."""
+    """Warn if energies differ so little that their powers are nearly linearly dependent."""
     model = state.model
     sharp = (model.statistics == -1) & (state.chemical_potential > np.sqrt(state.mass_squared))
     for rank, power in _ranks(state, sizes).items():
@@ -139,7 +141,7 @@ def _of_basis(state: ReferenceState, sizes: dict[str, tuple[float, ...]]) -> Ite
 
 
 def _measure(backend: str, threads: int, model: Model) -> brackets.Measure:
-    """What adds up events, on the backend that is asked for."""
+    """Return the function that sums events on the requested backend."""
     from ..backends import bracket_measure
 
     return bracket_measure(backend, threads, model)
@@ -148,7 +150,7 @@ def _measure(backend: str, threads: int, model: Model) -> brackets.Measure:
 def _ranks(
     state: ReferenceState, sizes: dict[str, tuple[float, ...]]
 ) -> dict[str, tuple[float, ...]]:
-    """Powers of the ranks of the kernels."""
+    """Return the powers for the ranks of the kernels."""
     return {rank: sizes.get(rank, sizes["shear"]) for rank in state.points.ranks}
 
 
@@ -161,7 +163,7 @@ def _drawn(
     tagged: str | None,
     measure: brackets.Measure,
 ) -> brackets.EventSums:
-    """All events: a few that find out where more are needed, then the rest."""
+    """Sample all events: a pilot sample to distribute them over processes, then the rest."""
     model, trial = elements.model, TrialFunctions.of(_ranks(state, sizes))
     tasks, members = brackets.plan(elements, state)
 
@@ -185,7 +187,7 @@ def _spread(
     sizes: dict[str, tuple[float, ...]],
     tagged: str | None,
 ) -> Array:
-    """How much the events of every task scatter, as far as the coefficients feel it."""
+    """Return the contribution of every task to the statistical error of the coefficients."""
     charges = np.array(list(state.model.conserved.values()), float)
     everyone = tuple(range(len(state.model.species)))
     total = np.zeros(len(drawn.members))
@@ -214,7 +216,7 @@ def _spread(
 
 
 def _sources(state: ReferenceState, rank: str, charges: Array) -> list[basis.Function]:
-    """What gradients do to a state, by rank."""
+    """Return the sources that gradients create, by rank."""
     if rank == "vector":
         return [basis.charge_source(state, row) for row in charges]
     if rank == "scalar":
@@ -223,7 +225,7 @@ def _sources(state: ReferenceState, rank: str, charges: Array) -> list[basis.Fun
 
 
 def _zero(some: basis.Basis, rank: str, charges: Array) -> Array:
-    """What is conserved, in a basis."""
+    """Return the conserved functions in a basis."""
     functions = basis.conserved(some.state, rank, charges)
     rows = [some.coefficients(f) for f in functions]
     return np.array([row for row in rows if row is not None]).reshape(-1, some.size)
@@ -235,7 +237,7 @@ def _coefficients(
     sizes: dict[str, tuple[float, ...]],
     tagged: str | None,
 ) -> dict[str, dataset.ResponseRows]:
-    """(s, C^-1 s) of all sources, by rank; with the first so many powers, and with all."""
+    """Return (s, C^-1 s) of all sources, by rank, for every number of powers up to all."""
     charges = np.array(list(state.model.conserved.values()), float)
     electric = np.array([s.charges.get("electric", 0.0) for s in state.model.species])
     found: dict[str, dataset.ResponseRows] = {}
@@ -255,7 +257,7 @@ def _coefficients(
 def _by_size(
     whole: basis.Basis, matrices: Array, charges: Array, sources: list[basis.Function], rank: str
 ) -> list[InverseEstimate]:
-    """Values with the first one, two, ... powers."""
+    """Return values with the first one, two, ... powers."""
     rows = []
     for count in range(1, len(whole.powers) + 1):
         some, where = whole.first(count)
@@ -272,7 +274,10 @@ def _by_size(
 def _tagged(
     state: ReferenceState, drawn: brackets.EventSums, powers: tuple[float, ...], species: int
 ) -> dataset.ResponseRows:
-    """The same of a tagged particle: velocity p_x/E and momentum p_x [T]; weight f, not f F."""
+    """Return values for the velocity p_x/E and momentum p_x [T] of a tagged particle.
+
+    The weight is f, not f F.
+    """
     whole = basis.Basis(state, "vector", powers, (species,), state.density)
     one = np.ones(len(state.model.species))
     sources: list[basis.Function] = [{-1.0: one}, {0.0: one}]

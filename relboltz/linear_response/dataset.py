@@ -1,7 +1,7 @@
-"""Coefficients as a Dataset: names, units, words.
+"""Transport coefficients as a Dataset: names, units, descriptions.
 
-Powers of GeV become those of fm here: viscosities are GeV^3, kappa is GeV^2, the conductivity GeV,
-lengths and times are GeV^-1.
+Powers of GeV are converted to powers of fm here: viscosities are in GeV^3, kappa in GeV^2, the
+conductivity in GeV, lengths and times in GeV^-1.
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ class ResponseRows:
 
     @property
     def best(self) -> InverseEstimate:
-        """With all powers."""
+        """Estimate with all powers."""
         return self.rows[-1]
 
 
 Pairs = Sequence[tuple[Any, Any]]
-"""Values and errors."""
+"""Pairs of values and errors."""
 
 
 class DatasetBuilder:
-    """Variables of a Dataset, gathered one by one."""
+    """Variables of a Dataset, collected one by one."""
 
     def __init__(self) -> None:
         self.variables: dict[str, Any] = {}
@@ -55,7 +55,7 @@ class DatasetBuilder:
     def add(
         self, name: str, value: Any, unit: str, description: str, dims: Sequence[str] = ()
     ) -> None:
-        """One variable."""
+        """Add a variable."""
         self.variables[name] = (
             tuple(dims), np.asarray(value, dtype=float), {"units": unit, "long_name": description}
         )  # fmt: skip
@@ -63,9 +63,9 @@ class DatasetBuilder:
     def measured(
         self, name: str, rows: Pairs, unit: str, description: str, basis: str = ""
     ) -> None:
-        """Values and errors with one, two, ... powers: the last counts.
+        """Add values and errors with one, two, ... powers; the last is the result.
 
-        basis : the dimension of the powers, to tell how the value changes with them
+        basis : dimension of the powers, to show how the value changes with their number
         """
         dims = ("charge", "charge2") if np.ndim(rows[-1][0]) else ()
         self.add(name, rows[-1][0], unit, description, dims)
@@ -77,14 +77,14 @@ class DatasetBuilder:
 
 
 def pairs(rows: ResponseRows, factor: float, pick: Any = (0, 0)) -> list[tuple[Any, Any]]:
-    """Values and errors of one source, or of several, times a factor."""
+    """Return values and errors of one or several sources, times a factor."""
     return [(factor * row.value[pick], abs(factor) * row.error[pick]) for row in rows.rows]
 
 
 def dataset(
     found: dict[str, ResponseRows], state: ReferenceState, tagged: str | None
 ) -> xr.Dataset:
-    """What was found around one state."""
+    """Return the coefficients around one state."""
     table, model = DatasetBuilder(), state.model
     _thermodynamics(table, state)
     entropy = state.entropy / HBARC**3
@@ -104,12 +104,12 @@ def dataset(
 
 
 def _numbers(rows: ResponseRows) -> list[int]:
-    """Of powers in every row."""
+    """Return the number of powers in every row."""
     return list(range(1, len(rows.rows) + 1))
 
 
 def _thermodynamics(table: DatasetBuilder, state: ReferenceState) -> None:
-    """The state itself."""
+    """Add the thermodynamic quantities of the state."""
     fm3 = HBARC**-3
     table.add("temperature", state.temperature, "GeV", "temperature")
     mu, mass = state.chemical_potential, np.sqrt(state.mass_squared)
@@ -126,7 +126,7 @@ def _thermodynamics(table: DatasetBuilder, state: ReferenceState) -> None:
 def _shear(
     table: DatasetBuilder, found: dict[str, ResponseRows], state: ReferenceState, entropy: float
 ) -> None:
-    """eta = (s, C^-1 s)/T; on nodes from the five components, two along and three between axes."""
+    """Add eta = (s, C^-1 s)/T; on nodes from five components, two along and three between axes."""
     over_t = HBARC**-2 / state.temperature
     if "shear" in found:
         rows, norm = pairs(found["shear"], over_t), found["shear"].norms[0]
@@ -141,7 +141,7 @@ def _shear(
             "shear viscosity of flow between the axes (T_2g)",
         )  # fmt: skip
         rows = [
-            (0.4 * a + 0.6 * b, 0.4 * da + 0.6 * db)  # from the same events
+            (0.4 * a + 0.6 * b, 0.4 * da + 0.6 * db)  # correlated: from the same events
             for (a, da), (b, db) in zip(pairs(axes, over_t), pairs(planes, over_t), strict=True)
         ]
         norm = 0.4 * axes.norms[0] + 0.6 * planes.norms[0]
@@ -154,7 +154,7 @@ def _shear(
 def _time(
     table: DatasetBuilder, name: str, value: tuple[Any, Any], norm: float, description: str
 ) -> None:
-    """(s, C^-1 s)/(s, s): the area under a decay from 1 [fm]."""
+    """Add (s, C^-1 s)/(s, s), the area under a decay from 1 [fm]."""
     unit = HBARC / norm if norm > 0 else np.nan
     row = [(value[0] * unit, value[1] * unit)]
     table.measured(
@@ -165,7 +165,7 @@ def _time(
 def _bulk(
     table: DatasetBuilder, found: ResponseRows, state: ReferenceState, entropy: float
 ) -> None:
-    """zeta = (s, C^-1 s)/T."""
+    """Add zeta = (s, C^-1 s)/T."""
     over_t = HBARC**-2 / state.temperature
     rows = pairs(found, over_t)
     table.measured("bulk_viscosity", rows, "GeV fm^-2", "bulk viscosity", "basis_scalar")
@@ -175,7 +175,7 @@ def _bulk(
 
 
 def _diffusion(table: DatasetBuilder, found: ResponseRows, state: ReferenceState) -> None:
-    """kappa of the conserved charges, and e^2/T times that of the electric charge."""
+    """Add kappa of the conserved charges, and e^2/T times that of the electric charge."""
     count = len(state.model.conserved)
     kappa = pairs(found, HBARC**-2, (slice(count), slice(count)))
     description = "diffusion of conserved charges, kappa of nu = kappa grad(mu/T)"
@@ -184,7 +184,7 @@ def _diffusion(table: DatasetBuilder, found: ResponseRows, state: ReferenceState
     rows = pairs(found, unit, (count, count))
     electric = np.array([s.charges.get("electric", 0.0) for s in state.model.species])
     if not electric.any() or np.abs(state.model.stoichiometry @ electric).max() > 1e-9:
-        rows = [(np.nan, np.nan) for _ in rows]  # nobody carries one, or it is not conserved
+        rows = [(np.nan, np.nan) for _ in rows]  # no charged species, or charge not conserved
     table.measured("conductivity", rows, "fm^-1", "electric conductivity", "basis_vector")
     t = unit * HBARC / state.temperature
     ratio = [(v * t / unit, e * t / unit) for v, e in rows]
@@ -194,7 +194,7 @@ def _diffusion(table: DatasetBuilder, found: ResponseRows, state: ReferenceState
 def _tagged(
     table: DatasetBuilder, found: ResponseRows, state: ReferenceState, species: int
 ) -> None:
-    """D = (v, C^-1 v)/n of a tagged particle, how its velocity and momentum relax, and its drag."""
+    """Add D = (v, C^-1 v)/n of a tagged particle, its relaxation times and its drag."""
     name = state.model.names[species]
     n = state.numbers[species]
     table.measured(
@@ -210,7 +210,7 @@ def _tagged(
 
 
 def _drag(found: ResponseRows) -> tuple[float, float]:
-    """(p, C p)/(p, p) [fm^-1] and its error."""
+    """Return (p, C p)/(p, p) [fm^-1] and its error."""
     assert found.matrices is not None and found.basis is not None
     if 0.0 not in found.basis.powers:
         return np.nan, np.nan
@@ -220,7 +220,7 @@ def _drag(found: ResponseRows) -> tuple[float, float]:
 
 
 def joined(found: Sequence[xr.Dataset], temperatures: Array) -> xr.Dataset:
-    """One Dataset of several temperatures."""
+    """Combine datasets of several temperatures."""
     rows = [one.drop_vars("temperature") for one in found]
     result = xr.concat(rows, dim="temperature", combine_attrs="override")
     description = {"units": "GeV", "long_name": "temperature"}
@@ -231,7 +231,7 @@ def described(
     result: xr.Dataset, model: Model, grid: PhaseSpace | None, events: int, seed: int,
     sizes: dict[str, tuple[float, ...]],
 ) -> xr.Dataset:  # fmt: skip
-    """The same with words about how it was made."""
+    """Add labels and a description of the calculation."""
     labels = {
         "species": "species", "charge": "conserved charge", "charge2": "conserved charge",
         "basis": "number of powers: shear", "basis_vector": "number of powers: vector",

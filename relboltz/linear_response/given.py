@@ -1,4 +1,4 @@
-"""What a user gives: temperatures, chemical potentials, powers, sizes."""
+"""Checks of user input: temperatures, chemical potentials, powers, sizes."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -19,12 +19,12 @@ POWERS: dict[str, tuple[float, ...]] = {
     "vector": (-1, 0, 1, 2, 3),
     "scalar": (-1, 0, 1, 2, 0.5, -0.5, 1.5),
 }
-"""Powers k of the trial functions tensor x E^k of every species, the most useful ones first."""
+"""Powers k of the trial functions tensor x E^k of every species, the most useful first."""
 LEAST_POWER, MOST_POWER = -2.0, 6.0
 
 
 def temperatures(value: Any) -> Array:
-    """Temperatures [GeV], one after the other."""
+    """Return the temperatures [GeV] as an array."""
     found = np.atleast_1d(np.asarray(value, dtype=object))
     if found.ndim != 1 or not len(found):
         raise InputError(f"temperature = {shown(value)}: give a number in GeV, or a list of them")
@@ -40,7 +40,7 @@ def temperatures(value: Any) -> Array:
 
 
 def potentials(model: Model, value: Potentials) -> Array:
-    """mu of every species [GeV], from one number or from numbers by species, group or charge."""
+    """Return mu of every species [GeV], from a number or numbers by species, group or charge."""
     mu = np.zeros(len(model.species))
     if not isinstance(value, Mapping):
         mu[:] = _potential("chemical_potential", value)
@@ -64,7 +64,7 @@ def potentials(model: Model, value: Potentials) -> Array:
 
 
 def charges_of(model: Model) -> dict[str, Array]:
-    """Charges by name: what the processes conserve, and what the species are said to carry."""
+    """Return charges by name: conserved by the processes, or assigned to the species."""
     found = {name: np.array(row, float) for name, row in model.conserved.items()}
     for key in dict.fromkeys(k for s in model.species for k in s.charges):
         found.setdefault(key, np.array([s.charges.get(key, 0.0) for s in model.species], float))
@@ -78,7 +78,7 @@ def _potential(key: str, value: Any) -> float:
 
 
 def _check_processes(model: Model, mu: Array) -> None:
-    """Refuse potentials that a process would change: no such state is in equilibrium."""
+    """Raise InputError if a process changes the total potential, which excludes equilibrium."""
     for process, row in zip(model.processes, model.stoichiometry, strict=True):
         if abs(row @ mu) > 1e-9 * max(abs(mu).max(), 1e-300):
             before, after = (
@@ -92,7 +92,7 @@ def _check_processes(model: Model, mu: Array) -> None:
 
 
 def powers(value: Powers | None) -> dict[str, tuple[float, ...]]:
-    """Powers of the trial functions by rank; those that are not given are the usual ones."""
+    """Return the powers of the trial functions by rank; defaults where none are given."""
     found = dict(POWERS)
     for key, row in (value or {}).items():
         if key not in POWERS:
@@ -109,7 +109,7 @@ def powers(value: Powers | None) -> dict[str, tuple[float, ...]]:
 
 
 def whole(key: str, value: Any, least: int, most: int = 2**62) -> int:
-    """A whole number that is large enough."""
+    """Return the value as an integer; raise InputError if it is not one or out of range."""
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, int | np.integer):
@@ -121,7 +121,7 @@ def whole(key: str, value: Any, least: int, most: int = 2**62) -> int:
 
 
 def check_connected(model: Model) -> None:
-    """Refuse models in which something never meets the rest: what it carries never relaxes."""
+    """Raise InputError if some species never interact with the rest, so that they never relax."""
     joined = {name: name for name in model.names}
     for process in model.processes:
         roots = {joined[leg] for leg in process.legs}

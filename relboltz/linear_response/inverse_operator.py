@@ -1,7 +1,7 @@
 """(s, C^-1 s) in a basis, with its statistical error.
 
 C is a mean over independent batches of events. The value is a convex function of C, so that noise
-makes it too large by O(1/events); the jackknife takes that out and gives the error.
+makes it too large by O(1/events); the jackknife removes this bias and gives the error.
 """
 
 from dataclasses import dataclass
@@ -12,13 +12,14 @@ from ..util.arrays import Array
 from ..util.errors import InputError
 
 DEPENDENT = 1e-11
-"""Combinations of trial functions whose squared norm is below this part of the largest one are
-dropped: what is left of them is rounding."""
+"""Combinations of trial functions with a squared norm below this fraction of the largest are
+rounding and are dropped.
+"""
 
 
 @dataclass(frozen=True)
 class InverseEstimate:
-    """Values of all pairs of sources, their standard errors, and what the bias was (taken out)."""
+    """Values for all pairs of sources, their standard errors, and the bias that was removed."""
 
     value: Array
     error: Array
@@ -26,9 +27,9 @@ class InverseEstimate:
 
 
 def independent(gram: Array) -> tuple[Array, Array, Array]:
-    """Squared norms, combinations (functions, n) of normed functions, and the norms of functions.
+    """Return squared norms, independent combinations (functions, n), and norms of functions.
 
-    A function of norm 0 is left out.
+    Functions of norm 0 are left out.
     """
     norms = np.sqrt(np.diag(gram))
     scale = np.divide(1, norms, out=np.zeros_like(norms), where=norms > 0)
@@ -38,7 +39,7 @@ def independent(gram: Array) -> tuple[Array, Array, Array]:
 
 
 def directions(gram: Array, conserved: Array) -> Array:
-    """Orthonormal combinations of the functions, orthogonal to what is conserved (functions, n)."""
+    """Return orthonormal combinations (functions, n) orthogonal to the conserved functions."""
     values, vectors, norms = independent(gram)
     functions = vectors / np.sqrt(values)
     if not len(conserved):
@@ -49,7 +50,7 @@ def directions(gram: Array, conserved: Array) -> Array:
 
 
 def inverted(matrix: Array, sources: Array) -> Array:
-    """sources^T matrix^-1 sources, for a positive matrix."""
+    """Return sources^T matrix^-1 sources for a positive matrix."""
     try:
         half = np.linalg.solve(np.linalg.cholesky(matrix), sources)
     except np.linalg.LinAlgError:
@@ -60,9 +61,9 @@ def inverted(matrix: Array, sources: Array) -> Array:
 
 
 def dissipation(batches: Array, gram: Array, conserved: Array, sources: Array) -> InverseEstimate:
-    """(s, C^-1 s') of all pairs of sources.
+    """Return (s, C^-1 s') for all pairs of sources.
 
-    batches : C (batch, function, function); conserved (n, function): combinations that it keeps;
+    batches : C (batch, function, function); conserved (n, function): conserved combinations;
     sources (n, function): their products with the functions
     """
     q = directions(gram, conserved)
@@ -80,7 +81,7 @@ def dissipation(batches: Array, gram: Array, conserved: Array, sources: Array) -
 
 
 def response(batches: Array, gram: Array, conserved: Array, source: Array) -> Array:
-    """y = C^-1 s in terms of the functions: the value changes by -y dC y."""
+    """Return y = C^-1 s in terms of the functions: the value changes by -y dC y."""
     q = directions(gram, conserved)
     if not q.shape[1]:
         return np.zeros(len(source))

@@ -1,6 +1,6 @@
 """Thermal states to linearise around, on radii of unlimited momentum space or on nodes.
 
-All in powers of GeV: sums over d^3p/(2 pi)^3.
+All quantities are in powers of GeV: sums over d^3p/(2 pi)^3.
 """
 
 from __future__ import annotations
@@ -24,29 +24,30 @@ from ..util.errors import InputError
 GAUSS = 400
 """Points of a radial integral, or of one of its parts."""
 SHARP = 30.0
-"""Scale of the momenta, in units of T, that one part resolves: Fermi surfaces are T wide."""
+"""Momentum scale, in units of T, resolved by one part: Fermi surfaces are T wide."""
 ORDERS = {"shear": 2, "axes": 2, "planes": 2, "vector": 1, "scalar": 0}
-"""Momenta in the tensor of a trial function."""
+"""Number of momenta in the tensor of a trial function."""
 EXTREME, SHARPEST = 300.0, 1000.0
-"""Largest |mu - m|/T: of all but dense fermions, such that f f is a number; of those, to resolve
-their surface."""
+"""Largest |mu - m|/T: in general, so that f f is representable; and for dense fermions, so that
+their Fermi surface is resolved.
+"""
 COMPONENTS = {"shear": 10.0, "axes": 4.0, "planes": 6.0, "vector": 3.0, "scalar": 1.0}
-"""What is summed over, in units of the one component p_x p_y, p_x or 1 of the source."""
+"""Sum over components, in units of the single component p_x p_y, p_x or 1 of the source."""
 
 
 @dataclass(frozen=True)
 class MomentumPoints:
-    """Where a state is summed: momenta, weights and the squares of tensors there."""
+    """Momenta at which a state is summed, with weights and squares of tensors."""
 
     p2: Array  # [GeV^2]
     weight: Array  # d^3p/(2 pi)^3 [GeV^3]
     squares: dict[str, Array]
-    """Of each rank, summed over its components, in GeV^2, GeV^4."""
+    """Square of the tensor of each rank, summed over its components, in GeV^2, GeV^4."""
     grid: PhaseSpace | None = None
 
     @classmethod
     def free(cls, scale: float, parts: int = 1) -> MomentumPoints:
-        """Radii of unlimited momentum space, dense at 0; scale [GeV] of the momenta."""
+        """Return radii of unlimited momentum space, dense at 0; scale [GeV] of the momenta."""
         x, w = gauss(GAUSS)
         x, w = ((x + np.arange(parts)[:, None]) / parts).ravel(), np.tile(w / parts, parts)
         p, slope = radii(x, scale)
@@ -56,15 +57,15 @@ class MomentumPoints:
 
     @classmethod
     def around(cls, temperature: float, mu: Array, constant_mass_squared: Array) -> MomentumPoints:
-        """Radii that resolve a state."""
+        """Return radii that resolve a state."""
         scale = scale_of(temperature, mu, constant_mass_squared)
         return cls.free(scale, int(np.ceil(scale / (SHARP * temperature))))
 
     @classmethod
     def nodes(cls, grid: PhaseSpace) -> MomentumPoints:
-        """The nodes of a grid."""
+        """Return the nodes of a grid."""
         p2, fourth = grid.momentum_squared, (grid.momenta**4).sum(axis=0)
-        squares = {  # as events.brackets has them of two legs
+        squares = {  # as in events.brackets for two legs
             "axes": fourth - p2 * p2 / 3, "planes": p2 * p2 - fourth,
             "vector": p2, "scalar": np.ones_like(p2),
         }  # fmt: skip
@@ -73,18 +74,18 @@ class MomentumPoints:
 
     @property
     def ranks(self) -> tuple[str, ...]:
-        """Of the trial functions, in the order of the kernels."""
+        """Ranks of the trial functions, in the order of the kernels."""
         return tuple(self.squares)
 
     def energies(self, m2: float) -> Array:
-        """E at the points; a massless particle at rest has the one that its cell has on average."""
+        """Return E at the points; for a massless particle at rest, the average over its cell."""
         e = np.sqrt(self.p2 + m2)
         return e if self.grid is None else np.where(e > 0, e, 1 / self.grid.rest_inverse_energy)
 
 
 @dataclass(frozen=True)
 class ReferenceState:
-    """f = 1/(exp((E - mu)/T) - eta) of every species, with masses of its own."""
+    """f = 1/(exp((E - mu)/T) - eta) of every species, with self-consistent masses."""
 
     model: Model
     points: MomentumPoints
@@ -99,7 +100,7 @@ class ReferenceState:
     def of(
         cls, model: Model, points: MomentumPoints, temperature: float, mu: Array
     ) -> ReferenceState:
-        """The state of that temperature and those potentials, masses solved self-consistently."""
+        """Return the state at this temperature and these potentials, with its own masses."""
         _check_density(model, temperature, mu, model.constant_mass_squared)
 
         def occupations(m2: Array) -> Array | None:
@@ -157,9 +158,9 @@ class ReferenceState:
         return np.asarray(self.model.degeneracy[:, None] * self.points.weight * self.f)
 
     def moment(self, rank: str, power: float, weight: Array | None = None) -> Array:
-        """Int N f F tensor^2 (E/T)^power (species), momenta in units of T [GeV^3].
+        """Return Int N f F tensor^2 (E/T)^power (species), momenta in units of T [GeV^3].
 
-        weight : in place of N f F times the weight of the points
+        weight : replaces N f F times the weight of the points
         """
         t = self.temperature
         tensor2 = self.points.squares[rank] / t ** (2 * ORDERS[rank])
@@ -170,17 +171,17 @@ class ReferenceState:
 
     @property
     def numbers(self) -> Array:
-        """By species [GeV^3]."""
+        """Density by species [GeV^3]."""
         return np.asarray(self.density.sum(axis=1))
 
     @property
     def energy_density(self) -> float:
-        """With the mean field [GeV^4]."""
+        """Energy density including the mean field [GeV^4]."""
         return float((self.density * self.energy).sum()) + self._field
 
     @property
     def pressure(self) -> float:
-        """With the mean field [GeV^4]."""
+        """Pressure including the mean field [GeV^4]."""
         return float((self.density * self.points.p2 / self.energy).sum()) / 3 - self._field
 
     @property
@@ -189,7 +190,7 @@ class ReferenceState:
 
     @property
     def entropy(self) -> float:
-        """Of the particles, -f ln f + eta F ln F (f for classical ones) [GeV^3]."""
+        """Entropy density of the particles, -f ln f + eta F ln F (+ f if classical) [GeV^3]."""
         eta = self.model.statistics[:, None]
         full = 1 + eta * self.f
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -199,7 +200,7 @@ class ReferenceState:
         return float((self.model.degeneracy[:, None] * self.points.weight * each).sum())
 
     def mass_slopes(self, charges: Array) -> tuple[Array, Array]:
-        """d m^2/dT at fixed mu/T [GeV] and d m^2/d(mu/T) of every charge (charges, species)."""
+        """Return d m^2/dT at fixed mu/T [GeV] and d m^2/d(mu/T) (charges, species)."""
         n, t = len(self.model.species), self.temperature
         if not self.model.mass_coupling.any():
             return np.zeros(n), np.zeros((len(charges), n))
@@ -217,14 +218,14 @@ class ReferenceState:
 
 
 def scale_of(temperature: float, mu: Array, constant_mass_squared: Array) -> float:
-    """A momentum [GeV] about which a state lies."""
+    """Return a typical momentum [GeV] of a state."""
     return 3 * temperature + max(float((mu - np.sqrt(constant_mass_squared)).max()), 0.0)
 
 
 def _check_density(
     model: Model, temperature: float, mu: Array, m2: Array, *, rare: bool = False
 ) -> None:
-    """Refuse f that are no numbers, or steps."""
+    """Raise InputError if f is not representable or is a step function."""
     for name, eta, x in zip(
         model.names, model.statistics, (mu - np.sqrt(m2)) / temperature, strict=True
     ):

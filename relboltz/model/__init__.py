@@ -1,1 +1,1 @@
-"""What exists and what scatters: species, processes, QCD, thermal masses, conserved charges."""
+"""Species, scattering processes, QCD models, thermal masses and conserved charges."""

@@ -1,4 +1,4 @@
-"""What reactions conserve: integer vectors that their stoichiometry takes to nothing."""
+"""Conserved charges: the integer null space of the stoichiometry of the reactions."""
 
 from collections.abc import Sequence
 from fractions import Fraction
@@ -9,7 +9,7 @@ from ..util.arrays import Integers
 
 
 def charge_name(vector: Sequence[int], names: Sequence[str]) -> str:
-    """A charge spelt out: 'a + 2 b - c'."""
+    """Return a charge as text, such as 'a + 2 b - c'."""
     terms = [(v, name) for v, name in zip(vector, names, strict=True) if v]
     description = []
     for k, (v, name) in enumerate(terms):
@@ -19,7 +19,7 @@ def charge_name(vector: Sequence[int], names: Sequence[str]) -> str:
 
 
 def null_space(matrix: Integers) -> list[tuple[int, ...]]:
-    """Integer basis of {v : matrix v = 0}, by exact row reduction."""
+    """Return an integer basis of {v : matrix v = 0}, by exact row reduction."""
     rows = [[Fraction(int(v)) for v in row] for row in matrix]
     n = matrix.shape[1]
     pivots: list[int] = []

@@ -1,4 +1,4 @@
-"""Thermal masses and energies of a given f: the gap equation, and what it conserves."""
+"""Thermal masses for a given f from the gap equation, and the energy consistent with them."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from ..util.jit import Function
 from .model import Model
 
 # --- the gap equation: m_a^2 = m_a,0^2 + Sum_b K_ab Y_b(m_b^2) of s species -----------------------
-# model: as MassModel.flat. work: m^2 of species and screenings (width numbers), Y, its slope and
-# a step (width each), one number for the kernel, four sums of every species and the m^2 they are
-# of (width each), a matrix
+# model: layout of MassModel.flat. work: m^2 of species and screenings (width numbers), Y, its
+# derivative and a step (width each), one number for the kernel, four sums for every species and the
+# m^2 to which they belong (width each), a matrix
 
 
 def leader(group, a):
-    """The first species that always shares the mass of species a; -1: it couples to nothing."""
+    """Return the first species that always shares the mass of species a; -1 if a is uncoupled."""
     if group[a] < 0:
         return -1
     b = 0
@@ -31,7 +31,7 @@ def leader(group, a):
 
 
 def eliminate(a, x, n):
-    """Solve a x' = x in place by elimination with pivots, in a fixed order on any machine.
+    """Solve a x' = x in place by elimination with pivoting, in a fixed order on any machine.
 
     a : n x n matrix, row after row; x : right-hand side, overwritten by the solution
     """
@@ -55,7 +55,7 @@ def eliminate(a, x, n):
 
 
 def newton_step(model, work, s, width):
-    """Newton's step in m^2, from m^2, Y and its slope."""
+    """Compute the Newton step in m^2 from m^2, Y and its derivative."""
     matrix = work[9 * width + 1 :]
     for a in range(s):
         wanted = model[s * s + a]
@@ -68,9 +68,9 @@ def newton_step(model, work, s, width):
 
 
 def improve(model, work, s, width):
-    """Take Newton's step, but keep m^2 positive; whether it is the last one.
+    """Take a Newton step, keeping m^2 positive; return whether the iteration has converged.
 
-    The error that is left is the square of the last step.
+    The remaining error is the square of the last step.
     """
     newton_step(model, work, s, width)
     moved, largest = 0.0, 0.0
@@ -83,7 +83,7 @@ def improve(model, work, s, width):
 
 
 def screening_of(model, work, s, width):
-    """Squared screening masses that follow from Y, behind those of the species."""
+    """Compute the squared screening masses from Y and store them after those of the species."""
     rows = s * s + s
     for row in range(width - s):
         screening = model[rows + (width - s) * s + row]
@@ -97,14 +97,14 @@ FUNCTIONS: list[Function] = [leader, eliminate, newton_step, improve, screening_
 
 @dataclass(frozen=True)
 class MassModel:
-    """The gap equation of a model on a grid, for kernels that solve it at many sites."""
+    """Gap equation of a model on a grid, for kernels that solve it at many sites."""
 
     group: Integers
-    """Species that always share one mass, by the same number; -1: couples to nothing."""
+    """Group number of every species: species of a group always share one mass; -1 : uncoupled."""
     coupling: Array
     constant: Array
     screening: Array
-    """Rows of ``Model.screenings``: coupling of every species, and, last, the constant part."""
+    """Rows of ``Model.screenings``: the coupling of every species, then the constant part."""
     p2: Array
     cell: float
     """d^3p/(2 pi)^3 of a node [GeV^3]."""
@@ -112,7 +112,7 @@ class MassModel:
 
     @classmethod
     def of(cls, grid: PhaseSpace, model: Model) -> MassModel:
-        """The gap equation of a model on the nodes of a grid."""
+        """Build the gap equation of a model on the nodes of a grid."""
         none = (0.0,) * len(model.species)
         screening = [(*(row.coupling or none), row.constant) for row in model.screenings]
         groups: dict[tuple[float, ...], int] = {}
@@ -130,13 +130,13 @@ class MassModel:
 
     @property
     def flat(self) -> Array:
-        """The model as kernels take it: K, constant m^2, couplings, constants of screenings."""
+        """Flat array for kernels: K, constant m^2, couplings and constants of screenings."""
         couplings, constants = self.screening[:, :-1].ravel(), self.screening[:, -1]
         return np.concatenate([self.coupling.ravel(), self.constant, couplings, constants])
 
     @property
     def of_groups(self) -> Array:
-        """The same with one equation for each group of species: ``flat`` of fewer."""
+        """Array as ``flat``, reduced to one equation for each group of species."""
         first = [int(np.argmax(self.group == g)) for g in range(self.group.max(initial=-1) + 1)]
         couplings, constants = self.screening[:, first].ravel(), self.screening[:, -1]
         coupling = self.coupling[np.ix_(first, first)].ravel()
@@ -144,12 +144,12 @@ class MassModel:
 
     @property
     def numbers(self) -> tuple[Integers, Array, Array, float, float]:
-        """All of it, as ``site_masses`` takes it."""
+        """All data, as arguments of ``site_masses``."""
         return self.group, self.flat, self.p2, self.cell, self.at_rest
 
 
 def unsolved(where: str = "") -> RunError:
-    """The error for a state whose gap equation Newton's iteration does not solve."""
+    """Return the error for a state for which the Newton iteration does not converge."""
     return RunError(
         f"the thermal masses of this state do not converge{where}: check model.mass_coupling"
     )
@@ -159,12 +159,12 @@ def unsolved(where: str = "") -> RunError:
 
 
 def kinetic_energy(grid: PhaseSpace, model: Model, f: Array, mass_squared: Array) -> float:
-    """Sum over species and nodes of N_a E_a f_a [GeV fm^-3]."""
+    """Return the sum over species and nodes of N_a E_a f_a [GeV fm^-3]."""
     sums = [(grid.energies(m2) * row).sum() for row, m2 in zip(f, mass_squared, strict=True)]
     return float(model.degeneracy @ sums) * grid.measure
 
 
 def field_energy(model: Model, mass_squared: Array, y: Array) -> Array:
-    """-(1/4) Sum_a (m_a^2 - m_a,0^2) Y_a, of one site or of many [GeV fm^-3]."""
+    """Return -(1/4) Sum_a (m_a^2 - m_a,0^2) Y_a for one or many sites [GeV fm^-3]."""
     thermal = mass_squared - model.constant_mass_squared
     return np.asarray(-0.25 * (thermal * y).sum(axis=-1) / HBARC**3)

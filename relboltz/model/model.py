@@ -1,7 +1,7 @@
-"""Species, Process, Model: what exists and what scatters.
+"""Species, Process and Model: the particles of a model and their scattering processes.
 
-Everything that can be derived is derived: multiplicities, conserved charges, the legs of
-every process. A model is a list of species and a list of reactions, each with a matrix element.
+A model is a list of species and a list of reactions, each with a matrix element. Multiplicities,
+conserved charges and the legs of every process are derived.
 """
 
 from collections.abc import Mapping, Sequence
@@ -31,11 +31,11 @@ class Species:
     ----------
     name : unique within a model, one word: "g", "pi+", "c"; "cbar" is drawn as c with a bar
     degeneracy : N_a, the number of spin, colour, ... states that share one f: 16 for gluons, 6 for
-        a quark, 3 for pions if pi+, pi0, pi- are one species. Densities are N_a times f summed
+        a quark, 3 for pions if pi+, pi0, pi- are one species. Densities are N_a times the sum of f
     statistics : eta = +1 Bose, -1 Fermi, 0 classical; F = 1 + eta f
-    charges : named additive charges, e.g. {"electric": 2/3, "baryon": 1/3}. Those that all
-        processes conserve are monitored; "electric" gives the conductivity, and a chemical
-        potential may be given by the name of a charge
+    charges : named additive charges, e.g. {"electric": 2/3, "baryon": 1/3}. Charges conserved by
+        all processes are monitored; "electric" gives the conductivity, and a chemical potential
+        may be given by the name of a charge
     """
 
     name: str
@@ -46,8 +46,8 @@ class Species:
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not is_number(self.degeneracy):
             raise InputError(
-                f"species {shown(self.name)}, degeneracy = {shown(self.degeneracy)}: a name is a "
-                "text, a degeneracy a number"
+                f"species {shown(self.name)}, degeneracy = {shown(self.degeneracy)}: use a string "
+                "as name and a number as degeneracy"
             )
         if not self.name or any(c.isspace() for c in self.name) or "->" in self.name:
             raise InputError(f"species name {self.name!r}: use one word without '->'")
@@ -69,20 +69,20 @@ class Species:
 
 @dataclass(frozen=True)
 class Screening:
-    """The squared screening mass: a constant plus a linear function of Y_b = N_b Int f_b / E.
+    """Squared screening mass: a constant plus a linear function of Y_b = N_b Int f_b / E.
 
-    ``Model(..., screening=0.5)``, a mass in GeV, is ``Screening(0.25)``; this class is for masses
-    that follow the state, and for more than one.
+    ``Model(..., screening=0.5)``, a mass in GeV, is equivalent to ``Screening(0.25)``; this class
+    is for masses that depend on the state, and for more than one screening mass.
 
     Parameters
     ----------
-    constant : of screening2 [GeV^2]: the square of a mass
+    constant : constant part of screening2 [GeV^2], a squared mass
     coupling : one number for each species, in their order: screening2 = constant + Sum_b
         coupling_b Y_b with Y_b = N_b Int d^3p/(2 pi)^3 f_b/E_b [GeV^2]
     ekt : t_screened is t (q^2 + screening2)/q^2, as in effective kinetic theory, in place of
         t - screening2; q is the momentum transfer in the frame of the grid
-    exchange : screening by species, by name, where a matrix element asks for ``exchange2``,
-        ``t_exchanged`` or ``u_exchanged``: the exchange of its first leg's species
+    exchange : Screening by species name, for matrix elements with an argument ``exchange2``,
+        ``t_exchanged`` or ``u_exchanged``: the exchange of the species of their first leg
     """
 
     constant: float = 0.0
@@ -98,18 +98,18 @@ class Screening:
         for name, row in self.exchange.items():
             if row.ekt or row.exchange:
                 raise InputError(
-                    f"screening.exchange.{name}: a constant and a coupling are all it may have; "
-                    "ekt and exchange belong to the Screening around it"
+                    f"screening.exchange.{name}: only constant and coupling are allowed; ekt and "
+                    "exchange belong to the enclosing Screening"
                 )
 
     def padded(self, more: int) -> "Screening":
-        """The same among so many more species, which have no part in it."""
+        """Return the screening for a model with additional species that do not contribute."""
         coupling = None if self.coupling is None else (*self.coupling, *(0.0,) * more)
         exchange = {name: row.padded(more) for name, row in self.exchange.items()}
         return Screening(self.constant, coupling, self.ekt, exchange)
 
     def describe(self) -> dict[str, Any]:
-        """In numbers, as TOML values."""
+        """Return the screening as TOML values."""
         described: dict[str, Any] = {"constant": self.constant, "ekt": self.ekt}
         if self.coupling is not None:
             described["coupling"] = list(self.coupling)
@@ -119,14 +119,14 @@ class Screening:
         return described
 
     def squared(self, y: Array) -> float:
-        """screening2 [GeV^2] of a state with Y_b = y [GeV^2]."""
+        """Return screening2 [GeV^2] of a state with Y_b = y [GeV^2]."""
         if self.coupling is None:
             return self.constant
         return self.constant + sum(k * float(v) for k, v in zip(self.coupling, y, strict=True))
 
 
 class Model:
-    """What exists and what scatters: species, processes, masses and screening.
+    """Model of matter: species, scattering processes, masses and screening.
 
     >>> gas = rb.Model([rb.Species("a")], [rb.Process("a a -> a a", sigma=1.0)], masses={"a": 0.3})
 
@@ -137,15 +137,15 @@ class Model:
     masses : constant masses [GeV] by species name; absent species are massless
     mass_coupling : symmetric matrix K of m_a^2 = m_a,0^2 + Sum_b K_ab Y_b with
         Y_b = N_b Int d^3p/(2 pi)^3 f_b / E_b; makes the masses thermal and self-consistent
-    screening : a mass [GeV], or a Screening: what matrix elements are given as ``screening2``
+    screening : a mass [GeV] or a Screening, passed to matrix elements as ``screening2``
     groups : names for several species at once, e.g. {"quarks": ("u", "d", "s")}
     name : shown in output
 
-    What follows from these is derived: ``names``, ``degeneracy``, ``statistics``, ``conserved``.
+    Derived attributes: ``names``, ``degeneracy``, ``statistics``, ``conserved``.
     """
 
     recipe: dict[str, Any] | None = None
-    """The function of ``qcd`` that made it, and what it was given."""
+    """Function of ``qcd`` that made the model, and its arguments."""
 
     def __init__(
         self,
@@ -161,7 +161,7 @@ class Model:
         self.species = listed(species, Species, 'Species("a", degeneracy=6, statistics=-1)')
         processes = listed(processes, Process, 'Process("a a -> a a", sigma=1.0)')
         states = {s.name: s.degeneracy for s in self.species}
-        known = [set(p.legs) <= states.keys() for p in processes]  # else refused below
+        known = [set(p.legs) <= states.keys() for p in processes]  # others are refused below
         self.processes = tuple(
             p.among(states) if there else p for p, there in zip(processes, known, strict=True)
         )
@@ -206,7 +206,7 @@ class Model:
         self._tell_broken_charges()
 
     def _tell_broken_charges(self) -> None:
-        """Say which named charges a process changes: most likely a slip of the pen."""
+        """Warn about named charges that a process does not conserve, most likely an input error."""
         for key in dict.fromkeys(k for s in self.species for k in s.charges):
             of = {s.name: s.charges.get(key, 0.0) for s in self.species}
             for process in self.processes:
@@ -214,8 +214,8 @@ class Model:
                 if abs(before - after) > 1e-9 * max(map(abs, of.values())):
                     say(
                         f"process {process.name} changes the charge {key!r}, from {before:g} to "
-                        f"{after:g}: it is not conserved, and not monitored. A slip in the "
-                        "reaction, or in the charges of the species?", AccuracyWarning,
+                        f"{after:g}: it is not conserved, and not monitored. Check the reaction "
+                        "and the charges of the species", AccuracyWarning,
                     )  # fmt: skip
 
     def extend(
@@ -228,26 +228,26 @@ class Model:
         groups: Mapping[str, Sequence[str]] | None = None,
         name: str | None = None,
     ) -> "Model":
-        """This model with more species and processes; what it has keeps its masses and screening.
+        """Return this model with more species and processes; existing masses and screening stay.
 
         >>> rb.gluons(0.3).extend([rb.Species("c", 6, -1)], [charm], masses={"c": 1.3})
 
         Parameters
         ----------
-        species, processes : those that are added; a process may involve old and new species
-        masses : constant masses of new species [GeV]; 0 by default. They neither feel the mean
-            field of the others nor add to it
-        screening : in place of the model's, a mass [GeV] or a Screening of all species
-        groups : names for several species, old or new, besides those of the model
-        name : of the new model; by default that of this one and what was added
+        species, processes : additions; a process may involve old and new species
+        masses : constant masses of new species [GeV]; 0 by default. New species neither feel the
+            mean field of the others nor contribute to it
+        screening : replaces the model's screening: a mass [GeV] or a Screening of all species
+        groups : names for several species, old or new, in addition to those of the model
+        name : name of the new model; by default that of this model and the additions
         """
         more = listed(species, Species, 'Species("c", 6, -1)')
         added_processes = listed(processes, Process, 'Process("c g -> c g", sigma=1.0)')
         for key in masses or {}:
             if key in self.names:
                 raise InputError(
-                    f"masses.{key}: {self.name} has {key} already, with a mass; give it where that "
-                    "model is made"
+                    f"masses.{key}: {self.name} has {key} already, with a mass; set the mass where "
+                    "that model is built"
                 )
         old, size = len(self.names), len(self.names) + len(more)
         coupling = np.zeros((size, size))
@@ -267,7 +267,7 @@ class Model:
 
     @property
     def value(self) -> tuple[object, ...]:
-        """All that results depend on, as it is now: models that have the same are the same."""
+        """Return all data on which results depend; models with equal values are equal."""
         arrays = (self.degeneracy, self.statistics, self.constant_mass_squared, self.mass_coupling)
         processes = (
             (p.name, p.matrix_element, p.peak, *p.parameters.items()) for p in self.processes
@@ -280,7 +280,7 @@ class Model:
         return f"<Model {self.name}: {len(self.species)} species, {many}>"
 
     def _repr_html_(self) -> str:
-        """Species and processes, for notebooks."""
+        """Return a table of species and processes, for notebooks."""
         kinds = {1: "Bose", -1: "Fermi", 0: "classical"}
         thermal = [bool(row.any()) for row in self.mass_coupling]
         masses = [
@@ -345,11 +345,11 @@ class Model:
             raise InputError(f"{otherwise}; {suggest(name, self.names)}")
 
     def index(self, name: str) -> int:
-        """Position of a species."""
+        """Return the position of a species."""
         return self.names.index(name)
 
     def indices(self, name: str, where: str) -> list[int]:
-        """Positions of a species or of the members of a group."""
+        """Return the positions of a species or of the members of a group."""
         if name in self.names:
             return [self.index(name)]
         if name in self.groups:
@@ -365,22 +365,23 @@ class Model:
         return bool(self.mass_coupling.any()) or depends
 
     def mass_squared(self, y: Array) -> Array:
-        """m_a^2 [GeV^2] of a state with Y_b = y [GeV^2]."""
-        return self.constant_mass_squared + (self.mass_coupling * y).sum(axis=1)  # not BLAS: bits
+        """Return m_a^2 [GeV^2] of a state with Y_b = y [GeV^2]."""
+        # without BLAS, for reproducible bits
+        return self.constant_mass_squared + (self.mass_coupling * y).sum(axis=1)
 
     def screening_squared(self, y: Array) -> Array:
-        """Squared screening masses [GeV^2] of a state with Y_b = y [GeV^2], as in ``screenings``.
+        """Return the squared masses [GeV^2] of ``screenings`` in a state with Y_b = y [GeV^2].
 
-        The first is that of t and u; those of the exchange of species follow.
+        The first one screens t and u; the others screen the exchange of species.
         """
         return np.array([row.squared(y) for row in self.screenings])
 
     def exchange_row(self, name: str) -> int:
-        """Which of ``screenings`` screens the exchange of a species."""
+        """Return the position in ``screenings`` of the screening of a species' exchange."""
         return self.screenings.index(self.screening.exchange.get(name, self.screening))
 
     def describe(self) -> dict[str, Any]:
-        """The model in numbers and words, as TOML values; kept in every output file."""
+        """Return the model as TOML values; every output file contains them."""
         return {
             "name": self.name,
             "species": [
@@ -399,7 +400,7 @@ class Model:
 
     @cached_property
     def stoichiometry(self) -> Integers:
-        """Change of each species' number by one reaction, one row a process."""
+        """Change of each species' number in one reaction, one row per process."""
         table = np.zeros((len(self.processes), len(self.species)), dtype=np.int64)
         for row, process in zip(table, self.processes, strict=True):
             for side, sign in zip(process.sides, (-1, 1), strict=True):
@@ -411,8 +412,8 @@ class Model:
     def conserved(self) -> dict[str, tuple[int, ...]]:
         """Conserved charges: an integer basis of the null space of the stoichiometry.
 
-        The particle number comes first if every process keeps it, as 2 <-> 2 does; then named
-        integer charges of the species, then what remains of the null space.
+        The particle number comes first if every process conserves it, as 2 <-> 2 processes do; then
+        named integer charges of the species, then the rest of the null space.
         """
         candidates: list[tuple[str, tuple[int, ...]]] = [("number", (1,) * len(self.species))]
         for key in dict.fromkeys(k for s in self.species for k in s.charges):
@@ -432,7 +433,7 @@ class Model:
 
 
 def check_model(model: Any) -> Model:
-    """The same model; refuses anything else."""
+    """Return the model; raise InputError for anything else."""
     if not isinstance(model, Model):
         raise InputError(
             f"model = {shown(model)}: use a Model, such as relboltz.gluons(0.3), or your own"

@@ -15,35 +15,35 @@ from ..util.text import is_number, shown, suggest
 
 MASSES = ("ma2", "mb2", "mc2", "md2")
 KINEMATIC = ("s", "t", "u", *MASSES)
-"""What a matrix element gets, in this order, if it does not ask by name."""
+"""Arguments of a matrix element, in this order, if it does not use them by name."""
 OPTIONAL = (
     "screening2", "exchange2", "q2", "qu2", "t_screened", "u_screened", "t_exchanged",
     "u_exchanged", "t_regulated", "u_regulated",
 )  # fmt: skip
-"""What it may also ask for by name: the squared screening mass, and that for the exchange of its
-first leg's species; |k1 - k3|^2 and |k1 - p|^2 in the rest frame of the grid (less the part along
-the total four-momentum, which only unequal masses make); t and u with the model's screening
-applied, with one or the other mass; and t and u minus the squared screening mass."""
+"""Further arguments available by name: the squared screening mass, and that for the exchange of the
+first leg's species; |k1 - k3|^2 and |k1 - p|^2 in the rest frame of the grid (without the component
+along the total four-momentum, which only unequal masses produce); t and u with the model's
+screening applied, for either screening mass; and t and u minus the squared screening mass."""
 
 
 ASKED = (*KINEMATIC, *OPTIONAL)
 FINGERPRINTS = 16
-"""Points at which matrix elements are compared."""
+"""Number of points at which matrix elements are compared."""
 OWN = ("relboltz.model.qcd", "relboltz.model.process")
-"""Modules whose matrix elements are this package's own."""
+"""Modules of this package that contain matrix elements."""
 PER_FM2 = 1 / HBARC**2
-"""GeV^-2 of 1 fm^2."""
+"""1 fm^2 in GeV^-2."""
 
 
 def isotropic(
     s: float, ma2: float, mb2: float, mc2: float, md2: float, sigma: float, states: float
 ) -> float:
-    """|M|^2 of a b -> c d with the same cross section sigma [fm^2] at all energies and angles.
+    """Return |M|^2 of a b -> c d for a constant, isotropic cross section sigma [fm^2].
 
     sigma = (1/states) Phi2 |M|^2 / (4 k sqrt s) with Phi2 = k'/(4 pi sqrt s), k and k' the momenta
     before and after in the centre-of-mass frame. states : g_a g_b, times 2 if c = d, because then
-    half of all directions are all final states. |M|^2 ~ k/k' diverges at the threshold of c d;
-    Phi2 |M|^2 ~ k, what an event from the side of a b has, does not.
+    half of the directions cover all final states. |M|^2 ~ k/k' diverges at the threshold of c d;
+    the weight Phi2 |M|^2 ~ k of an event drawn from the side of a b does not.
     """
     before, after = s - ma2 - mb2, s - mc2 - md2
     before = before * before - 4.0 * ma2 * mb2
@@ -53,24 +53,25 @@ def isotropic(
 
 
 class Process:
-    """One reaction a(k1) b(k2) <-> c(k3) d(p) and its matrix element.
+    """Reaction a(k1) b(k2) <-> c(k3) d(p) and its matrix element.
 
     Parameters
     ----------
     reaction : such as ``"u g -> u g"``; the reverse reaction is included
-    matrix_element : a plain Python function ``f(s, t, u, ma2, mb2, mc2, md2)`` or one that asks
-        by name for any of these, for ``screening2, exchange2, q2, qu2, t_screened, u_screened,
-        t_exchanged, u_exchanged, t_regulated, u_regulated`` and for its own parameters; |M|^2
-        summed over all spins and colours, invariants in GeV^2. ``screening2`` is the squared
-        screening mass of the model [GeV^2], ``t_regulated`` = t - screening2; ``t_screened`` is t
-        with the model's screening applied (the same, or with ekt t (q2 + screening2)/q2), q2 =
-        |k1 - k3|^2 in the frame of the grid; ``exchange2`` and ``t_exchanged`` are the same for the
-        exchange of the first leg's species; u_... and qu2, |k1 - p|^2, likewise
-    sigma : in place of a matrix element, the cross section of the reaction as written [fm^2], for
-        all energies and angles the same; the masses and degeneracies are those of the model. (Where
-        there is a matrix element, ``sigma`` is a parameter of its own like any other.)
-    peak : ``"t"`` draws scattering angles with the weight 1/(screening2 - t)^2; flat otherwise
-    **parameters : numbers that the function asks for by name
+    matrix_element : plain Python function ``f(s, t, u, ma2, mb2, mc2, md2)``, or a function with
+        any of these as named arguments, and of ``screening2, exchange2, q2, qu2, t_screened,
+        u_screened, t_exchanged, u_exchanged, t_regulated, u_regulated`` and its own parameters; it
+        returns |M|^2 summed over all spins and colours, with invariants in GeV^2. ``screening2`` is
+        the squared screening mass of the model [GeV^2] and ``t_regulated`` = t - screening2.
+        ``t_screened`` is t with the model's screening applied: t_regulated, or t (q2 +
+        screening2)/q2 with ekt, where q2 = |k1 - k3|^2 in the frame of the grid. ``exchange2`` and
+        ``t_exchanged`` are the analogues for the exchange of the first leg's species; u_... and
+        qu2 = |k1 - p|^2 are the analogues for u
+    sigma : instead of a matrix element, the cross section of the reaction as written [fm^2],
+        constant and isotropic; masses and degeneracies are those of the model. (With a matrix
+        element, ``sigma`` is an ordinary parameter of the function.)
+    peak : ``"t"`` draws scattering angles with the weight 1/(screening2 - t)^2; default: uniform
+    **parameters : numbers for further named arguments of the function
     """
 
     def __init__(
@@ -98,7 +99,8 @@ class Process:
                     f"process {self.name}: {key!r} is the name of a kinematic quantity; give the "
                     "parameter another name"
                 )
-            vast = isinstance(value, int) and value.bit_length() > 1000  # more than a float holds
+            # an integer beyond the range of a float
+            vast = isinstance(value, int) and value.bit_length() > 1000
             if vast or not (is_number(value) or isinstance(value, np.number)):
                 raise InputError(f"process {self.name}: {key} = {shown(value)} must be a number")
         self.parameters = {key: float(value) for key, value in parameters.items()}
@@ -112,12 +114,15 @@ class Process:
 
     @property
     def row(self) -> str:
-        """The name of the matrix element."""
+        """Name of the matrix element."""
         return getattr(self.matrix_element, "__name__", "?")
 
     def fingerprint(self) -> str:
-        """Values of |M|^2 at fixed points, in digits: what they depend on besides the source, such
-        as globals and helpers of other files, shows in them."""
+        """Return values of |M|^2 at fixed points as text.
+
+        They reveal dependences beyond the function's source, such as globals and helper functions
+        from other files.
+        """
         values = []
         for i in range(FINGERPRINTS):
             at = {name: (0.37 + 0.59 * ((7 * i + 3 * j) % 11)) for j, name in enumerate(ASKED)}
@@ -126,26 +131,26 @@ class Process:
             try:
                 value = self.matrix_element(*(at[name] for name in self.arguments))
                 values.append(f"{float(value):.9e}")
-            except Exception as error:  # a division by 0, or what is no number
+            except Exception as error:  # division by 0, or a result that is not a number
                 values.append(type(error).__name__)
         return hashlib.sha256(" ".join(values).encode()).hexdigest()[:16]
 
     @property
     def legs(self) -> tuple[str, ...]:
-        """Species of the incoming, then of the outgoing side."""
+        """Species of the incoming side, then of the outgoing side."""
         return tuple(leg for side in self.sides for leg in side)
 
     @property
     def built_in(self) -> bool:
         """Whether |M|^2 is a row of this package's table.
 
-        Where screening makes such a row negative it counts as 0, and the weight of that is
-        measured; a user's own |M|^2 must not be negative.
+        If screening makes such a row negative, the row counts as 0 and the discarded weight is
+        measured; a user-defined |M|^2 must not be negative.
         """
         return getattr(self.matrix_element, "__module__", None) in OWN
 
     def among(self, degeneracies: Mapping[str, float]) -> "Process":
-        """The same in a model with these degeneracies: a cross section is an average over them."""
+        """Return the process for a model's degeneracies, over which a cross section averages."""
         if not self.constant:
             return self
         a, b, c, d = self.legs
@@ -156,20 +161,20 @@ class Process:
 
     @property
     def elastic(self) -> bool:
-        """Whether the same species go in and come out."""
+        """Whether incoming and outgoing species are the same."""
         incoming, outgoing = self.sides
         return sorted(incoming) == sorted(outgoing)
 
     @property
     def constant(self) -> bool:
-        """Whether it has a constant cross section, in the direction written."""
+        """Whether the cross section is constant, in the direction written."""
         return self.matrix_element is isotropic
 
     @property
     def multiplicity(self) -> float:
-        """w: every pair of particles, every pair of products and every reaction counts once.
+        """Multiplicity w: every incoming pair, outgoing pair and reaction counts once.
 
-        Reproduces the paper's factors in front of N_q C_q and N_g C_g.
+        It reproduces the paper's factors in front of N_q C_q and N_g C_g.
         """
         equal = sum(a == b for a, b in self.sides)
         return 0.5 ** (equal + self.elastic)
@@ -181,7 +186,7 @@ class Process:
 
 
 def _cross_section(name: str, given: Mapping[str, float]) -> dict[str, float]:
-    """The parameters of a constant cross section."""
+    """Return the parameters of a constant cross section."""
     if "sigma" not in given:
         raise InputError(
             f"process {name}: give a matrix element, or sigma = its cross section in fm^2"
@@ -202,7 +207,7 @@ def _cross_section(name: str, given: Mapping[str, float]) -> dict[str, float]:
 
 
 def _parse(reaction: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Species of the incoming and of the outgoing side."""
+    """Return the species of the incoming and of the outgoing side."""
     if not isinstance(reaction, str):
         raise InputError(f"process {shown(reaction)}: write a text such as 'u g -> u g'")
     sides = [tuple(side.split()) for side in reaction.replace("<->", "->").split("->")]
@@ -214,7 +219,7 @@ def _parse(reaction: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 
 def _arguments(process: Process) -> tuple[str, ...]:
-    """Which quantity each argument of the matrix element stands for."""
+    """Return the quantity that each argument of the matrix element denotes."""
     try:
         names = list(inspect.signature(process.matrix_element).parameters.values())
     except (TypeError, ValueError) as error:
@@ -256,7 +261,7 @@ def _arguments(process: Process) -> tuple[str, ...]:
 
 
 def listed(given: Any, kind: type[Any], example: str) -> tuple[Any, ...]:
-    """A list of species or processes, and nothing else."""
+    """Return the list as a tuple; raise InputError unless all entries are of the given kind."""
     what = kind.__name__.lower()
     if isinstance(given, str) or not isinstance(given, Iterable):
         raise InputError(f"{what} = {shown(given)}: use a list, such as [{example}]")

@@ -26,13 +26,13 @@ D_A = 8.0
 C_F = 4.0 / 3.0
 C_A = 3.0
 N_G = 16
-"""Gluon helicities times colours."""
+"""Gluon helicities times colours, N_g."""
 N_Q = 6
-"""Quark helicities times colours."""
+"""Quark helicities times colours, N_q."""
 
 WEAKEST, STRONGEST = 1e-6, 1e3
-"""Couplings that are taken: a weaker one relaxes nothing within the longest run, and a stronger one
-is a slip, as perturbation theory ends at 1."""
+"""Accepted range of alpha_s: a weaker coupling relaxes nothing within the longest run, and a
+stronger one is an input error, as perturbation theory ends at 1."""
 FLAVORS = ("u", "d", "s")
 ELECTRIC = {"u": 2 / 3, "d": -1 / 3, "s": -1 / 3}
 
@@ -82,11 +82,11 @@ def q1g_q1g(s, u, t_regulated, u_regulated, g4):
 
 
 def qq_qq(s, t, u, t_regulated, u_regulated, g4, flavors):
-    """q q -> q q of quarks and antiquarks of all flavours that are alike, q for each of them.
+    """q q -> q q, where q stands for every quark and antiquark of all (equal) flavours.
 
-    The four rows above between the 2 N_f of them, as often as each occurs: 2 N_f pairs of equal
-    ones, 2 N_f (N_f - 1) of different flavour, N_f of a quark and its antiquark, N_f (N_f - 1)/2
-    changes of flavour; times 8 w of the row, and the mean over the two legs that may be called k3.
+    Sum of the four rows above over the 2 N_f quarks and antiquarks, with their numbers of channels:
+    2 N_f equal pairs, 2 N_f (N_f - 1) pairs of different flavour, N_f quark-antiquark pairs and
+    N_f (N_f - 1)/2 flavour changes; times 8 w of the row, averaged over the two choices of k3.
     """
     t2, u2 = t_regulated * t_regulated, u_regulated * u_regulated
     squares = (s * s + u * u) / t2 + (s * s + t * t) / u2 + (t * t + u * u) / (s * s)
@@ -104,13 +104,13 @@ def gg_gg(s, t, u, t_regulated, u_regulated, g4):
 
 
 # --- the same rows with the screening of effective kinetic theory --------------------------------
-# For s + t + u = 0 each row is a polynomial in x_t = (s - u)/t and x_u = (s - t)/u of the exchange
-# of gluons, in u/t and t/u of the exchange of quarks, and a rest without a pole; with those,
+# For s + t + u = 0 each row is a polynomial in x_t = (s - u)/t and x_u = (s - t)/u for gluon
+# exchange, in u/t and t/u for quark exchange, plus a remainder without poles:
 #   (s^2 + u^2)/t^2 = (1 + x_t^2)/2         s^2/(t u) = 1 - (x_t + x_u)/2
 #   -s u/t^2 = (x_t^2 - 1)/4                u^2/(t s) = (1 + x_t)/2 - u/s
-# Screening multiplies these four ratios by q^2/(q^2 + m^2) and touches nothing else: t_screened and
-# u_screened for gluons, t_exchanged and u_exchanged for quarks. Masses in the kinematics leave the
-# rest as it is. Without screening and masses the rows are those above.
+# Screening multiplies only these four ratios by q^2/(q^2 + m^2): t_screened and u_screened for
+# gluons, t_exchanged and u_exchanged for quarks. Masses in the kinematics do not change the
+# remainder. Without screening and masses the rows equal those above.
 
 
 def q1q2_q1q2_ekt(s, u, t_screened, g4):
@@ -153,7 +153,7 @@ def q1g_q1g_ekt(s, u, t_screened, u_exchanged, g4):
 
 
 def qq_qq_ekt(s, t, u, t_screened, u_screened, g4, flavors):
-    """q q -> q q of quarks and antiquarks that are alike."""
+    """q q -> q q, where q stands for every quark and antiquark of all (equal) flavours."""
     x_t = (s - u) / t_screened
     x_u = (s - t) / u_screened
     squares = 1 + 0.5 * (x_t * x_t + x_u * x_u) + (u * u + t * t) / (s * s)
@@ -181,14 +181,14 @@ EKT: dict[Row, Row] = {
     qq_qq: qq_qq_ekt,
     gg_gg: gg_gg_ekt,
 }
-"""Rows of the table as effective kinetic theory screens them."""
+"""Rows of the table with the screening of effective kinetic theory."""
 
 
 # --- models -------------------------------------------------------------------------------------
 
 
 def _kept(function: Callable[P, Model]) -> Callable[P, Model]:
-    """The model keeps what it was made of, so that a run can be continued from its file alone."""
+    """Store the arguments in the model, so that a run can be continued from its file alone."""
     signature = inspect.signature(function)
 
     @wraps(function)
@@ -218,9 +218,9 @@ def qcd(
     alpha_s : strong coupling, g^2 = 4 pi alpha_s
     flavors : 0 to 3 (u, d, s)
     masses : "thermal" | "massless" | constant masses [GeV] such as {"g": 0.7, "quarks": 0.4}
-    screening : "thermal" (the gluon mass in t and u, the paper's) | a mass [GeV] | "ekt" (soft
-        exchange alone, of gluons and of quarks by their own masses)
-    flavor_symmetric : one species, q, stands for the quarks and antiquarks of all flavours, which
+    screening : "thermal" (the gluon mass in t and u, as in the paper) | a mass [GeV] | "ekt"
+        (only soft exchange is screened, of gluons and of quarks each by its own mass)
+    flavor_symmetric : one species, q, represents the quarks and antiquarks of all flavours, which
         stay equal if they start equal: the same physics with 2 species instead of 7, 4 processes
         instead of 34
     """
@@ -266,12 +266,12 @@ def _flavors(value: int, least: int) -> int:
 
 
 def flavor(name: str) -> str:
-    """The quark flavour of a species, '' for the gluon."""
+    """Return the quark flavour of a species, '' for the gluon."""
     return "" if name == "g" else name.removesuffix("bar")
 
 
 def species(name: str) -> Species:
-    """The QCD species of that name: g u d s ubar dbar sbar."""
+    """Return a QCD species by name: g u d s ubar dbar sbar."""
     if name == "g":
         return Species("g", N_G, +1)
     sign = -1 if name.endswith("bar") else 1
@@ -281,7 +281,7 @@ def species(name: str) -> Species:
 
 
 def processes(names: tuple[str, ...], g4: float, ekt: bool = False) -> list[Process]:
-    """All 2 <-> 2 processes of the paper's table among these species, each once."""
+    """Return all 2 <-> 2 processes of the paper's table among these species, each once."""
     rows: list[tuple[str, Row, str | None]] = []
     fermions = [n for n in names if n != "g"]
     pairs = [(n, n + "bar") for n in fermions if n + "bar" in names]
@@ -307,7 +307,7 @@ def processes(names: tuple[str, ...], g4: float, ekt: bool = False) -> list[Proc
 
 
 def mass_coupling(names: tuple[str, ...], g2: float) -> np.ndarray:
-    """K of m_a^2 = Sum_b K_ab Y_b, Eqs. (mg) and (mq): symmetric, so total energy is conserved.
+    """Return K of m_a^2 = Sum_b K_ab Y_b, Eqs. (mg) and (mq); symmetric, as energy is conserved.
 
     With Y_b = N_b Int d^3p/(2 pi)^3 f_b/E_b:
     m_g^2 = g^2 (3/8 Y_g + 1/6 Sum_i Y_i),  m_i^2 = g^2 (1/6 Y_g + 2/9 Y_i).
@@ -326,7 +326,7 @@ def mass_coupling(names: tuple[str, ...], g2: float) -> np.ndarray:
 def _build(
     name: str, alpha_s: float, names: tuple[str, ...], masses: Masses, screening: Screened
 ) -> Model:
-    """The model of some of the species of QCD."""
+    """Build the model of some of the QCD species."""
     g2 = _squared_coupling(alpha_s)
     groups = {
         "quarks": tuple(n for n in names if n in FLAVORS),
@@ -338,9 +338,9 @@ def _build(
 
 
 def _alike(alpha_s: float, flavors: int, masses: Masses, screening: Screened) -> Model:
-    """Gluons, and q for every quark and antiquark: all 2 N_f of them have the f of q.
+    """Build the model of gluons and q: all 2 N_f quarks and antiquarks have the f of q.
 
-    K of q is the mean of those of one quark with all of them: Y_i = Y_q/N_f is what a flavour has.
+    K of q is the mean of K of one quark over all quarks: a flavour has Y_i = Y_q/N_f.
     """
     g2 = _squared_coupling(alpha_s)
     g4, kinds = g2 * g2, 2 * flavors
@@ -377,7 +377,10 @@ def _model(
     masses: Masses,
     screening: Screened,
 ) -> Model:
-    """coupling : K of m_a^2 = Sum_b K_ab Y_b, a row for the gluon, then one for each species."""
+    """Build the Model.
+
+    coupling : K of m_a^2 = Sum_b K_ab Y_b, one row for the gluon, then one for each species
+    """
     names = tuple(s.name for s in here)
     groups = {key: members for key, members in groups.items() if members}
     constant = constant_masses(masses, names, groups)

@@ -1,4 +1,4 @@
-"""Settings of the QCD models: constant masses by species, and what screens t and u."""
+"""Settings of the QCD models: constant masses by species, and the screening of t and u."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -14,20 +14,20 @@ Screened = str | float | None
 """A word, or a mass [GeV]."""
 
 HEAVIEST = 1e3
-"""Constant masses that are taken [GeV]: a larger one is in MeV."""
+"""Largest accepted constant mass [GeV]: a larger value must be in MeV."""
 XI_GLUON = math.exp(5 / 6) / 2
-"""Screening mass of gluon exchange over the asymptotic gluon mass, the paper's m_g.
+"""Ratio of the screening mass of gluon exchange to the asymptotic gluon mass, the paper's m_g.
 
 With it t -> t (q^2 + xi^2 m_g^2)/q^2 reproduces the soft drag of hard thermal loops at leading
-order in the coupling; the same as xi = e^(5/6)/sqrt(8) with the Debye mass, m_D^2 = 2 m_g^2.
+order in the coupling; equivalent to xi = e^(5/6)/sqrt(8) with the Debye mass, m_D^2 = 2 m_g^2.
 """
 XI_QUARK = math.e / 2
-"""Screening mass of quark exchange over the asymptotic quark mass, the paper's m_q.
+"""Ratio of the screening mass of quark exchange to the asymptotic quark mass, the paper's m_q.
 
-With it u/t -> (u/t) q^2/(q^2 + xi^2 m_q^2) reproduces the soft conversion of quarks and gluons into
-each other: hard thermal loops make its rate Int d^2q_perp/(q_perp^2 + m_q^2), and unscreened it is
-Int d^3q/(2 q^3). The two ways to cut off large q agree for q_perp < 2 Lambda/e and q < Lambda. The
-same as xi = e/sqrt(2) with the mass of a quark at rest, whose square is half as large.
+With it u/t -> (u/t) q^2/(q^2 + xi^2 m_q^2) reproduces the soft conversion between quarks and
+gluons: hard thermal loops give the rate Int d^2q_perp/(q_perp^2 + m_q^2); without screening it is
+Int d^3q/(2 q^3). The two cut-offs at large q agree for q_perp < 2 Lambda/e and q < Lambda.
+Equivalent to xi = e/sqrt(2) with the mass of a quark at rest, whose square is half as large.
 """
 EKT_OVER_GLUON = XI_GLUON**2
 """Squared screening mass of gluon exchange over m_g^2."""
@@ -36,7 +36,7 @@ EKT_OVER_GLUON = XI_GLUON**2
 def constant_masses(
     masses: Masses, names: tuple[str, ...], groups: Mapping[str, tuple[str, ...]]
 ) -> dict[str, float]:
-    """Constant masses by species: a species overrides its group, a quark implies its antiquark."""
+    """Return constant masses: a species overrides its group, a quark implies its antiquark."""
     if not isinstance(masses, Mapping):
         if masses not in ("thermal", "massless"):
             raise InputError(
@@ -72,9 +72,10 @@ def constant_masses(
 def check_pole(masses: Mapping[str, float], screening: Screened) -> None:
     """Refuse constant masses too far apart for the regulator of the u channel of q g -> q g.
 
-    u reaches (m_q - m_g)^2 there, at threshold. The pole of s/(u - m^2) lies inside phase space if
-    that exceeds m^2; with the gluon mass as the regulator, if m_q > 2 m_g. At its edge, as for
-    m_q = 2 m_g and for m_q = 0, it is harmless: phase space closes as fast as it rises.
+    In this channel u reaches (m_q - m_g)^2 at threshold. The pole of s/(u - m^2) lies inside phase
+    space if this exceeds m^2; with the gluon mass as regulator, if m_q > 2 m_g. A pole at the edge
+    of phase space, as for m_q = 2 m_g and m_q = 0, is harmless: phase space closes as fast as the
+    pole rises.
     """
     gluon = masses.get("g", 0.0)
     others = {name: mass for name, mass in masses.items() if name != "g"}
@@ -103,13 +104,13 @@ def screening_of(
     names: tuple[str, ...],
     coupling: Mapping[str, Sequence[float]],
 ) -> Screening:
-    """The screening of t and u.
+    """Return the screening of t and u.
 
-    "thermal" is the gluon mass in force; where the model fixes none (massless gluons, or quarks
-    alone), it is the m_g^2 of Eq. (mg) that the state would give. "ekt" takes it times xi^2, and
-    for the exchange of a quark the mass of its flavour, in force or of Eq. (mq), likewise.
+    "thermal" is the squared gluon mass of the model; if the model has none (massless gluons, or
+    quarks alone), it is m_g^2 of Eq. (mg) for the state. "ekt" is xi^2 times this m_g^2, and for
+    the exchange of a quark xi^2 times the squared mass of its flavour, of the model or of Eq. (mq).
 
-    coupling : rows of K of m_a^2 = Sum_b K_ab Y_b, Eqs. (mg) and (mq), of names and of the gluon
+    coupling : rows of K of m_a^2 = Sum_b K_ab Y_b, Eqs. (mg) and (mq), for names and the gluon
     """
     if screening is None:
         if masses == "massless" or constant.get("g", 1.0) == 0:
@@ -140,7 +141,7 @@ def screening_of(
 def _mass_in_force(
     name: str, xi: float, constant: Mapping[str, float], coupling: Mapping[str, Sequence[float]]
 ) -> Screening:
-    """xi times the mass of a species: its constant one, else that of Eqs. (mg) and (mq)."""
+    """Return xi times the mass of a species: its constant mass, or that of Eqs. (mg) and (mq)."""
     if constant.get(name, 0.0) > 0:
         return Screening((xi * constant[name]) ** 2)
     return Screening(coupling=tuple(float(xi**2 * k) for k in coupling[name]))

@@ -1,1 +1,1 @@
-"""Many workers: processes of Ray and of MPI."""
+"""Parallel runs: worker processes started by Ray or MPI."""

@@ -1,7 +1,7 @@
-"""The processes that mpirun started: the first leads and works, the others follow.
+"""Parallel runs under mpirun: the first process leads and works, the others follow.
 
-All of them run the same program. The first does what a single process would do; the others come
-to the same place and then do what they are asked, until the first one is done.
+All processes run the same program. The first does what a single process would do; the others reach
+the same call and then serve requests until the first process is done.
 """
 
 import functools
@@ -37,25 +37,25 @@ Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
 Recipe = dict[str, Any]
 HEAD, BODY = 1, 2
-"""Kinds of messages."""
+"""Message tags."""
 LARGEST_COPY = 2**30
-"""Bytes of a result that all processes are given."""
+"""Most bytes of a result that are copied to all processes."""
 LONGEST_PAUSE = 2e-3
-"""Seconds."""
+"""Longest pause between two polls in seconds."""
 
 
 @functools.cache
 def world() -> Any:
-    """All processes."""
+    """Return the communicator of all processes."""
     try:
         from mpi4py import MPI
     except ImportError:
         raise InputError(
-            "mpirun started this program, and mpi4py is not there: pip install 'relboltz[mpi]'"
+            "mpirun started this program, but mpi4py is missing: pip install 'relboltz[mpi]'"
         ) from None
     if MPI.COMM_WORLD.Get_size() == 1:
         raise InputError(
-            "several processes were started, and mpi4py sees one: it uses another MPI library than "
+            "several processes were started, but mpi4py sees one: it uses another MPI library than "
             "mpirun or srun. Load the one of your centre, or build mpi4py with it: pip install "
             "--no-binary mpi4py mpi4py"
         )
@@ -63,12 +63,12 @@ def world() -> Any:
 
 
 def follows() -> bool:
-    """Whether another process leads this one."""
+    """Return whether this process follows another one."""
     return started() and world().Get_rank() > 0
 
 
 def patiently(ready: Callable[[], bool]) -> None:
-    """Wait without keeping a core busy, as libraries of MPI do."""
+    """Wait without keeping a core busy, unlike MPI libraries."""
     pause = 0.0
     while not ready():
         time.sleep(pause)
@@ -76,20 +76,20 @@ def patiently(ready: Callable[[], bool]) -> None:
 
 
 def call(order: tuple[Any, ...]) -> None:
-    """Tell all followers what to do."""
+    """Send a request to all followers."""
     for k in range(1, world().Get_size()):
         send(order, k)
 
 
 def called() -> tuple[Any, ...]:
-    """What the leader wants next."""
+    """Wait for the next request of the leader."""
     patiently(lambda: world().Iprobe(0, HEAD))
     order: tuple[Any, ...] = receive(0)
     return order
 
 
 def send(value: Any, rank: int) -> None:
-    """Anything to one process: arrays as they are, in pieces, because messages may not be large."""
+    """Send any object to one process; arrays go as raw buffers, in messages of limited size."""
     comm, buffers = world(), list[pickle.PickleBuffer]()
     head = pickle.dumps(value, protocol=5, buffer_callback=buffers.append)
     raw = [np.frombuffer(head, np.uint8), *(np.frombuffer(b.raw(), np.uint8) for b in buffers)]
@@ -99,7 +99,7 @@ def send(value: Any, rank: int) -> None:
 
 
 def receive(rank: int) -> Any:
-    """What another process sends."""
+    """Receive an object from another process."""
     comm = world()
     rooms = [np.empty(length, np.uint8) for length in comm.recv(None, rank, HEAD)]
     for piece in itertools.chain.from_iterable(map(pieces, rooms)):
@@ -108,7 +108,7 @@ def receive(rank: int) -> Any:
 
 
 class MpiProcess:
-    """What leader and followers share: a place on a machine, and a worker."""
+    """Common base of leader and followers: a process with a worker."""
 
     def __init__(self) -> None:
         self.comm = world()
@@ -117,7 +117,7 @@ class MpiProcess:
         self._held = False
 
     def leave(self) -> None:
-        """The workers part; all processes do so together."""
+        """Disband the workers; a collective call of all processes."""
         if self._held:
             self._exchange.close()
             self._here.Free()
@@ -126,7 +126,7 @@ class MpiProcess:
     def prepare(
         self, make: Callable[[], Model], in_space: bool, sampling: Sampling, run: RunSettings
     ) -> Exception | None:
-        """The model, and code that is compiled once on every machine."""
+        """Set up the model, compiling code once on every machine."""
         from mpi4py import MPI
 
         self.leave()
@@ -137,7 +137,7 @@ class MpiProcess:
         self._held = True
         local, many = self._here.Get_rank(), self._here.Get_size()
         cores = available_cores()
-        shared = cores > 1 and cores == os.cpu_count()  # not bound to cores of its own
+        shared = cores > 1 and cores == os.cpu_count()  # process not bound to a subset of cores
         threads = run.threads or max(1, cores // many if shared else cores)
         try:
             self._model = make()
@@ -154,7 +154,7 @@ class MpiProcess:
         return None
 
     def join(self, grid: PhaseSpace, sampling: Sampling) -> Exception | None:
-        """A worker with no state."""
+        """Create a worker without a state; return an error instead of raising it."""
         try:
             run, neighbours = self._run, self._here.Get_size() - 1
             self.worker = worker_of(self._exchange, self._model, grid, sampling, run, neighbours)
@@ -163,11 +163,11 @@ class MpiProcess:
         return None
 
 
-# --- the first one ------------------------------------------------------------------------------
+# --- leader -------------------------------------------------------------------------------------
 
 
 class MpiLeader(MpiProcess):
-    """The crew of a team, of which this process is one: see ``leader.Crew``."""
+    """Worker pool of all MPI processes, including this one: see ``leader.WorkerPool``."""
 
     description = "MPI"
 
@@ -178,7 +178,7 @@ class MpiLeader(MpiProcess):
 
     @property
     def interrupt(self) -> object:
-        """Once it is true, work in hand is dropped."""
+        """Once true, the work in progress is abandoned and Halted raised."""
         return self._interrupt
 
     @interrupt.setter
@@ -190,7 +190,7 @@ class MpiLeader(MpiProcess):
     def ask(
         self, name: str, *common: Any, each: Each | None = None, only: int | None = None
     ) -> list[Any]:
-        """Ask all workers, or only this one."""
+        """Call a method of all workers, or of this one only."""
         assert self.worker is not None
         if only is not None:
             return [self.worker.do(name, common, together=False)]
@@ -201,7 +201,7 @@ class MpiLeader(MpiProcess):
         return self._joined(done(self.worker, name, (*own[0], *common)))
 
     def form(self, grid: PhaseSpace, sampling: Sampling) -> None:
-        """Workers for a grid, with no state."""
+        """Create workers for a grid, without a state."""
         given = grid.sites > 1, sampling, self.run
         call(("prepare", self.recipe | _sent(self.recipe, self.model), *given))
         self._joined(self.prepare(lambda: self.model, *given))
@@ -217,30 +217,30 @@ class MpiLeader(MpiProcess):
         return told
 
     def close(self) -> None:
-        """The workers are not needed any more; the processes stay until ``dismiss``."""
+        """Release the workers; the processes stay until ``dismiss``."""
         if self._held:
             call(("leave",))
             self.leave()
 
 
 def _sent(recipe: Recipe, model: Model) -> Recipe:
-    """The model itself, where no recipe tells how it is made again."""
+    """Return the pickled model if the recipe does not say how to rebuild the model."""
     if recipe.get("model"):
         return {}
     try:
         return {"pickled": pickle.dumps(model)}
-    except Exception:  # functions of a script's own: all processes have run that script
+    except Exception:  # functions defined in the script, which all processes have run
         return {}
 
 
 def leading(
     grid: PhaseSpace, model: Model, sampling: Sampling, run: RunSettings, recipe: Recipe
 ) -> Backend:
-    """A team of all processes."""
+    """Create a team of all processes."""
     if run.workers not in (0, world().Get_size()):
         raise InputError(
             f"run.workers = {run.workers}: mpirun started {world().Get_size()} processes, and each "
-            "is a worker; leave workers out"
+            "is a worker; omit workers"
         )
     name, precision = resolve(run)
     crew = MpiLeader(
@@ -251,15 +251,15 @@ def leading(
 
 
 def dismiss(outcome: Any) -> None:
-    """Tell the followers that there is no more to do, and what it came to."""
+    """End the followers, sending them the outcome."""
     call(("over", outcome))
 
 
-# --- the others ---------------------------------------------------------------------------------
+# --- followers ----------------------------------------------------------------------------------
 
 
 def done(worker: Worker, name: str, arguments: tuple[Any, ...]) -> Any:
-    """What a worker answers, or what goes wrong."""
+    """Return the answer of a worker, or its error."""
     try:
         return worker.do(name, arguments)
     except Exception as error:
@@ -267,10 +267,10 @@ def done(worker: Worker, name: str, arguments: tuple[Any, ...]) -> Any:
 
 
 class MpiFollower(MpiProcess):
-    """A process that does what it is asked."""
+    """A process that serves the requests of the leader."""
 
     def serve(self, make: Callable[[Recipe], Model]) -> Any:
-        """Until it is told that all is over; returns what it came to."""
+        """Serve requests until the leader is done; return the outcome."""
         with interruptible() as interrupt:
             while True:
                 what, *rest = called()
@@ -292,7 +292,7 @@ class MpiFollower(MpiProcess):
     def _answer(
         self, interrupt: Interrupt, name: str, arguments: tuple[Any, ...], heeds: bool
     ) -> Any:
-        """Do what is asked; heeds : whether interrupts count."""
+        """Execute a request; heeds : whether interrupts are obeyed."""
         assert self.worker is not None
         self.worker.member.interrupt = interrupt if heeds else False
         answer = done(self.worker, name, arguments)
@@ -303,9 +303,9 @@ class MpiFollower(MpiProcess):
 
 
 def command(work: Callable[[], int], make: Callable[[Recipe], Model]) -> int:
-    """A program that the first process does while the others follow; all end with its exit code.
+    """Run a program on the first process while the others follow; all return its exit code.
 
-    make : the model of a recipe
+    make : builds the model from a recipe
     """
     if follows():
         code: int = MpiFollower().serve(make)
@@ -321,12 +321,12 @@ def command(work: Callable[[], int], make: Callable[[Recipe], Model]) -> int:
 
 
 _leading = False
-"""Whether the first process does something that it will dismiss the others from itself."""
+"""Whether the first process is inside a call that will dismiss the followers itself."""
 
 
 @contextmanager
 def _leads() -> Iterator[None]:
-    """Within it, functions that all processes call are done by the first alone."""
+    """Run functions decorated with ``together`` on the first process alone within the block."""
     global _leading
     _leading = True
     try:
@@ -337,9 +337,9 @@ def _leads() -> Iterator[None]:
 
 @contextmanager
 def _aborting() -> Iterator[None]:
-    """Within it Ctrl-C ends all processes, where no run takes it as a wish to stop.
+    """Make Ctrl-C abort all processes within the block, unless a run handles the signal.
 
-    One that leaves in the middle of an exchange would let the others wait for ever.
+    A process that left in the middle of an exchange would leave the others waiting for ever.
     """
     try:
         usual = signal.getsignal(signal.SIGINT) is signal.default_int_handler
@@ -364,9 +364,10 @@ def _aborting() -> Iterator[None]:
 def together(
     make: Callable[..., Callable[[Recipe], Model]],
 ) -> Callable[[Callable[Arguments, Result]], Callable[Arguments, Result]]:
-    """A function that all processes call, and that the first one does.
+    """Decorate a function that all processes call and the first one executes.
 
-    make : from its arguments, how a follower comes to its model. All return the same, or raise.
+    make : returns, from the arguments, how a follower builds its model. All processes return equal
+    results, or raise.
     """
 
     def decorator(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
@@ -394,7 +395,7 @@ def together(
 
 
 def _copy(result: Any) -> Any:
-    """A result as the followers get it: without what is large, which is in its file."""
+    """Copy a result for the followers, without large variables, which are in the result file."""
     sizes = sorted((variable.nbytes, name) for name, variable in result.variables.items())
     while sizes and sum(size for size, _ in sizes) > LARGEST_COPY:
         result = result.drop_vars(sizes.pop()[1])
@@ -402,7 +403,7 @@ def _copy(result: Any) -> Any:
 
 
 def _echo(error: BaseException) -> BaseException:
-    """An error as the followers raise it: without the result, which the leader has."""
+    """Return the error for the followers to raise, without the result, which the leader has."""
     if isinstance(error, Interrupted):
         return Interrupted(str(error), None, error.signal)
     if isinstance(error, AccuracyWarning):

@@ -1,8 +1,8 @@
-"""Who does the work: this process, workers of a Ray cluster, or the processes of mpirun.
+"""Choice of where a run is computed: this process, workers of a Ray cluster, or MPI processes.
 
-Nothing else imports Ray. Ray places workers, tells who died and brings them questions; what they
-exchange during steps goes from worker to worker (``backends.team.sockets``). The driver never
-touches a GPU.
+No other module imports Ray. Ray places workers, reports their deaths and delivers requests; data
+exchanged during steps goes directly from worker to worker (``backends.team.sockets``). The driver
+never touches a GPU.
 """
 
 import contextlib
@@ -33,16 +33,16 @@ from .ray_messages import speak_as_usual, speak_plainly
 from .worker_host import WorkerActor, team, writable
 
 PLACED_WITHIN = 50.0
-"""Seconds that workers may take to find a place."""
+"""Seconds to wait until all workers are placed."""
 LAST_WORDS = 20.0
-"""Seconds that workers have to answer when one of them is gone."""
+"""Seconds to wait for answers after a worker is lost."""
 REACHED_WITHIN = 10.0
-"""Seconds that the head of a cluster may take to answer."""
+"""Seconds to wait for an answer of the head node of a cluster."""
 POLL = 0.1
 
 
 def resolve(run: RunSettings) -> tuple[str, str]:
-    """Backend and precision; for workers elsewhere without looking at the GPUs of this machine."""
+    """Resolve backend and precision; for remote workers, without looking at GPUs here."""
     if not run.workers or started():
         return backends.resolve(run.backend, run.precision)
     name = run.backend
@@ -56,7 +56,7 @@ def resolve(run: RunSettings) -> tuple[str, str]:
 def choose(
     grid: PhaseSpace, model: Model, sampling: Sampling, run: RunSettings, recipe: Mapping[str, Any]
 ) -> Backend:
-    """The backend that [run] asks for: one process, or a team; recipe : see ``resuming``."""
+    """Return the backend that [run] asks for: one process, or a team; recipe : see ``resuming``."""
     if started():
         from .mpi import leading
 
@@ -73,7 +73,7 @@ def choose(
 
 
 class NodeInfo(NamedTuple):
-    """A machine, a process, a node of the cluster; and the version that is there."""
+    """Host, process, cluster node and relboltz version of a worker."""
 
     host: str
     process: int
@@ -82,10 +82,10 @@ class NodeInfo(NamedTuple):
 
 
 class RayActor(WorkerActor):
-    """A process of the cluster that holds a worker."""
+    """A Ray actor: a process of the cluster that holds a worker."""
 
     def where(self) -> NodeInfo:
-        """Where it is, and which relboltz it has."""
+        """Return the host, process, node and relboltz version of this actor."""
         import ray
 
         own: Any = ray
@@ -97,7 +97,7 @@ class RayActor(WorkerActor):
 
 
 class RayWorkerPool:
-    """Workers of a Ray cluster: one that is running, or one that lives as long as this run."""
+    """Workers of a Ray cluster, either a running one or one started for this run."""
 
     description = "Ray"
 
@@ -116,23 +116,23 @@ class RayWorkerPool:
             self.close()
             raise
 
-    # -- places ----------------------------------------------------------------------------------
+    # -- placement -------------------------------------------------------------------------------
 
     @cached_property
     def _needs(self) -> dict[str, float]:
-        """What a worker needs of its machine."""
+        """CPUs and GPUs that a worker needs."""
         gpus = self.run.gpus_per_worker or (1.0 if self.run.backend == "cuda" else 0.0)
         return {"CPU": float(self._threads)} | ({"GPU": gpus} if gpus else {})
 
     @cached_property
     def _threads(self) -> int:
-        """Of one worker."""
+        """Threads of one worker."""
         if self.run.threads or self.run.backend == "cuda":
             return self.run.threads or 1
         return largest_share(_cores_by_node(self._ray), self.size)
 
     def _place(self) -> None:
-        """Start workers that are not there, wherever the cluster has room for them."""
+        """Start missing workers wherever the cluster has room for them."""
         ray = self._ray
         if self._group is None:
             self._group = ray.util.placement_group([self._needs] * self.size, strategy="PACK")
@@ -156,7 +156,7 @@ class RayWorkerPool:
                 )
 
     def _wait_for_room(self) -> None:
-        """Until the cluster has a place for all; at once in vain if it will never have."""
+        """Wait until the cluster has room for all workers; raise InputError if it does not."""
         ray, ready, there = self._ray, self._group.ready(), self._ray.cluster_resources()
         short = any(there.get(kind, 0.0) < n * self.size for kind, n in self._needs.items())
         if short and self._started and not self.run.address:
@@ -192,13 +192,13 @@ class RayWorkerPool:
         return InputError(
             f"run.workers = {self.size}: there is no place for all of them"
             f"{f' (waited for {waited:.0f} s)' if waited else ''}: each needs {needs}, and the "
-            f"cluster has {has}; use fewer workers, less threads or gpus_per_worker each, or a "
+            f"cluster has {has}; use fewer workers, fewer threads or gpus_per_worker each, or a "
             f"larger cluster"
             f"{', or backend = ' + repr('cpu') if 'GPU' in self._needs else ''}"
         )
 
     def form(self, grid: PhaseSpace, sampling: Sampling) -> None:
-        """Workers for a grid, with no state; those that are gone are replaced."""
+        """Create workers for a grid, without a state; lost workers are replaced."""
         self._place()
         run = self.run.model_copy(update={"threads": self._threads, "workers": 0, "address": ""})
         fresh = {place.node: k for k, place in enumerate(self._places)}
@@ -220,7 +220,7 @@ class RayWorkerPool:
     def _all(
         self, name: str, *common: Any, each: Each | None = None, only: Sequence[int] | None = None
     ) -> list[Any]:
-        """Call a method of all actors."""
+        """Call a method of all actors, or of some."""
         which = range(self.size) if only is None else only
         own = each or [()] * self.size
         refs = [getattr(self._actors[k], name).remote(*own[k], *common) for k in which]
@@ -228,12 +228,12 @@ class RayWorkerPool:
         self._raise(told)
         return told
 
-    # -- questions -------------------------------------------------------------------------------
+    # -- requests --------------------------------------------------------------------------------
 
     def ask(
         self, name: str, *common: Any, each: Each | None = None, only: int | None = None
     ) -> list[Any]:
-        """Ask all workers, or only one."""
+        """Call a method of all workers, or of only one."""
         ray, which = self._ray, range(self.size) if only is None else [only]
         given, own = ray.put(common), each or [()] * self.size
         self._orders += 1
@@ -244,7 +244,7 @@ class RayWorkerPool:
         return told
 
     def _answers(self, ray: Any, refs: list[Any], which: Sequence[int]) -> list[Any]:
-        """What they answer; one who died is noted, and the others are told not to wait."""
+        """Collect the answers; if a worker has died, note that and tell the others not to wait."""
         waiting, halted, until = list(refs), False, float("inf")
         lost: dict[int, Exception] = {}
         told: dict[Any, Any] = {}
@@ -272,20 +272,20 @@ class RayWorkerPool:
         return [told[ref] for ref in refs]
 
     def _hint(self, name: str, *arguments: Any) -> None:
-        """Call a method of all actors; who does not hear it has other troubles."""
+        """Call a method of all actors, ignoring failures."""
         for actor in self._actors:
             with contextlib.suppress(Exception):
                 getattr(actor, name).remote(*arguments)
 
     def _lost(self, error: Exception) -> WorkerLost:
-        """Who is gone, in words."""
+        """Find and kill the lost workers; return an error that names them."""
         for k, actor in enumerate(self._actors):
             if k not in self._gone:
                 try:
                     self._ray.get(actor.where.remote(), timeout=LAST_WORDS)
                 except Exception:
                     self._gone.add(k)
-        for k in self._gone:  # what is left of them
+        for k in self._gone:  # kill any remains
             with contextlib.suppress(Exception):
                 self._ray.kill(self._actors[k])
         gone = [(k, self._places[k]) for k in sorted(self._gone) if k < len(self._places)]
@@ -294,16 +294,16 @@ class RayWorkerPool:
         return WorkerLost(f"worker {', '.join(where) or '?'} is gone: {why[0] if why else '?'}")
 
     def _raise(self, told: Sequence[Any]) -> None:
-        """What one of them met counts for all."""
+        """Raise the most important error among the answers, if any."""
         trouble = worst([one for one in told if isinstance(one, Exception)])
         if trouble is not None:
             raise trouble
 
     def close(self) -> None:
-        """They are not needed any more."""
+        """Release the workers, and shut down Ray if this run initialised it."""
         ray, actors, group = self._ray, self._actors, self._group
         self._actors, self._group = [], None
-        if self._started:  # Ray takes all of them along
+        if self._started:  # shutting down Ray ends all workers
             self._started = False
             _shut_down(ray)
             return
@@ -316,18 +316,21 @@ class RayWorkerPool:
 
 
 def _cores_by_node(ray: Any) -> list[int]:
-    """Cores of every machine of the cluster."""
+    """Return the cores of every machine of the cluster."""
     return [int(n["Resources"].get("CPU", 0)) for n in ray.nodes() if n.get("Alive", True)]
 
 
 def largest_share(cores: Sequence[int], workers: int) -> int:
-    """Threads of a worker, as many as let all of them find a place; each lives on one machine."""
+    """Return the most threads per worker for which all fit, each worker on a single machine."""
     fits = (n for n in range(max(cores, default=1), 0, -1) if sum(c // n for c in cores) >= workers)
     return next(fits, 1)
 
 
 def _connected(run: RunSettings) -> tuple[Any, bool]:
-    """Ray, and whether it was started here; joins a cluster if an address is given."""
+    """Connect to Ray, joining a cluster if an address is given.
+
+    Returns the module, and whether this call initialised Ray.
+    """
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     os.environ.setdefault("RAY_ENABLE_UV_RUN_RUNTIME_ENV", "0")
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
@@ -348,7 +351,7 @@ def _connected(run: RunSettings) -> tuple[Any, bool]:
 
 
 def _joined(ray: Any, run: RunSettings) -> bool:
-    """Join a cluster, or start one."""
+    """Join a cluster, or start one; return True."""
     quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": "error"}
     try:
         if run.address:
@@ -375,20 +378,20 @@ def _shut_down(ray: Any) -> None:
 
 
 def _has_token() -> bool:
-    """Whether this user has the token of a cluster."""
+    """Return whether this user has a cluster token."""
     named = any(name in os.environ for name in ("RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"))
     return named or (Path.home() / ".ray" / "auth_token").is_file()
 
 
 def _knock(address: str) -> None:
-    """Fail at once where nobody listens: Ray would try for minutes."""
+    """Fail at once if no process listens at the address: Ray would try for minutes."""
     host, _, port = address.removeprefix("ray://").rpartition(":")
     if host and port.isdigit():
         socket.create_connection((host.strip("[]"), int(port)), REACHED_WITHIN).close()
 
 
 def _pickled(ray: Any, model: Model) -> bytes:
-    """A model with the user's functions themselves: other machines may not have their file."""
+    """Pickle a model with the user's functions by value: other machines may lack their file."""
     pickle = ray.cloudpickle
     names = {p.matrix_element.__module__ for p in model.processes if not p.built_in}
     modules = [sys.modules[name] for name in names if name in sys.modules and name != "__main__"]
@@ -403,15 +406,15 @@ def _pickled(ray: Any, model: Model) -> bytes:
             pickle.unregister_pickle_by_value(module)
 
 
-# --- many small things --------------------------------------------------------------------------
+# --- independent tasks --------------------------------------------------------------------------
 
 
 def spread(
     work: Callable[[Any, int], Any], tasks: Sequence[Any], run: RunSettings
 ) -> Iterator[tuple[int, Any]]:
-    """Do independent tasks in ``run.workers`` processes of Ray; their numbers and results, as done.
+    """Do independent tasks in ``run.workers`` Ray processes; yield (number, result) as they finish.
 
-    work : is given a task and a number of threads
+    work : function of a task and a number of threads
     """
     ray, own = _connected(run)
     threads = run.threads or largest_share(_cores_by_node(ray), run.workers)

@@ -1,7 +1,7 @@
-"""Messages that Ray prints by itself, as plain notices where no terminal shows them.
+"""Conversion of Ray's own messages to plain notices if standard output is no terminal.
 
-Its raylets print to standard output, in colours and in paragraphs, whatever ``log_to_driver`` says.
-What happens to workers is told by ``distributed`` anyway; the rest must not be lost either.
+Raylets print to standard output, in colours and in paragraphs, whatever ``log_to_driver`` says.
+``RayWorkerPool`` reports on workers anyway; the other messages must not be lost either.
 """
 
 import os
@@ -12,12 +12,12 @@ from typing import Any
 from ..util.errors import BackendNotice, say
 
 PRINTER = "print_to_stdstream"
-"""Function of Ray's driver that prints what raylets say."""
+"""Name of the function in Ray's driver that prints messages of raylets."""
 COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
 
 def speak_plainly(ray: Any) -> None:
-    """Let messages of raylets be notices of one line, where standard output is no terminal."""
+    """Turn raylet messages into one-line notices if standard output is no terminal."""
     if sys.stdout.isatty():
         return
     os.environ.setdefault("RAY_COLOR_PREFIX", "0")
@@ -38,7 +38,7 @@ def speak_plainly(ray: Any) -> None:
 
 
 def speak_as_usual(ray: Any) -> None:
-    """Undo ``speak_plainly``: the user may go on with Ray."""
+    """Undo ``speak_plainly``: the user may continue to use Ray."""
     driver = ray._private.worker
     usual = getattr(getattr(driver, PRINTER, None), "usual", None)
     if usual is not None:

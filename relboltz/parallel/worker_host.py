@@ -1,4 +1,4 @@
-"""What every worker needs, whoever started it: room, compiled code, errors that travel."""
+"""Set-up common to all kinds of workers: memory checks, compiled code, picklable errors."""
 
 import pickle
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ from ..stepping.step import StepPlan, begin
 
 
 def team(crew: Any, name: str, grid: PhaseSpace, model: Model, sampling: Sampling) -> Team:
-    """A team, or none of its workers is left behind."""
+    """Create a team; on failure, release its workers."""
     try:
         return Team(crew, name, grid, model, sampling)
     except BaseException:
@@ -36,19 +36,19 @@ def worker_of(
     run: RunSettings,
     neighbours: int,
 ) -> Worker:
-    """A worker, if the machine that it shares with so many neighbours has room for it."""
+    """Create a worker if the machine, shared with ``neighbours`` others, has enough memory."""
     if run.backend == "cpu":
         own = grid if grid.sites == 1 else Division.of(grid, exchange.size).slab(exchange.rank)
         matter.check_host_memory(own, model, sampling.samples, run.threads, 1 + neighbours)
         return Worker(exchange, model, grid, sampling, run)
     try:
         position, turns, sharers = _turn_at_gpu(exchange)
-        for turn in range(turns):  # each plans with the memory that the one before left
+        for turn in range(turns):  # each worker plans with the memory left by the previous one
             if turn == position:
                 part = 1.0 / (sharers - position)
                 worker = Worker(exchange, model, grid, sampling, run, part)
             exchange.agree()
-        exchange.waited = 0.0  # from here on it counts
+        exchange.waited = 0.0  # do not count the set-up
         return worker
     except ExchangeAborted:
         raise
@@ -58,7 +58,8 @@ def worker_of(
 
 
 def _turn_at_gpu(exchange: Exchange) -> tuple[int, int, int]:
-    """Of the workers that share this one's GPU: which it is, how many; the most at any GPU."""
+    """Return the position among workers of this GPU, the most workers of any, and those of this."""
+
     from ..backends.cuda import driver
 
     name = np.frombuffer(driver.name().encode().ljust(64)[:64], np.uint8)
@@ -71,7 +72,7 @@ def _turn_at_gpu(exchange: Exchange) -> tuple[int, int, int]:
 
 
 def warm(model: Model, sampling: Sampling, run: RunSettings, in_space: bool) -> None:
-    """Compile all that a run needs, on a grid of a few cells."""
+    """Compile everything that a run needs, on a grid of a few cells."""
     cells = (2, 1, 1) if in_space else (1, 1, 1)
     grid = PhaseSpace(3, 1.0, cells)
     few = sampling.model_copy(update={"samples": 1})
@@ -84,7 +85,7 @@ def warm(model: Model, sampling: Sampling, run: RunSettings, in_space: bool) -> 
 
 
 def writable(value: Any) -> Any:
-    """The same with arrays that may be changed: those that Ray hands out may not."""
+    """Return a value with writable arrays: those that Ray delivers are read-only."""
     if isinstance(value, np.ndarray):
         return value if value.flags.writeable else value.copy()
     if isinstance(value, dict):
@@ -95,9 +96,9 @@ def writable(value: Any) -> Any:
 
 
 class WorkerActor:
-    """A process that holds a worker, for one who calls its methods from elsewhere.
+    """A process that holds a worker and is called remotely.
 
-    Calls may overtake each other, so each names the round of workers, or the order, that it means.
+    Calls may overtake each other, so each names the round of workers, or the order, it refers to.
     """
 
     def __init__(self, model: bytes):
@@ -107,7 +108,7 @@ class WorkerActor:
         self._round, self._stop = 0, StopFlag()
 
     def warm(self, sampling: Sampling, run: RunSettings, in_space: bool) -> Exception | None:
-        """Compile all that a run needs, so that others find it on the disk."""
+        """Compile everything that a run needs, so that other workers find the code on disk."""
         try:
             warm(self._model, sampling, run, in_space)
         except Exception as error:
@@ -115,7 +116,7 @@ class WorkerActor:
         return None
 
     def listen(self, host: str, round_: int) -> int:
-        """Leave the workers of the last round; the port at which those of the next may knock."""
+        """Leave the workers of the last round; return the port for connections of the next."""
         self.drop(self._round)
         self._worker, self._round = None, round_
         self._listener = listen(host)
@@ -126,7 +127,7 @@ class WorkerActor:
         self, rank: int, addresses: Sequence[tuple[str, int]], token: bytes, grid: PhaseSpace,
         sampling: Sampling, run: RunSettings, neighbours: int,
     ) -> Exception | None:  # fmt: skip
-        """Join the others with a worker that has no state yet."""
+        """Create a worker without a state and connect to the other workers."""
         try:
             self._exchange = SocketExchange(rank, addresses, self._listener, token)
             self._worker = worker_of(self._exchange, self._model, grid, sampling, run, neighbours)
@@ -136,18 +137,18 @@ class WorkerActor:
         return None
 
     def drop(self, round_: int) -> None:
-        """Leave the workers of a round; a swap that waits for them ends."""
+        """Leave the workers of a round; pending swaps with them end."""
         if self._exchange is not None and round_ == self._round:
             self._exchange.leave()
 
     def halt(self, order: int) -> None:
-        """Drop the work of an order."""
+        """Abandon the work of an order."""
         self._stop.halted = max(self._stop.halted, order)
 
     def do(
         self, name: str, own: tuple[Any, ...], common: tuple[Any, ...], together: bool, order: int
     ) -> Any:
-        """Do what is asked; what goes wrong is told as well."""
+        """Execute a request; return its answer or error."""
         assert self._worker is not None
         self._stop.order = order
         try:
@@ -157,7 +158,7 @@ class WorkerActor:
 
 
 class StopFlag:
-    """True while the order at hand is to be dropped."""
+    """Flag that is true while the current order is to be abandoned."""
 
     order, halted = 0, -1
 

@@ -1,1 +1,1 @@
-"""One run: its set-up, the checks before it, the loop, how it goes on."""
+"""One run: set-up, preliminary checks, time loop and continuation."""

@@ -21,7 +21,7 @@ from ..util.arrays import Array
 from ..util.errors import InputError
 
 BATCHES = 8
-"""Independent estimates from which the error is taken."""
+"""Default number of independent estimates, from which the error follows."""
 COLLISIONS = "collisions per volume and time"
 
 
@@ -34,11 +34,11 @@ def collision_term(
     mass_squared: Array | None = None,
     **options: Any,
 ) -> xr.Dataset:
-    """C[f] of every species at every node: df/dt by collisions [fm^-1].
+    """Compute C[f] of every species at every node: df/dt by collisions [fm^-1].
 
     Parameters
     ----------
-    model, grid : what scatters, and where
+    model, grid : species and processes, and the phase-space grid
     f : as in ``solve``: node values (species, nx, ny, nz), or arrays, shapes, functions by species
     batches : independent estimates, each with ``samples`` events per node and process
     mass_squared : masses to use [GeV^2]; solved self-consistently by default
@@ -50,10 +50,10 @@ def collision_term(
     xarray.Dataset with ``collision_term``, ``gain``, ``loss`` and the standard ``error`` of
     collision_term (species, px, py, pz) [fm^-1]; ``rate``, ``rate_reverse`` and their standard
     errors ``rate_error``, ``rate_reverse_error`` (process) [fm^-4]; ``negative_weight`` (process)
-    and ``null_weight``. Rates, gain and loss count every collision once; where coarse nodes give
-    events of light particles more weight, gain or loss has what collision_term has beyond their
-    difference, nothing in equilibrium. An error is the scatter of ``batches`` estimates: of a node
-    that few events reach it is itself uncertain; more batches or samples tell
+    and ``null_weight``. Rates, gain and loss count every collision once; where a coarse grid
+    increases the weight of events of light particles, the additional change is included in gain or
+    loss; it vanishes in equilibrium. Errors are the scatter of ``batches`` estimates; at a node
+    reached by few events the error is itself uncertain, which more batches or samples improve
     """
     if not isinstance(batches, int) or batches < 2:
         raise InputError(f"batches = {batches!r}: use a whole number, at least 2 for an error")
@@ -88,16 +88,16 @@ def collision_term(
 
 
 def _with_rest(change: Array, gain: Array, loss: Array) -> tuple[Array, Array]:
-    """Return gain and loss of collisions, plus what the change of f has beyond their difference.
+    """Return gain and loss, including the part of the change of f beyond their difference.
 
-    That is what ``projection.compensation`` adds to collisions; nothing in equilibrium.
+    This part comes from ``projection.compensation`` and vanishes in equilibrium.
     """
     rest = change - (gain - loss)
     return gain + np.maximum(rest, 0), loss + np.maximum(-rest, 0)
 
 
 def _dataset(model: Model, grid: PhaseSpace, found: Estimates) -> xr.Dataset:
-    """Means of the estimates and their standard errors."""
+    """Build the Dataset of the means of the estimates and their standard errors."""
     ahead, back = collision_rates(grid, model, found.flows)
     gain, loss = _with_rest(found.net, found.gain, found.loss)
     nodes = ("species", "px", "py", "pz")

@@ -1,4 +1,4 @@
-"""Configuration: a run as TOML, from the text to the model, the initial states and the settings."""
+"""Configuration of a run in TOML: from the text to model, initial states and settings."""
 
 import inspect
 import os
@@ -36,7 +36,7 @@ TEMPLATE = (Path(__file__).parent.parent / "config" / "template.toml").read_text
 
 
 class ModelTable(SettingsTable):
-    """[model]: the name of a model and what its function is given."""
+    """[model]: the name of a model and the arguments of its function."""
 
     model_config = ConfigDict(frozen=True, strict=True, extra="allow")
 
@@ -48,7 +48,7 @@ Powers = Annotated[tuple[float, ...], Field(strict=False, min_length=1)]
 
 
 class CoefficientSettings(SettingsTable):
-    """[coefficients]: what ``relboltz coefficients`` is asked for; a run does not look at it."""
+    """[coefficients]: settings of ``relboltz coefficients``, which a run ignores."""
 
     temperature: Temperature | Annotated[tuple[Temperature, ...], Field(strict=False)] = key(
         (), "use a number of GeV above 0, or a list of them"
@@ -64,7 +64,7 @@ class CoefficientSettings(SettingsTable):
 
 
 class _CoefficientsTable(Settings):
-    """[coefficients] as a table among others, for its error messages."""
+    """[coefficients] as a nested table, for error messages."""
 
     time: TimeSettings = TimeSettings(end=1.0)
     coefficients: CoefficientSettings = CoefficientSettings()
@@ -72,7 +72,7 @@ class _CoefficientsTable(Settings):
 
 @dataclass
 class _BuiltConfig:
-    """What a configuration describes, built once; its identity is the description."""
+    """Model and initial states of a configuration, built once."""
 
     folder: Path = Path()
     coefficients: CoefficientSettings = field(default_factory=CoefficientSettings, compare=False)
@@ -81,7 +81,7 @@ class _BuiltConfig:
 
 
 class Config(Settings):
-    """A complete run; keys are those of the TOML file, defaults filled in."""
+    """Configuration of a complete run: the keys of the TOML file, with defaults filled in."""
 
     title: str = key("", "use a text")
     model: ModelTable
@@ -92,7 +92,7 @@ class Config(Settings):
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any], folder: str | Path = Path()) -> "Config":
-        """Validates nested dictionaries as read from TOML; files are relative to the folder."""
+        """Validate nested dictionaries as read from TOML; file paths are relative to the folder."""
         built, data = _BuiltConfig(Path(folder)), dict(data)
         problems = _take_coefficients(built, data)
         _place_expansion(built.folder, data)
@@ -106,7 +106,7 @@ class Config(Settings):
         return max(self.grid.space_cells) > 1
 
     def problems(self) -> Iterator[str]:
-        """Also: keys of the grid that ask for too little, or would have no effect."""
+        """Yield problems, including grid keys that are too coarse or would have no effect."""
         yield from super().problems()
         grid, walls = self.grid, self.grid.phase_space(momentum_max=1.0).boundary
         yield from short_axes(grid.momentum_cells, self.collisions.projection)
@@ -128,21 +128,21 @@ class Config(Settings):
         yield from no_marginals(self.output.marginals)
 
     def to_toml(self) -> str:
-        """Everything, defaults included, as TOML text that loads again."""
+        """Return the whole configuration, defaults included, as TOML text that can be loaded."""
         return tomli_w.dumps(self.to_dict())
 
     @property
     def folder(self) -> Path:
-        """What files are relative to."""
+        """Folder to which file paths are relative."""
         return self._built.folder.resolve()
 
     def sources(self) -> dict[str, str]:
-        """The user's files of functions by their path, a character for every byte."""
+        """Sources of the files with user functions, by path, one character per byte."""
         paths = [path_of(name) for name in self.functions()]
         return {str(path): path.read_bytes().decode("latin-1") for path in paths}
 
     def functions(self) -> list[str]:
-        """Return the functions of the user's that a run calls, each as "/folder/file.py:name"."""
+        """Return the user functions that a run calls, each as "/folder/file.py:name"."""
         shapes = [table.get("shape") for table in self.initial.values()]
         law = self.grid.expansion
         names = [self.model.name, *shapes, os.path.abspath(law) if ":" in law else law]
@@ -150,18 +150,18 @@ class Config(Settings):
 
     @property
     def coefficients(self) -> CoefficientSettings:
-        """What is asked of ``relboltz coefficients``."""
+        """Settings of ``relboltz coefficients``."""
         return self._built.coefficients
 
     def build_model(self) -> Model:
-        """The model, the same at every call; the first runs the user's function if it is one."""
+        """Return the model, built at the first call; this may run a user function."""
         built = self._built
         if built.model is None:
             built.model = call_model(self.model.name, self.model.model_extra or {}, built.folder)
         return built.model
 
     def build_initial(self) -> dict[str, Shape]:
-        """The initial states by species or group; the first call loads the user's functions."""
+        """Return the initial states by species or group; the first call loads user functions."""
         folder, shapes = self._built.folder, self._built.shapes
         for name, table in self.initial.items():
             if name not in shapes:
@@ -170,14 +170,14 @@ class Config(Settings):
 
 
 class ModelConfig(Config):
-    """A configuration of which only the model is needed."""
+    """Configuration from which only the model is needed."""
 
     initial: dict[str, dict[str, Any]] = Field(default_factory=dict)
     time: TimeSettings = TimeSettings(end=1.0)
 
 
 def _place_expansion(folder: Path, data: dict[str, Any]) -> None:
-    """The file of an expansion is relative to that of the configuration."""
+    """Make the path of an expansion's file relative to the folder of the configuration."""
     grid = data.get("grid")
     law = grid.get("expansion") if isinstance(grid, Mapping) else None
     if isinstance(law, str) and ".py:" in law:
@@ -185,7 +185,7 @@ def _place_expansion(folder: Path, data: dict[str, Any]) -> None:
 
 
 def _take_coefficients(built: _BuiltConfig, data: dict[str, Any]) -> list[str]:
-    """Take [coefficients] out of a configuration; its errors."""
+    """Remove [coefficients] from a configuration; return its errors."""
     table = data.pop("coefficients", {})
     try:
         built.coefficients = _CoefficientsTable.checked({"coefficients": table}).coefficients
@@ -200,14 +200,14 @@ def _take_coefficients(built: _BuiltConfig, data: dict[str, Any]) -> list[str]:
 def _check_keys(
     table: str, given: Iterable[str], known: Sequence[str], needed: Mapping[str, str]
 ) -> None:
-    """Unknown keys of a table, and missing ones with what to do about each."""
+    """Return errors for unknown and missing keys of a table, with remedies."""
     problems = [Config.unknown(table, name, known) for name in given if name not in known]
     missing = [f"{name}: {needed[name]}" for name in needed if name not in given]
     refuse(problems + [f"missing key {table}.{text}" for text in missing])
 
 
 def call_model(name: str, arguments: Mapping[str, Any], folder: Path) -> Model:
-    """The model of a name, with what its function is given; files are relative to the folder."""
+    """Build a model by name with the given arguments; file paths are relative to the folder."""
     if name in MODELS:
         function = MODELS[name]
     elif ":" in name:
@@ -238,7 +238,7 @@ def call_model(name: str, arguments: Mapping[str, Any], folder: Path) -> Model:
 
 
 def _build_model(built: _BuiltConfig, table: Any, initial: Any) -> list[str]:
-    """Errors of a built-in model and of the species given a start; runs no code of the user."""
+    """Return errors of a built-in model and of the initial species; runs no user code."""
     name = table.get("name") if isinstance(table, Mapping) else None
     if not isinstance(name, str) or ":" in name:
         return []
@@ -257,7 +257,7 @@ def _build_model(built: _BuiltConfig, table: Any, initial: Any) -> list[str]:
 
 
 def _shape_arguments(name: str, table: Mapping[str, Any]) -> tuple[type[Shape], dict[str, Any]]:
-    """The class of a shape and its keys, none unknown or missing."""
+    """Return the class of a shape and its keys; none may be unknown or missing."""
     place, shape = f"initial.{name}", table.get("shape")
     if shape is None:
         raise InputError(f'missing key {place}.shape: add shape = "step", height, edge (GeV)')
@@ -283,7 +283,7 @@ def _shape_arguments(name: str, table: Mapping[str, Any]) -> tuple[type[Shape], 
 def _check_leftovers(
     place: str, shape: str, given: Mapping[str, Any], expected: Collection[str]
 ) -> None:
-    """Say why keys of another shape are unknown: they stayed when ``shape`` was changed."""
+    """Explain unknown keys that belong to another shape, left over when ``shape`` was changed."""
     left = [name for name in given if name not in expected]
     for other, kind in SHAPES.items():
         if left and {f.name for f in fields(kind) if f.init} >= set(left):
@@ -291,12 +291,12 @@ def _check_leftovers(
             table = ", ".join([f'shape = "{shape}"', *(f"{name} = ..." for name in own)])
             raise InputError(
                 f"{place}: shape = {shape!r} has no {' and no '.join(left)}, as {other!r} has; "
-                f"take what is left of that out, or give the whole table: {place} = {{ {table} }}"
+                f"remove these keys, or give the whole table: {place} = {{ {table} }}"
             )
 
 
 def build_shape(name: str, table: Mapping[str, Any], folder: Path) -> Shape:
-    """The initial state of a table [initial.NAME]; its files are relative to the folder."""
+    """Build the initial state of a table [initial.NAME]; file paths are relative to the folder."""
     kind, given = _shape_arguments(name, table)
     if isinstance(given.get("path"), str):
         given["path"] = str(folder / given["path"])
@@ -307,7 +307,7 @@ def build_shape(name: str, table: Mapping[str, Any], folder: Path) -> Shape:
 
 
 def _build_shapes(built: _BuiltConfig, initial: Any) -> list[str]:
-    """Errors of the initial states; opens no file and runs no code of the user."""
+    """Return errors of the initial states; opens no file and runs no user code."""
     problems = []
     for name, table in initial.items() if isinstance(initial, Mapping) else ():
         if not isinstance(table, Mapping):
@@ -334,19 +334,19 @@ def load(
     kind: type[Config] = Config,
     values: Mapping[str, Any] | None = None,
 ) -> Config:
-    """Reads and validates a TOML file; overrides are "dotted.key=TOML value" texts.
+    """Read and validate a TOML file; overrides are "dotted.key=TOML value" texts.
 
-    values : further ones, by dotted key
+    values : further overrides, by dotted key
     """
     path = Path(path)
     try:
         data = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror or error}") from error
-    except (ValueError, RecursionError) as error:  # ValueError: also of numbers without end
+    except (ValueError, RecursionError) as error:  # ValueError: also for endless numbers
         if path.suffix in (".nc", ".h5"):
             raise InputError(
-                f"{path}: is a result, not a configuration; plot it, ask info, or resume it"
+                f"{path}: is a result, not a configuration; use plot, info or resume"
             ) from None
         raise InputError(f"{path}: not valid TOML: {error}") from error
     for text in overrides:
@@ -360,7 +360,7 @@ def load(
 
 
 def _override(data: dict[str, Any], path: str, value: Any, asked: str) -> None:
-    """Sets one key of nested dictionaries; asked : where it was, for messages."""
+    """Set one key of nested dictionaries; asked : origin of the override, for messages."""
     keys = [part.strip() for part in path.split(".")]
     if not all(keys):
         raise InputError(f"{asked}: write key=value, such as time.end=5.0")
@@ -373,7 +373,7 @@ def _override(data: dict[str, Any], path: str, value: Any, asked: str) -> None:
 
 
 def parsed_value(value: str, asked: str) -> Any:
-    """A TOML value, or a bare word; asked : where it was, for messages."""
+    """Parse a TOML value or a bare word; asked : origin of the value, for messages."""
     if not value:
         raise InputError(f"{asked}: there is no value; write key=value, such as time.end=5.0")
     try:

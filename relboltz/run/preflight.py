@@ -1,4 +1,4 @@
-"""What is found out about a run before its first step, and stays as it is until its end."""
+"""Checks and predictions made before the first step of a run, fixed until its end."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
@@ -19,15 +19,16 @@ from ..transport.forces import courant_limit
 from ..util.arrays import Array
 
 ARRAYS = ("chemical_potential", "velocity", "mass_squared", "f")
-"""Of an equilibrium; the rest are numbers."""
+"""Array attributes of an equilibrium; the other attributes are numbers."""
 
 
 @dataclass
 class Preflight:
-    """What is found out before the first step.
+    """Checks and predictions made before the first step.
 
-    predicted : the final state; lost : parts of the rate and of the relaxation in it that the box
-    loses; negative : the largest weight below 0 of a matrix element; attributes : of the result
+    predicted : final state; lost : fractions of the rate and of the relaxation rate in the final
+    state lost to the momentum cut-off; negative : largest negative weight of a matrix element;
+    attributes : attributes of the result
     """
 
     predicted: Equilibrium
@@ -36,7 +37,7 @@ class Preflight:
     attributes: dict[str, Any] = field(default_factory=dict)
 
     def packed(self) -> tuple[dict[str, Any], dict[str, Array]]:
-        """As JSON and as arrays."""
+        """Return JSON values and arrays for a checkpoint."""
         numbers = [f.name for f in fields(Equilibrium) if f.name not in ARRAYS]
         facts = {
             "predicted": {name: getattr(self.predicted, name) for name in numbers},
@@ -47,7 +48,7 @@ class Preflight:
 
     @classmethod
     def unpacked(cls, facts: Mapping[str, Any], arrays: Mapping[str, Array]) -> "Preflight":
-        """What was packed."""
+        """Restore the values of ``packed``."""
         found: dict[str, Any] = {name: arrays[f"predicted {name}"] for name in ARRAYS}
         rate, relaxation = facts["lost"]
         return cls(
@@ -57,7 +58,7 @@ class Preflight:
 
 
 def described(model: Model) -> dict[str, Any]:
-    """All of a model that can be told in words and numbers: another one cannot go on with a run."""
+    """Return the description of a model; a run can only be continued with an equal description."""
     return {
         **model.describe(),
         "charges": {k: list(map(float, v)) for k, v in model.conserved.items()},
@@ -87,7 +88,7 @@ def run_checks(backend: Backend, state: State, time: TimeSettings, f: Array) -> 
     negative = poles.check_state(
         elements, grid, f.mean(axis=0), squares, state.said, happens=happens
     )
-    if predicted.found and model.thermal:  # masses move: check where they will end, too
+    if predicted.found and model.thermal:  # masses change: also check their final values
         final, m2 = predicted.f, predicted.mass_squared
         last = (m2, model.screening_squared(coupling_integrals(grid, model, final, m2)))
         negative = poles.check_state(elements, grid, final, last, state.said, negative, happens)
@@ -95,7 +96,7 @@ def run_checks(backend: Backend, state: State, time: TimeSettings, f: Array) -> 
     energies = moments.sums[:, :, 0] @ model.degeneracy
     densest = float(energies.max() / energies.mean())
     reach = None if leaks else box.reach_of(elements, conserved)
-    if whole.expansion is not None:  # it is at its hottest now
+    if whole.expansion is not None:  # the temperature is highest now
         numbers, momentum, total = conserved
         reach = box.reach_of(elements, (densest * numbers, densest * momentum, densest * total))
     lost = (np.nan, np.nan) if reach is None else reach.loss(grid.momentum_max)

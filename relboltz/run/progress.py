@@ -1,7 +1,7 @@
-"""How far a run is: a bar where somebody watches, a line now and then in a log.
+"""Progress of a run: a bar on a terminal or in a notebook, occasional lines in a log.
 
-What it does before its first step is told, too (``stage``): to compile and to prepare a large run
-takes long, and nobody likes to wait in silence.
+Stages before the first step are reported as well (``stage``), because compiling and preparing a
+large run take long.
 """
 
 import math
@@ -24,14 +24,15 @@ from ..util.launcher import started
 FIRST, PAUSE = 10.0, 30.0
 """Seconds before the first line in a log, and between lines."""
 PATIENCE = 1.0
-"""Seconds that a stage takes before a log tells of it."""
+"""Seconds after which a log reports a stage."""
 RECENT, FEWEST = 60.0, 8
-"""The time left follows from the last so many seconds, or marks if these go back farther."""
+"""The remaining time is estimated from the last RECENT seconds or the last FEWEST marks, whichever
+reach back farther."""
 
 
 @dataclass(frozen=True)
 class RunProgress:
-    """Where a run is: times in fm, drifts since the start."""
+    """Progress of a run: times in fm, drifts since the start."""
 
     time: float
     end: float
@@ -41,28 +42,28 @@ class RunProgress:
     energy_drift: float
     """Relative change of the total energy."""
     recorded: float = math.nan
-    """When the drifts were looked at: at the last record."""
+    """Time at which the drifts were measured: that of the last record."""
 
     @property
     def drifts_known(self) -> bool:
-        """Whether there was a record since the start; before, nothing is known of drifts."""
+        """Whether there was a record since the start; before that, drifts are unknown."""
         return not self.recorded <= 0
 
 
 Report = Callable[[RunProgress], None]
 _heard: list[Callable[[str], None]] = []
-"""Who is told of stages: the last one listens."""
+"""Listeners to stages; only the last one is called."""
 
 
 def stage(text: str) -> None:
-    """Tell what is being done before the first step."""
+    """Report a stage of the work before the first step."""
     if _heard:
         _heard[-1](text)
 
 
 @contextmanager
 def listening(listener: Callable[[str], None]) -> Iterator[None]:
-    """Within it stages are told to a listener."""
+    """Context manager in which stages are reported to a listener."""
     _heard.append(listener)
     try:
         yield
@@ -71,9 +72,9 @@ def listening(listener: Callable[[str], None]) -> Iterator[None]:
 
 
 class StageLog:
-    """Lines in a log about stages that take long, from a thread of their own.
+    """Log lines about long stages, written by a separate thread.
 
-    One that takes more than PATIENCE seconds is told of, and again every PAUSE seconds.
+    A stage that takes more than PATIENCE seconds is reported, and again every PAUSE seconds.
     """
 
     def __init__(self, say: Callable[[str], None]):
@@ -81,13 +82,13 @@ class StageLog:
         self._over: threading.Event | None = None
 
     def __call__(self, text: str) -> None:
-        """A stage begins, and the one before it is over."""
+        """Begin a stage and end the previous one."""
         self.end()
         self._over = threading.Event()
         threading.Thread(target=self._tell, args=(text, self._over), daemon=True).start()
 
     def end(self) -> None:
-        """None is going on."""
+        """End the current stage."""
         if self._over is not None:
             self._over.set()
             self._over = None
@@ -101,9 +102,9 @@ class StageLog:
 
 
 class ProgressLog:
-    """A line now and then for a log; short runs print none.
+    """Occasional progress lines for a log; short runs print none.
 
-    clock : seconds that went by
+    clock : returns the elapsed seconds
     """
 
     def __init__(self, say: Callable[[str], None], clock: Callable[[], float] = time.monotonic):
@@ -112,7 +113,7 @@ class ProgressLog:
         self._marks: deque[tuple[float, float]] = deque()
 
     def __call__(self, now: RunProgress) -> None:
-        """Take note of a step; print if it is time to."""
+        """Register a step; print a line if one is due."""
         wall = self._clock()
         left = self._left(wall, now)
         if wall >= self._next and now.time < now.end:
@@ -128,9 +129,9 @@ class ProgressLog:
             self._say(text)
 
     def _left(self, wall: float, now: RunProgress) -> str:
-        """How long it will take at the pace of late: steps grow, and what was slow is over."""
+        """Estimate the remaining time from recent steps: steps grow, and a slow start is over."""
         marks = self._marks
-        if not marks:  # after the first step: all is compiled
+        if not marks:  # after the first step everything is compiled
             self._next = wall + FIRST
         if not marks or wall >= marks[-1][0] + 1:
             marks.append((wall, now.time))
@@ -143,7 +144,7 @@ class ProgressLog:
 
 
 def duration(seconds: float) -> str:
-    """In the unit that reads best."""
+    """Format a duration in a suitable unit."""
     for unit, size, most in (("s", 1, 90), ("min", 60, 5400), ("h", 3600, 172800)):
         if seconds < most:
             return f"{seconds / size:.0f} {unit}"
@@ -152,11 +153,11 @@ def duration(seconds: float) -> str:
 
 @contextmanager
 def bar(console: Console | None = None) -> Iterator[Report]:
-    """A bar on a terminal or in a notebook; lines elsewhere."""
-    lines = Console().is_jupyter and find_spec("ipywidgets") is None  # a bar there needs it
+    """Report progress with a bar on a terminal or in a notebook, with lines elsewhere."""
+    lines = Console().is_jupyter and find_spec("ipywidgets") is None  # needed for a bar there
     plain: Any = {"force_jupyter": False, "force_terminal": False} if lines else {}
     console = console or Console(file=FailSafeStream(sys.stderr), **plain)  # type: ignore[arg-type]
-    if started() or not (console.is_terminal or console.is_jupyter):  # mpirun feigns a terminal
+    if started() or not (console.is_terminal or console.is_jupyter):  # mpirun imitates a terminal
         with _lines(console) as report:
             yield report
         return
@@ -166,7 +167,7 @@ def bar(console: Console | None = None) -> Iterator[Report]:
 
 @contextmanager
 def _lines(console: Console) -> Iterator[Report]:
-    """Lines in a log."""
+    """Report progress with lines in a log."""
 
     def say(text: str) -> None:
         console.print(text, soft_wrap=True, markup=False, highlight=False)
@@ -186,7 +187,7 @@ def _lines(console: Console) -> Iterator[Report]:
 
 @contextmanager
 def _display(console: Console) -> Iterator[Report]:
-    """A bar."""
+    """Report progress with a bar."""
     label, words = TextColumn("{task.fields[label]}"), TextColumn("{task.description}")
     columns = (label, BarColumn(None), TimeRemainingColumn(), words)
     with Progress(*columns, console=console, transient=True) as display:

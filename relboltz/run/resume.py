@@ -1,4 +1,4 @@
-"""Runs that are continued: from F.nc and the checkpoints beside it, to the same bits."""
+"""Continue a run from F.nc and the checkpoints beside it, bit-for-bit as if uninterrupted."""
 
 import json
 import os
@@ -34,7 +34,7 @@ from .runner import Run, RunInfo
 def _as_given(
     file: str | Path, *, model: Model | None = None, **_: Any
 ) -> Callable[[Mapping[str, Any]], Model]:
-    """How another process of ``resume`` comes to the model."""
+    """Return how another process of ``resume`` obtains the model."""
     return lambda recipe: model if model is not None else made_again(recipe)
 
 
@@ -51,29 +51,29 @@ def resume(
     workers: int | None = None,
     trust: bool = False,
 ) -> xr.Dataset:
-    """Continue the run of a file from its last checkpoint; the result has the bits of one run.
+    """Continue the run of a file from its last checkpoint, bit-for-bit as if uninterrupted.
 
     Parameters
     ----------
     file : NetCDF file of the run, with its checkpoints F.checkpoint-* beside it
-    until : a later end [fm]; without it the run goes on to its own
-    snapshots : times [fm] of further snapshots of f, besides those that the run was asked for
-    model : needed again only if it was made in Python of your own processes
-    expansion : needed again if the grid expands by a function of Python
+    until : a later end time [fm]; by default the end time of the run
+    snapshots : times [fm] of snapshots of f, in addition to those of the run
+    model : required only if the model was built in Python from your own processes
+    expansion : required if the expansion law is a Python function
     progress : as in ``solve``
-    threads : of the CPU, if other than before; 0 for all cores
-    workers : of Ray, if others than before; 0 for this process alone
-    trust : run Python code that the checkpoint keeps, where the file on the disk is absent or
-        differs; such a checkpoint is a program: only if you know who wrote it
+    threads : number of CPU threads, if different from before; 0 for all cores
+    workers : number of Ray workers, if different from before; 0 for this process alone
+    trust : run Python code saved in the checkpoint if the file on disk is absent or differs. Such a
+        checkpoint is a program: trust it only if you know who wrote it
 
     Returns
     -------
-    xarray.Dataset as of ``solve``, all records since the start of the run included
+    xarray.Dataset as returned by ``solve``, with all records since the start of the run
 
     Raises
     ------
-    InputError : there is no checkpoint, nothing to do, or a source is absent or was changed since
-    RunError, Interrupted : as of ``solve``
+    InputError : no checkpoint, nothing to do, or a source file is absent or has changed
+    RunError, Interrupted : as in ``solve``
     """
     telling: Any = bar() if progress is True else nullcontext(progress or None)
     with telling as report:
@@ -92,9 +92,9 @@ def taken_up(
     expansion: Callable[[float], Any] | None = None,
     trust: bool = False,
 ) -> Run:
-    """Prepare a run to go on from its last checkpoint.
+    """Prepare a run for continuation from its last checkpoint.
 
-    others : keys of [run] that differ from before; the rest as in ``resume``
+    others : changed keys of [run]; the other parameters are those of ``resume``
     """
     stage("reading the checkpoint")
     _check_kind(file)
@@ -114,8 +114,8 @@ def taken_up(
 
 
 def _check_kind(file: Path) -> None:
-    """Say how to go on with what is no single run: a scan, or the mean of replicas."""
-    kind = kinds.recorded(file)  # a damaged or absent file may be that of a run
+    """Refuse files that are not single runs, such as scans, and say how to continue these."""
+    kind = kinds.recorded(file)  # a damaged or absent file may belong to a run
     if kind in kinds.AGAIN:
         raise InputError(f"{file}: {kinds.AGAIN[kind]}")
 
@@ -124,12 +124,12 @@ def _settings(
     file: Path, facts: Mapping[str, Any], until: float | None, others: Mapping[str, Any],
     snapshots: Sequence[float] = (),
 ) -> Settings:  # fmt: skip
-    """As they were, with a later end if one is asked for, other keys of [run], more snapshots."""
+    """Return the saved settings with a later end, changed keys of [run] and more snapshots."""
     now, end, data = facts["time"], facts["end"], facts["settings"]
     last = end if until is None else until
     unwritten = until is None and file.with_name(facts["place"]["parts"] or "?").is_dir()
     later = isinstance(last, int | float) and now < last < float("inf")
-    if not later and not unwritten:  # at its end a run removes its parts when F.nc has them
+    if not later and not unwritten:  # a finished run removes its parts once they are in F.nc
         if until is None:
             raise InputError(f"{file}: the run is done, at t = {end:g} fm{_advice(file)}")
         raise InputError(f"until = {until!r}: the run is at t = {now:g} fm; use a later time")
@@ -155,7 +155,7 @@ def _settings(
 
 
 def _advice(file: Path) -> str:
-    """Say how to go on with a run that is done, also if its file is damaged."""
+    """Say how to continue a finished run, even if its file is damaged."""
     try:
         output.attributes(file)
     except InputError:
@@ -167,7 +167,7 @@ def _advice(file: Path) -> str:
 
 
 def elsewhere(run: Mapping[str, Any], others: Mapping[str, Any]) -> dict[str, Any]:
-    """[run] as it was, with other keys; without workers nothing is left of where they were."""
+    """Return the saved [run] with changed keys; without workers their locations are dropped."""
     found = {**run, **{key: value for key, value in others.items() if value is not None}}
     if found["workers"] == 0 or started():
         found |= {"workers": 0, "address": "", "gpus_per_worker": 0.0}
@@ -177,13 +177,13 @@ def elsewhere(run: Mapping[str, Any], others: Mapping[str, Any]) -> dict[str, An
 def _grid(
     file: Path, facts: Mapping[str, Any], law: Callable[[float], Any] | None, trust: bool
 ) -> PhaseSpace:
-    """Make the grid of the run, expanding as it did."""
+    """Build the grid of the run with its expansion."""
     told = str(facts["grid"].get("expansion", "none"))
     if told.startswith(FUNCTION):
         name = told.removeprefix(FUNCTION)
         if law is None:
             raise InputError(
-                f"{file}: its grid expands by {name}, a function of Python; give it again: "
+                f"{file}: its expansion law is the Python function {name}; give it again: "
                 f"resume(file, expansion={name})"
             )
     elif law is not None:
@@ -207,7 +207,7 @@ def _grid(
 
 
 def _about(facts: Mapping[str, Any], settings: Settings) -> RunInfo:
-    """Words and recipe of the run; its configuration tells of the new end."""
+    """Return description and recipe of the run; the configuration contains the new end."""
     about = RunInfo(**facts["about"])
     described = tomllib.loads(about.configuration)
     described["time"]["end"] = settings.time.end
@@ -216,7 +216,7 @@ def _about(facts: Mapping[str, Any], settings: Settings) -> RunInfo:
 
 
 def _tell_versions(saved: CheckpointContent) -> None:
-    """Say if other software began the run: its bits may be others."""
+    """Warn if the run began with other software versions: results may differ in the last bits."""
     now = output.versions()
     before = saved.facts["versions"]
     other = [f"{k} {v} (now {now.get(k)})" for k, v in before.items() if now.get(k) != v]
@@ -231,7 +231,7 @@ def _tell_versions(saved: CheckpointContent) -> None:
 
 
 def recipe_of_config(config: Config) -> dict[str, Any]:
-    """How the model of a configuration can be made again; sources of the user's files."""
+    """Return how to rebuild the model of a configuration, with the sources of user files."""
     table = {"name": config.model.name, **(config.model.model_extra or {})}
     return {
         "model": _plain(table), "folder": str(config.folder), "sources": config.sources(),
@@ -240,12 +240,12 @@ def recipe_of_config(config: Config) -> dict[str, Any]:
 
 
 def recipe_of_model(model: Model) -> dict[str, Any]:
-    """How a model that was made in Python can be made again, if it can."""
+    """Return how to rebuild a model built in Python, if possible."""
     return {"model": _plain(model.recipe), "elements": fingerprints(model)}
 
 
 def _plain(recipe: Mapping[str, Any] | None) -> Any:
-    """What JSON can hold of a recipe; None if there is none."""
+    """Return a recipe as JSON values; None if that is impossible."""
     try:
         return json.loads(json.dumps(recipe))
     except (TypeError, ValueError):
@@ -253,12 +253,12 @@ def _plain(recipe: Mapping[str, Any] | None) -> Any:
 
 
 def fingerprints(model: Model) -> dict[str, str]:
-    """Digests of the values of the user's matrix elements, by process."""
+    """Return digests of the values of user-defined matrix elements, by process."""
     return {p.name: p.fingerprint() for p in model.processes if not p.built_in}
 
 
 def _model(file: Path, facts: Mapping[str, Any], given: Model | None, trust: bool) -> Model:
-    """The model of a run, made again or given again."""
+    """Return the model of a run, rebuilt or passed again."""
     recipe = facts["about"]["recipe"]
     if given is not None:
         model = check_model(given)
@@ -282,7 +282,7 @@ def _model(file: Path, facts: Mapping[str, Any], given: Model | None, trust: boo
 
 
 def made_again(recipe: Mapping[str, Any]) -> Model:
-    """Make the model of a recipe, with users' files as they were when it was written."""
+    """Build the model of a recipe, with user files as they were when the recipe was written."""
     if "pickled" in recipe:
         found: Model = pickle.loads(recipe["pickled"])
         return found
@@ -295,13 +295,13 @@ def made_again(recipe: Mapping[str, Any]) -> Model:
 
 
 def code_of(recipe: Mapping[str, Any]) -> str | None:
-    """Return the "file.py:function" of the user's that makes a model; None of a built-in one."""
+    """Return the "file.py:function" that builds a user's model; None for a built-in model."""
     name = str(recipe["model"]["name"])
     return str(Path(recipe.get("folder", "")) / name) if ":" in name else None
 
 
 def _from_checkpoint(recipe: Mapping[str, Any], file: Path, trust: bool) -> Model:
-    """Make the model of a checkpoint's recipe, if its code may run."""
+    """Build the model of a checkpoint's recipe, if its code may run."""
     sources, name = recipe.get("sources", {}), code_of(recipe)
     if name is not None:
         allow_code(name, sources.get(str(path_of(name))), file, trust)

@@ -1,4 +1,4 @@
-"""One run: everything that is fixed before its first step, the loop, and what it leaves."""
+"""One run: preparation before the first step, the time loop, and the result."""
 
 import contextlib
 import time
@@ -37,9 +37,9 @@ from .progress import Report, RunProgress, stage
 
 @dataclass(frozen=True)
 class RunInfo:
-    """What a run carries along: words for its file, and how its model can be made again.
+    """Metadata of a run: texts for its file, and a recipe to rebuild its model.
 
-    recipe : see ``resuming``; claim : complains if the output is not free to be written
+    recipe : see ``resume``; claim : raises an error if the output must not be written
     """
 
     title: str = ""
@@ -48,14 +48,14 @@ class RunInfo:
     claim: Callable[[], None] = field(default=lambda: None)
 
     def packed(self) -> dict[str, Any]:
-        """What a checkpoint keeps of it."""
+        """Return the metadata stored in a checkpoint."""
         return {
             "title": self.title, "configuration": self.configuration, "recipe": self.recipe,
         }  # fmt: skip
 
 
 class Run:
-    """One run: everything that is fixed before its first step, and the loop."""
+    """One run: preparation before the first step, and the time loop."""
 
     def __init__(
         self,
@@ -66,7 +66,7 @@ class Run:
         file: Path | None = None,
         about: RunInfo | None = None,
     ):
-        """start : f (sites, species, nodes), or the checkpoint to go on from"""
+        """start : f (sites, species, nodes), or the checkpoint from which to continue"""
         refuse(short_axes(grid.momentum_cells, settings.collisions.projection))
         refuse(of_expansion(grid, settings.time))
         self.model, self.grid, self.settings = model, grid, settings
@@ -79,22 +79,24 @@ class Run:
             raise
 
     def _set_up(self, start: Array | CheckpointContent, file: Path | None) -> None:
-        """All that is fixed before the first step."""
+        """Prepare everything that is fixed before the first step."""
         model, grid, settings = self.model, self.grid, self.settings
         wants, kept = settings.time, settings.output
         named = () if isinstance(wants.regrid_times, str) else wants.regrid_times
         self.stops = OutputTimes(wants.end, kept.every, kept.snapshots, wants.start, named)
         law = grid.expansion
-        flow = None if law is None else ExpansionHistory(law, wants.start, wants.regrid_times)
-        self.course = StepPlan(wants.step, wants.tolerance, self.stops.near, grid, flow=flow)
+        history = None if law is None else ExpansionHistory(law, wants.start, wants.regrid_times)
+        self.step_plan = StepPlan(
+            wants.step, wants.tolerance, self.stops.time_tolerance, grid, history=history
+        )
         self._wall = 0.0
         self._last: tuple[dict[str, Any], dict[str, Any]] | None = None
         if isinstance(start, CheckpointContent):
             self._take_up(start)
         else:
             f = start.reshape(-1, len(model.species), grid.size)
-            stage("masses of the start (compiling, if need be)")
-            self.state = begin(self.backend, f, flow)
+            stage("masses of the start (compiling if necessary)")
+            self.state = begin(self.backend, f, history)
             self.state.time = wants.start
             stage("predicted final state, matrix elements, accuracy")
             self.known = run_checks(self.backend, self.state, settings.time, f)
@@ -102,7 +104,7 @@ class Run:
         shown = quantities(grid, kept.marginals)
         known = self.known
         self.observer = Observer(
-            self.backend, known.predicted.f, shown, kept.marginals, self.course
+            self.backend, known.predicted.f, shown, kept.marginals, self.step_plan
         )
         p = self.observer.shells.p
         self.journal = Journal(
@@ -116,25 +118,25 @@ class Run:
             self._keeper = CheckpointWriter(file, self._settle, origin)
 
     def _take_up(self, saved: CheckpointContent) -> None:
-        """Go on from a checkpoint."""
+        """Continue from a checkpoint."""
         facts, arrays = saved.facts, saved.arrays
         with readable(saved):
             self.state = State.unpacked(arrays, LostQuanta(self.grid, self.model))
             check_state(saved, self.state, self.model)
             self.known = Preflight.unpacked(facts["known"], arrays)
         self.backend.put(arrays["number"], self.state.bits)
-        if self.course.flow is not None:
-            now = self.course.grid_at(self.state.time, self.state.doublings)
+        if self.step_plan.history is not None:
+            now = self.step_plan.grid_at(self.state.time, self.state.doublings)
             self.backend.set_momentum_grid(now)
         self.known.attributes |= self._attributes()
         self._wall = facts["wall_seconds"]
 
     def _recall(self, saved: CheckpointContent) -> None:
-        """Records and snapshots up to a checkpoint."""
+        """Restore records and snapshots up to a checkpoint."""
         stops, now = self.stops, self.state.time
 
         def kept(time: float) -> bool:
-            return time <= now + stops.near and stops.wants_snapshot(time)
+            return time <= now + stops.time_tolerance and stops.wants_snapshot(time)
 
         run, needed = self.known.attributes["run"], stops.snapshots_until(now)
         place = saved.facts["place"]
@@ -166,13 +168,13 @@ class Run:
         return {"boundary": list(self.grid.boundary), "space_max": list(self.grid.space_max)}
 
     def _say(self, texts: Iterable[str]) -> None:
-        """Warn of what is said for the first time."""
+        """Issue each warning only once."""
         accuracy.warn(texts, self.state.said)
 
     # -- the loop --------------------------------------------------------------------------------
 
     def go(self, progress: Report | None = None) -> xr.Dataset:
-        """Step from start to end; whatever happens, what was computed is kept."""
+        """Step from start to end; computed results are kept whatever happens."""
         self._began = time.perf_counter() - self._wall
         try:
             self.journal.reserve()
@@ -194,13 +196,13 @@ class Run:
         if ds.attrs["status"] != "done":
             raise Interrupted(ds.attrs["status"], ds, interrupt.signal)
         warning = accuracy.made_error(self.state.said)
-        if warning is not None:  # now nothing can be lost by it
+        if warning is not None:  # nothing can be lost any more
             warning.dataset = ds
             raise warning
         return ds
 
     def _gone(self, interrupt: Interrupt, progress: Report | None) -> xr.Dataset:
-        """The loop, and what it came to."""
+        """Run the loop and return the result."""
         self.backend.interrupt = interrupt
         try:
             self._loop(interrupt, progress)
@@ -213,29 +215,29 @@ class Run:
                 raise
             description = [str(error), self.journal.trouble]
             raise RunError("; ".join(word for word in description if word), ds) from error
-        self.backend.interrupt = False  # what is left to do is to save
+        self.backend.interrupt = False  # only saving remains
         return self._conclude(interrupt)
 
     def _loop(self, interrupt: Interrupt, progress: Report | None) -> None:
-        """From stop to stop: advance, look at what the steps showed, record."""
+        """Advance from stop to stop, check the steps and record."""
         backend, state, end = self.backend, self.state, self.stops.end
         stage("first record and checkpoint")
         self._record(self._look())
         self._checkpoint(first=True)
-        stage("first step (compiling, if need be)")
+        stage("first step (compiling if necessary)")
         sent = False
-        while state.time < end and (sent or not interrupt):  # steps that were sent are told of
-            for leg in backend.advance(state, self.course, self.stops.next(state.time)):
+        while state.time < end and (sent or not interrupt):  # launched steps are reported
+            for segment in backend.advance(state, self.step_plan, self.stops.next(state.time)):
                 due = self._due()
                 try:
                     looked = self._look()
                 except Halted:
-                    self._complete(leg.flows, leg.null_weight)  # the step itself stands
+                    self._complete(segment.flows, segment.null_weight)  # the step itself stands
                     raise
                 sent = looked is not None and not due and not interrupt and state.time < end
                 if sent:
-                    backend.launch_steps(state, self.course, self.stops.next(state.time))
-                self._complete(leg.flows, leg.null_weight)
+                    backend.launch_steps(state, self.step_plan, self.stops.next(state.time))
+                self._complete(segment.flows, segment.null_weight)
                 self._record(looked)
                 self._say(text for text in state.stuck if text)
                 if self.journal.due():
@@ -243,18 +245,18 @@ class Run:
                 if due:
                     self._checkpoint()
                 if progress is not None:
-                    progress(self._progress(leg))
+                    progress(self._progress(segment))
                 if interrupt and not sent:
                     return
-        if state.time >= end:  # what the next step would tell of the last record
+        if state.time >= end:  # data for the last record that the next step would give
             self._last = self._packed()
             report = backend.collide(state.step, 0.0, state.squares)
             self._complete(report.flows, report.null_weight)
 
     def _look(self) -> tuple[StateSums | None, Integers | None] | None:
-        """What is asked of the state for a record and a snapshot; None if none is due.
+        """Query the state for a due record and snapshot; None if none is due.
 
-        The next steps may begin then, while the host turns the answers into a record.
+        The next steps may begin while the host turns the answers into a record.
         """
         state, stops, now = self.state, self.stops, self.state.time
         record = stops.wants_record(now) and state.recorded < now
@@ -265,7 +267,7 @@ class Run:
         return seen, self.backend.get() if snapshot else None
 
     def _record(self, looked: tuple[StateSums | None, Integers | None] | None) -> None:
-        """Keep what was seen of the state, if anything was due."""
+        """Store the record and the snapshot that were due, if any."""
         if looked is None:
             return
         seen, number = looked
@@ -275,14 +277,14 @@ class Run:
             self._snapshot(number)
 
     def _measure(self, seen: StateSums | None = None) -> None:
-        """A record of the state; what the next steps tell of it is added later."""
+        """Make a record of the state; data from the next steps are added later."""
         state = self.state
         state.pending.append(self.observer.record(state, seen) | state.watch.since_last_record())
         state.recorded = state.time
         state.first = state.first or dict(state.pending[0])
 
     def _snapshot(self, number: Integers | None = None) -> None:
-        """f of the state."""
+        """Store a snapshot of f."""
         number = self.backend.get() if number is None else number
         scale = np.divide(self.backend.grid.momentum_max, self.grid.momentum_max)
         f = occupation(number, self.state.bits, self.model)
@@ -290,7 +292,7 @@ class Run:
         self.state.kept = self.state.time
 
     def _complete(self, flows: Flows | None, null_weight: float) -> None:
-        """Rates of a record are known after one step, rates of change of its masses after two."""
+        """Complete records: rates are known after one step, rates of change of masses after two."""
         state, waiting = self.state, self.state.pending
         if flows is not None and waiting and np.isnan(waiting[-1]["null_weight"]):
             waiting[-1] |= self.observer.rates(flows, null_weight)
@@ -301,7 +303,7 @@ class Run:
             self._keep([r for r in waiting if not np.isnan(r["null_weight"])])
 
     def _keep(self, complete: list[dict[str, Any]]) -> None:
-        """Records that nothing will be added to."""
+        """Store records that are complete."""
         for record in complete:
             self.state.watch.note(record)
             self.journal.record(record)
@@ -310,26 +312,28 @@ class Run:
         self.state.pending = [r for r in self.state.pending if id(r) not in done]
 
     def _ends(self) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
-        """The first record and the latest."""
+        """Return the first and the latest record."""
         waiting = self.state.pending
         return self.state.first, waiting[-1] if waiting else self.state.last
 
-    def _progress(self, leg: Segment) -> RunProgress:
+    def _progress(self, segment: Segment) -> RunProgress:
         first, last = self._ends()
         drift = max((abs(int(d)) for d in last["charge_drift"]), default=0)
         energy = energy_of(last) / energy_of(first) - 1
-        return RunProgress(self.state.time, self.stops.end, leg.length, drift, energy, last["time"])
+        return RunProgress(
+            self.state.time, self.stops.end, segment.length, drift, energy, last["time"]
+        )
 
     # -- checkpoints -----------------------------------------------------------------------------
 
     def _due(self) -> bool:
-        """Whether it is time for a checkpoint."""
+        """Whether a checkpoint is due."""
         if self._keeper is None or self._keeper.busy:
             return False
         return time.monotonic() - self._checkpointed >= self.settings.output.checkpoint_every
 
     def _checkpoint(self, first: bool = False) -> None:
-        """Write one in the background; the first at once if it is small."""
+        """Write a checkpoint in the background; wait for the first if it is small."""
         self._checkpointed = time.monotonic()
         packed = self._packed()
         if self._keeper is not None and packed is not None:
@@ -337,22 +341,22 @@ class Run:
             self._keeper.keep(*packed, wait=first and small)
 
     def _settle(self, facts: Mapping[str, Any]) -> None:
-        """What a checkpoint counts on is on the disk before it is."""
+        """Flush the journal before a checkpoint refers to it."""
         self.journal.flush(facts["place"])
 
     def _packed(self) -> tuple[dict[str, Any], dict[str, Any]] | None:
-        """What a checkpoint holds; None without a file, or if it cannot be had."""
+        """Return the content of a checkpoint; None without a file, or if it is unavailable."""
         if self._keeper is None:
             return None
         try:
             self.backend.synchronize()
             return self._facts_and_arrays()
-        except Exception as error:  # such as memory that is full: the run goes on
+        except Exception as error:  # such as a lack of memory: the run continues
             say(f"no checkpoint at t = {self.state.time:.6g} fm: {error}", CheckpointWarning)
             return None
 
     def _facts_and_arrays(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """All that is needed to go on from here, as JSON and as arrays."""
+        """Return all data needed to continue from here, as JSON values and arrays."""
         known, arrays = self.known.packed()
         settings = self.settings.to_dict()
         settings["run"]["backend"] = self.backend.name
@@ -374,7 +378,7 @@ class Run:
     # -- the end ---------------------------------------------------------------------------------
 
     def _conclude(self, interrupt: Interrupt) -> xr.Dataset:
-        """The result, and a last checkpoint: from it the run can go on, further than its end."""
+        """Write a last checkpoint, from which the run can be extended; return the result."""
         done = self.state.time >= self.stops.end
         last = self._last if done else self._packed()
         ds = self._finish("done" if done else f"interrupted by {interrupt.name}")
@@ -383,25 +387,25 @@ class Run:
         return ds
 
     def _finish(self, status: str) -> xr.Dataset:
-        """The whole result; a run that ended early also keeps the last good state."""
+        """Return the whole result; a run that ended early also stores the last valid state."""
         if status != "done":
             for kept, keep in (("kept", self._snapshot), ("recorded", self._measure)):
                 try:
                     self.backend.synchronize()
                     if getattr(self.state, kept) < self.state.time:
                         keep()
-                except Exception as error:  # a GPU that failed cannot be asked
+                except Exception as error:  # a failed GPU cannot be queried
                     status += f"; the last state is lost: {error}"
         self._keep(list(self.state.pending))
         self._warn()
         self.known.attributes["wall_seconds"] = time.perf_counter() - self._began
         self.known.attributes["steps"] = self.state.watch.steps
-        with contextlib.suppress(Exception):  # workers that are gone tell nothing
+        with contextlib.suppress(Exception):  # lost workers do not answer
             self.known.attributes |= self.backend.load()
         return self.journal.finish(self._told(status))
 
     def _warn(self) -> None:
-        """Say what the steps themselves showed of the accuracy."""
+        """Warn about poor accuracy found during the steps."""
         watch = self.state.watch
         if not watch.steps:
             return
@@ -410,7 +414,8 @@ class Run:
         self._say(accuracy.of_steps(watch.summary(), self.settings.time.step, in_space))
         self._say(accuracy.of_flow(self.model, np.array([watch.fastest])))
         self._say(poles.of_negative(self.model, np.array(watch.negative), self.known.negative))
-        volume = float(np.prod(last.get("scale", 1.0)))  # first and last are per own volumes
+        # first and last record refer to their own volumes
+        volume = float(np.prod(last.get("scale", 1.0)))
         density = volume * self.state.unit * self.backend.grid.measure / self.grid.sites
         charges = accuracy.charge_drifts(self.model, first, last, density)
         energy = energy_of(last) / energy_of(first) - 1
@@ -419,14 +424,14 @@ class Run:
         self._say(accuracy.of_refusals(last, first))
 
     def _told(self, status: str) -> dict[str, Any]:
-        """Attributes of the result."""
+        """Return the attributes of the result."""
         return {**self.known.attributes, "status": status, "warnings": "\n".join(self.state.said)}
 
 
 def energy_of(record: Mapping[str, Any]) -> float:
-    """Total energy density of a record, what left the box included [GeV fm^-3].
+    """Return the total energy density of a record, with escaped energy included [GeV fm^-3].
 
-    In an expansion per volume of the start, and with the work that was done.
+    With expansion it refers to the initial volume and includes the work done.
     """
     density = float(np.mean(record["energy_total"]) + np.sum(record.get("left_energy", 0.0)))
     return density * float(np.prod(record.get("scale", 1.0))) + record.get("energy_work", 0.0)

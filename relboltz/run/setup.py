@@ -1,7 +1,8 @@
-"""A case: a set-up with nothing left to choose. Runs of many lie in a folder and are done once.
+"""Case: a completely specified run. The runs of many cases are kept in a folder and done once.
 
-The name of a case's file holds a digest of all that decides its bits, so that a finished run is
-found again, a run that was killed goes on, and nothing of another set-up is ever taken for it.
+The file name of a case contains a digest of everything that determines its bits, so that a
+finished run is found again, a killed run is continued, and results of different set-ups are never
+confused.
 """
 
 import hashlib
@@ -32,14 +33,14 @@ from .runner import Run, RunInfo
 from .solve import Request, planned, prepare, settings_of
 
 BESIDES = ("file", "checkpoint_every")
-"""Keys of [output] that do not change what is computed."""
+"""Keys of [output] that do not affect the computation."""
 LETTERS = 12
-"""Of a digest: two cases that share one by chance are not to be expected."""
+"""Length of a digest: accidental collisions between cases are not to be expected."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """A model, where it starts, on which grid and how it is solved."""
+    """Completely specified run: model, initial state, grid and settings."""
 
     model: Model
     states: Mapping[str, Shape]
@@ -49,7 +50,7 @@ class Case:
 
     @classmethod
     def of_config(cls, config: Config) -> "Case":
-        """The case of a configuration, with the box that it is given if that is "auto"."""
+        """Build the case of a configuration; a box that is "auto" is determined."""
         with resting():
             model, states = config.build_model(), config.build_initial()
             about = RunInfo(config.title, "", recipe_of_config(config))
@@ -57,7 +58,7 @@ class Case:
 
     @classmethod
     def of_options(cls, model: Model, grid: Request, initial: Start, options: Any) -> "Case":
-        """The case of what ``solve`` is given."""
+        """Build the case of the arguments of ``solve``."""
         with resting():
             settings = settings_of(grid, options)
             about = RunInfo("", "", recipe_of_model(model))
@@ -68,27 +69,27 @@ class Case:
         cls, model: Model, states: Mapping[str, Shape], request: Request, settings: Settings,
         about: RunInfo,
     ) -> "Case":  # fmt: skip
-        """What is left to choose is chosen: the grid, the backend and its precision."""
+        """Build a case; choose grid, backend and precision where these are not given."""
         grid, backend, precision = planned(model, states, request, settings, None)
         run = settings.run.model_copy(update={"backend": backend, "precision": precision})
         return cls(model, states, grid, settings.model_copy(update={"run": run}), about)
 
     def on(self, grid: PhaseSpace) -> "Case":
-        """The same on another grid."""
+        """Return the case on another grid."""
         return replace(self, grid=grid)
 
     def with_keys(self, table: str, **keys: Any) -> "Case":
-        """The same with other keys of a table of the settings."""
+        """Return the case with changed keys in a table of the settings."""
         changed = getattr(self.settings, table).model_copy(update=keys)
         return replace(self, settings=self.settings.model_copy(update={table: changed}))
 
     @property
     def seed(self) -> int:
-        """Of the random numbers."""
+        """Seed of the random numbers."""
         return self.settings.collisions.seed
 
     def digest(self) -> str:
-        """Letters that another case does not share: a hash of all that decides the bits."""
+        """Identifier of the case: a hash of everything that determines its bits."""
         settings = self.settings.to_dict()
         kept = {k: v for k, v in settings["output"].items() if k not in BESIDES}
         told = {
@@ -109,9 +110,9 @@ class Case:
         progress: Report | None = None,
         announce: Callable[[Run], None] | None = None,
     ) -> xr.Dataset:
-        """The result: from its file if that is finished, else run, or gone on with, to its end.
+        """Return the result: from the file of a finished run, else by running or continuing it.
 
-        A warning that a filter makes an error of does not stop those who do many runs.
+        A warning that a filter turns into an error does not stop a series of runs.
         """
         if path is not None and (found := finished(path)) is not None:
             return found
@@ -128,7 +129,7 @@ class Case:
             return ds
 
     def _taken_up(self, path: Path | None) -> Run | None:
-        """The run of a file that was not finished; None if there is none to go on with."""
+        """Return the unfinished run of a file; None if there is none to continue."""
         if path is None or not checkpoint.of_run(path):
             return None
         run = self.settings.run
@@ -142,7 +143,7 @@ class Case:
 
 
 def finished(path: Path) -> xr.Dataset | None:
-    """The result of a run that is done; None if it is not, or cannot be read."""
+    """Return the result of a finished run; None if it is unfinished or unreadable."""
     try:
         return output.load(path) if is_finished(path) else None
     except InputError:
@@ -150,7 +151,7 @@ def finished(path: Path) -> xr.Dataset | None:
 
 
 def is_finished(path: Path) -> bool:
-    """Whether a run is done, without reading what it came to."""
+    """Whether a run is finished, without reading its result."""
     try:
         return bool(output.attributes(path).get("status") == "done")
     except InputError:
@@ -158,12 +159,12 @@ def is_finished(path: Path) -> bool:
 
 
 def folder_of(file: Path, kind: str) -> Path:
-    """The folder F.kind beside F.nc, made if it is not there."""
+    """Return the folder F.kind beside F.nc; create it if absent."""
     return made(file.with_name(f"{base(file)}.{kind}"))
 
 
 def made(folder: Path) -> Path:
-    """A folder that is there."""
+    """Create a folder if absent; return it."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -172,10 +173,10 @@ def made(folder: Path) -> Path:
 
 
 def derived_seed(seed: int, number: int) -> int:
-    """The seed of a further run: number 0 has the seed itself, others 63 bits of a hash of both.
+    """Return the seed of run ``number``: the seed itself for 0, else 63 bits of a hash of both.
 
-    Neighbouring seeds would do as well as random numbers go, but then the second run of seed 1
-    and the first of seed 2 were the same run, and a mean over both sets would hold it twice.
+    Consecutive seeds would be statistically as good, but then the second run of seed 1 would equal
+    the first run of seed 2, and a mean over both sets would contain this run twice.
     """
     if number == 0:
         return seed

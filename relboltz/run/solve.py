@@ -1,4 +1,4 @@
-"""solve(): from a model, a grid and a start to a Dataset; the same from a configuration."""
+"""solve(): from model, grid and initial state, or from a configuration, to a Dataset."""
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
@@ -50,17 +50,19 @@ def solve(
     Parameters
     ----------
     model : such as ``qcd(alpha_s=0.3)``, ``gluons(0.3)``, ``quarks(0.3)`` or your own Model
-    grid : a PhaseSpace; or numbers of cells, for a box that is chosen automatically
+    grid : a PhaseSpace, or numbers of cells; the box is then chosen automatically
     initial : f by species or group: shapes of ``relboltz.initial``, tables as in a configuration,
-        functions of (px, py, pz) in GeV, or of (x, y, z, px, py, pz) with the place in fm, or node
+        functions of (px, py, pz) in GeV, or of (x, y, z, px, py, pz) with positions in fm, or node
         values (px, py, pz), in space (x, y, z, px, py, pz); or one such array, species first
-    end : last time [fm]
-    file : NetCDF file to keep up to date while running; ``resume`` goes on with it
-    force : replace a result that the file holds
-    progress : a bar where somebody watches, a line now and then in a log (True), nothing (False),
-        or a function that is called with a ``relboltz.run.progress.Moment`` after every step
-    replicas : number of independent runs, with seeds of their own, to take the mean of; every
-        ``*_error`` is its standard error. They are kept in F.replicas beside ``file``
+    end : end time [fm]
+    file : NetCDF file that is updated during the run; ``resume`` continues from it
+    force : replace an existing result in the file
+    progress : a bar on a terminal or in a notebook and occasional lines in a log (True), nothing
+        (False), or a function that is called with a ``relboltz.run.progress.RunProgress`` after
+        every step
+    replicas : number of independent runs with different seeds, which are averaged; every
+        ``*_error`` is the standard error of the mean. The runs are kept in F.replicas beside
+        ``file``
     **options : keys of [collisions], [time], [run] and [output]: samples, seed, projection,
         kinematics, symmetrical, pair_sampling, start, step, tolerance, regrid_times, backend,
         precision, threads, workers, address, gpus_per_worker, every, snapshots, marginals,
@@ -69,14 +71,14 @@ def solve(
     Returns
     -------
     xarray.Dataset with numbers, energies, masses, spectra, snapshots of f, the predicted
-    equilibrium, ... all with units
+    equilibrium, ..., all with units
 
     Raises
     ------
-    InputError : before any long work starts
-    RunError, Interrupted : what was computed is in their ``dataset``, and in ``file`` if given
-    AccuracyWarning : where a filter makes errors of warnings, the first of them, when all is done
-        and written; the result is in its ``dataset``
+    InputError : before any long computation starts
+    RunError, Interrupted : the computed part is in their ``dataset``, and in ``file`` if given
+    AccuracyWarning : if a filter turns warnings into errors, the first one, after everything is
+        computed and written; the result is in its ``dataset``
     """
     check_model(model)
     path = None if file is None else named_file(file)
@@ -109,14 +111,14 @@ def solve(
 
 
 def named_file(file: Any) -> Path:
-    """A file that somebody names."""
+    """Return the path of a file given by the user."""
     if not isinstance(file, str | Path):
         raise InputError(f"file = {shown(file)}: use the name of a file")
     return Path(file)
 
 
 def settings_of(grid: Any, options: Mapping[str, Any]) -> Settings:
-    """Settings of the options of ``solve``; in space full snapshots are on request only."""
+    """Return the settings for the options of ``solve``; in space, snapshots are optional."""
     in_space = isinstance(grid, PhaseSpace) and grid.sites > 1
     settings = Settings.from_options(**({"snapshots": []} if in_space else {}) | dict(options))
     refuse(() if in_space else no_marginals(settings.output.marginals))
@@ -130,9 +132,9 @@ def run_config(
     announce: Callable[[Run], None] | None = None,
     force: bool = False,
 ) -> xr.Dataset:
-    """Run a configuration and write its output file; ``announce`` sees the run before it starts.
+    """Run a configuration and write its output file; ``announce`` gets the run before it starts.
 
-    force : replace a result that the file holds
+    force : replace an existing result in the file
     """
     path = file if file is not None else Path(config.output.file)
     remedy = "choose another name (--out), replace it (--force), or"
@@ -154,7 +156,7 @@ def run_config(
 
 
 Request = PhaseSpace | GridSettings | int | Sequence[int]
-"""A grid; what is known of one; or numbers of cells."""
+"""A grid, grid settings, or numbers of cells."""
 
 
 def prepare(
@@ -165,15 +167,15 @@ def prepare(
     file: Path | None,
     about: RunInfo | None = None,
 ) -> Run:
-    """A run that can start: where it is computed and written to, its grid and its f."""
+    """Prepare a run: backend, output file, grid and initial f."""
     grid, backend, precision = planned(model, states, request, settings, file)
     nodes = f"{len(model.species)} species at {grid.size} nodes"
     stage(f"initial state: {nodes}" + (f" of {grid.sites} space cells" if grid.sites > 1 else ""))
     f = evaluate(states, grid, model)
     shapes = {name: repr(state) for name, state in states.items()}
     described: dict[str, Any] = {"model": model.describe(), "grid": {}, "initial": shapes}
-    described |= settings.to_dict()  # a configuration has its own words
-    described["grid"] |= GridSettings.describe(grid)  # what "auto" and defaults came to
+    described |= settings.to_dict()  # a configuration has its own text
+    described["grid"] |= GridSettings.describe(grid)  # values of "auto" and defaults
     described["run"] |= {"backend": backend, "precision": precision}
     described["output"]["file"] = "" if file is None else str(file)
     about = replace(about or RunInfo(), configuration=_written(described))
@@ -185,11 +187,11 @@ def prepare(
 
 
 def _written(described: Mapping[str, Any]) -> str:
-    """A configuration as TOML."""
+    """Return a configuration as TOML."""
     try:
         return tomli_w.dumps(described)
-    except (TypeError, ValueError, RecursionError) as error:  # what a user's model may be given
-        raise InputError(f"[model] or [initial] hold what TOML cannot say: {error}") from error
+    except (TypeError, ValueError, RecursionError) as error:  # arguments of user models
+        raise InputError(f"[model] or [initial] cannot be written as TOML: {error}") from error
 
 
 def planned(
@@ -199,21 +201,21 @@ def planned(
     settings: Settings,
     file: Path | None,
 ) -> tuple[PhaseSpace, str, str]:
-    """The grid, the backend and its precision; the file can be written, and memory holds it."""
+    """Return grid, backend and precision, after checks of the output file and memory."""
     backend, precision = resolve(settings.run)
     if file is not None:
         output.check_writable(file)
-    alone = not settings.run.workers and not started()  # workers look at their own machines
+    alone = not settings.run.workers and not started()  # workers check their own hosts
     threads, there = settings.run.threads or available_cores(), backend == "cpu" and alone
     room = (settings.collisions.samples if there else 0, threads if there else 1)
-    matter.check_host_memory(_outline(request), model, *room)  # before a box is chosen for it
+    matter.check_host_memory(_outline(request), model, *room)  # before the box is chosen
     grid = grid_of(request, model, states)
     matter.check_host_memory(grid, model, *room)
     return grid, backend, precision
 
 
 def _outline(request: Request) -> PhaseSpace:
-    """The grid that is asked for, in a box of any width."""
+    """Return the requested grid with a box of arbitrary width."""
     if isinstance(request, PhaseSpace):
         return request
     if request is None:
@@ -226,17 +228,17 @@ def _outline(request: Request) -> PhaseSpace:
 
 
 def grid_of(request: Request, model: Model, states: Mapping[str, Shape]) -> PhaseSpace:
-    """The grid that is asked for, with a box for the model and its start where that is "auto"."""
+    """Return the requested grid; an "auto" box is chosen for the model and its initial state."""
     if isinstance(request, PhaseSpace):
         return request
     if not isinstance(request, GridSettings):
         if any(isinstance(state, NodeValues) for state in states.values()):
             raise InputError("grid: an initial state given as an array needs a PhaseSpace")
-        stage("box that start and equilibrium need")
+        stage("automatic box for initial state and equilibrium")
         return box.automatic_grid(request, model, states)
     cells: Any = request.momentum_cells if "momentum_cells" in request.model_fields_set else None
     if request.momentum_max == "auto":
-        stage("box that start and equilibrium need")
+        stage("automatic box for initial state and equilibrium")
         space = request.phase_space(momentum_max=1.0)
         found = box.automatic_grid(cells, model, states, space)
         from_file = any(isinstance(state, FromFile) for state in states.values())

@@ -1,1 +1,1 @@
-"""Time steps: their parts, their lengths, and everything that they change."""
+"""Time stepping: splitting, step-size control and the evolving state."""

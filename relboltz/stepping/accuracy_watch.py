@@ -1,4 +1,4 @@
-"""What a run keeps an eye on: times to stop at, accuracy, and signals."""
+"""Output times, accuracy statistics and signals of a run."""
 
 import math
 import signal
@@ -17,15 +17,15 @@ from ..util.gc_pause import collector
 from .step_report import StepReport
 
 NEAREST = 1e-6
-"""Times further apart [fm] are never the same: much less than a first step."""
+"""Times further apart than this [fm] are always distinct: much less than a first step."""
 
 
 class OutputTimes:
     """Times [fm] that a step must hit: records at every multiple and at the end, snapshots, others.
 
-    Times closer than ``near`` are the same. None of them depends on the end but the last, so that
-    a longer run has the same: multiples are rounded to 15 digits, and one that is near the end
-    stands for it.
+    Times closer than ``time_tolerance`` count as equal. Only the last time depends on ``end``, so
+    a longer run shares all the others: multiples are rounded to 15 digits, and a multiple close
+    to the end replaces it.
     """
 
     def __init__(
@@ -36,76 +36,76 @@ class OutputTimes:
         start: float = 0.0,
         others: tuple[float, ...] = (),
     ):
-        self.near = min(1e-9 * min(every, end - start), NEAREST)
+        self.time_tolerance = min(1e-9 * min(every, end - start), NEAREST)
         count = math.floor((end - start) / every + 1e-9)
         records = [float(f"{start + i * every:.15g}") for i in range(count + 1)]
-        self.end = records[-1] if abs(records[-1] - end) <= self.near else end
+        self.end = records[-1] if abs(records[-1] - end) <= self.time_tolerance else end
         self.records = np.array([t for t in records if t < self.end] + [self.end])
-        last = self.end - self.near
+        last = self.end - self.time_tolerance
         self._snapshots = np.array(sorted(t if t < last else self.end for t in snapshots))
         self.all = np.union1d(self.records, self._snapshots)
         if others:
             self.all = np.union1d(self.all, [t for t in others if t < last])
 
     def _at(self, times: Array, now: float) -> bool:
-        i = np.searchsorted(times, now - self.near)
-        return bool(i < len(times) and times[i] <= now + self.near)
+        i = np.searchsorted(times, now - self.time_tolerance)
+        return bool(i < len(times) and times[i] <= now + self.time_tolerance)
 
     def next(self, now: float) -> float:
-        """The first stop after now."""
-        return float(self.all[np.searchsorted(self.all, now + self.near)])
+        """Return the first output time after ``now``."""
+        return float(self.all[np.searchsorted(self.all, now + self.time_tolerance)])
 
     def snapshots_until(self, now: float) -> int:
-        """How many snapshots are due up to now."""
-        due = self._snapshots[self._snapshots <= now + self.near]
-        return int((np.diff(due, prepend=-np.inf) > self.near).sum())
+        """Return the number of snapshots due up to ``now``."""
+        due = self._snapshots[self._snapshots <= now + self.time_tolerance]
+        return int((np.diff(due, prepend=-np.inf) > self.time_tolerance).sum())
 
     def wants_record(self, now: float) -> bool:
-        """Whether a record is due."""
+        """Return whether a record is due."""
         return self._at(self.records, now)
 
     def wants_snapshot(self, now: float) -> bool:
-        """Whether a snapshot of f is due."""
+        """Return whether a snapshot of f is due."""
         return self._at(self._snapshots, now)
 
 
 class AccuracyRecord(NamedTuple):
-    """What all steps of a run showed of its accuracy."""
+    """Accuracy of a run, summarized over all steps."""
 
     noise: float = 0.0
-    """Standard error of C over C, of all that moved."""
+    """Standard error of C relative to C, over all particles moved."""
     limited: float = 0.0
-    """Mean part that limits refused."""
+    """Mean fraction of the particle transfer that the limiter refused."""
     null: float = 0.0
-    """Largest part of the collisions that found no place in the box."""
+    """Largest fraction of collisions rejected because a product leaves the grid."""
     change: float = 0.0
-    """Mean over time of how much C changes within a step, relative to itself."""
+    """Time average of the change of C within a step, relative to C."""
 
 
 @dataclass
 class AccuracyWatch:
-    """Keeps an eye on noise, limits and lost weight."""
+    """Accumulates noise, limited weight and lost weight over the steps of a run."""
 
     steps: int = 0
     noise: float = np.nan
-    """Of the last step: standard error of C over C."""
+    """Standard error of C relative to C in the last step."""
     scatter: float = 0.0
     moved: float = 0.0
     null_max: float = 0.0
     changed: float = 0.0
-    """Change of C within a step, relative to C, times the length of the step."""
+    """Sum over steps of the relative change of C within the step times the step length."""
     elapsed: float = 0.0
     limited_sum: float = 0.0
     limited_max: float = 0.0
-    """Since the last record."""
+    """Largest limited weight since the last record."""
     length: float = np.nan
     fastest: float = 0.0
-    """Largest flow velocity of all records."""
+    """Largest flow velocity in any record."""
     negative: list[float] = field(default_factory=list)
-    """Largest ``negative_weight`` of all records, by process."""
+    """Largest ``negative_weight`` in any record, by process."""
 
     def see(self, report: StepReport, tolerance: float) -> None:
-        """Take note of a step that stands."""
+        """Add an accepted step to the statistics."""
         self.steps += 1
         error, size = report.noise
         self.noise = math.sqrt(report.noise_ratio) if size > 0 else np.nan
@@ -119,20 +119,20 @@ class AccuracyWatch:
         self.elapsed += report.length
 
     def since_last_record(self) -> dict[str, float]:
-        """What a record holds of the steps before it."""
+        """Return the statistics that a record stores about the preceding steps."""
         result = {"step": self.length, "limited_weight": self.limited_max, "noise": self.noise}
         self.limited_max = 0.0
         return result
 
     def note(self, record: Mapping[str, Any]) -> None:
-        """Take note of a record that is complete."""
+        """Add a complete record to the statistics."""
         speed2 = (np.nan_to_num(record["velocity"]) ** 2).sum(axis=0)
         self.fastest = max(self.fastest, math.sqrt(float(speed2.max(initial=0.0))))
         below = np.nan_to_num(record["negative_weight"])
         self.negative = np.maximum(self.negative or np.zeros(len(below)), below).tolist()
 
     def summary(self) -> AccuracyRecord:
-        """What all steps showed."""
+        """Return the accuracy of all steps so far."""
         if not self.steps:
             return AccuracyRecord()
         noise = math.sqrt(self.scatter / self.moved) if self.moved > 0 else 0.0
@@ -141,13 +141,13 @@ class AccuracyWatch:
 
 
 class Interrupt:
-    """Set by a signal; true once it came."""
+    """Flag set by a signal handler; true once a signal arrived."""
 
     signal = 0
 
     @property
     def name(self) -> str:
-        """What came: SIGINT is Ctrl-C."""
+        """Name of the signal; SIGINT is called Ctrl-C."""
         return "Ctrl-C" if self.signal == signal.SIGINT else signal.Signals(self.signal).name
 
     def __bool__(self) -> bool:
@@ -155,11 +155,11 @@ class Interrupt:
 
 
 ALWAYS, UNLESS_TAKEN = ("SIGINT", "SIGTERM"), ("SIGUSR1", "SIGHUP", "SIGXCPU", "SIGQUIT")
-"""What asks a run to end: Ctrl-C, batch systems; their warnings, a closed terminal, limits."""
+"""Signals that end a run: Ctrl-C and batch systems; batch warnings, a closed terminal, limits."""
 
 
 def _handled() -> list[signal.Signals]:
-    """Those that this system has, but none that are ignored (nohup; ``&`` in a script)."""
+    """Return the signals to handle; ignored signals (nohup; ``&`` in a script) stay ignored."""
     found = []
     for name in ALWAYS + UNLESS_TAKEN:
         number = getattr(signal, name, None)
@@ -171,7 +171,7 @@ def _handled() -> list[signal.Signals]:
 
 @contextmanager
 def undisturbed() -> Iterator[None]:
-    """Within it Ctrl-C waits: for what must not be left half done."""
+    """Defer Ctrl-C until the block, which must not be interrupted, is complete."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -187,10 +187,10 @@ def undisturbed() -> Iterator[None]:
 
 @contextmanager
 def interruptible() -> Iterator[Interrupt]:
-    """Within it Ctrl-C and other signals ask the run to end in good order.
+    """Turn Ctrl-C and other signals into a request to end the run cleanly.
 
-    Work in hand is dropped after the current group of events; further signals while results are
-    being saved change nothing.
+    Work in progress is abandoned after the current group of events; further signals have no effect
+    while results are being saved.
     """
     interrupt = Interrupt()
     if threading.current_thread() is not threading.main_thread():
@@ -199,7 +199,7 @@ def interruptible() -> Iterator[Interrupt]:
 
     def handler(number: int, frame: FrameType | None) -> None:
         interrupt.signal = interrupt.signal or number
-        if collector.resting:  # the compiler cannot be interrupted
+        if collector.resting:  # a compilation cannot be interrupted
             say("a function is being compiled: the run ends when that is done", BackendNotice)
 
     before = {number: signal.signal(number, handler) for number in _handled()}
@@ -207,5 +207,5 @@ def interruptible() -> Iterator[Interrupt]:
         yield interrupt
     finally:
         for number, old in before.items():
-            if old is not None:  # None: installed by other than Python code
+            if old is not None:  # None: the handler was not installed from Python
                 signal.signal(number, old)

@@ -1,7 +1,7 @@
-"""Matter that expands: the nodes of a moment, the work that pressure does, nodes that double.
+"""Expanding matter: comoving momentum nodes, work done by the pressure, doubling of spacings.
 
-Between collisions f of comoving nodes does not change. A step takes spacings, energies and masses
-at its middle; what a moment has is measured on the nodes of that moment.
+Between collisions, f at the comoving nodes does not change. A step uses the spacings, energies and
+masses at its midpoint; observables at a given time are measured on the nodes of that time.
 """
 
 from __future__ import annotations
@@ -32,43 +32,43 @@ T = TypeVar("T")
 STRETCH = 0.05
 """Largest change of ln a in a step with the usual tolerance."""
 DRIVEN = 1 / 3
-"""Of the change of C that a step may make where nothing expands. An anisotropy that expansion
-drives and collisions with z = dt/relaxation time undo is z^2/(4 - 2z) too large: 0.3 % for z = 0.1.
+"""Allowed change of C within a step, relative to static matter. An anisotropy driven by expansion
+and undone by collisions with z = dt/relaxation time is z^2/(4 - 2z) too large: 0.3 % for z = 0.1.
 """
 SPREAD = 2.0
-"""Times the mean of all places that one of them may change faster. At the edge of a plane, where
-momenta point outwards and most nodes are empty, an event that fills a node makes its reverse
-possible at once: C changes by as much as it is there, however short the step."""
+"""Limit on the change of C at a single site, in units of the mean over all sites. At the edge of a
+plane, where momenta point outwards and most nodes are empty, an event that fills a node makes its
+reverse possible at once: C changes there by its own magnitude, however short the step."""
 QUIET = 0.01
-"""Errors below this part of the tolerance never shorten the step: matter that expanded far hardly
-collides, and what its C is, is mostly noise."""
+"""Errors below this fraction of the tolerance never shorten the step: matter that has expanded far
+hardly collides, and its C is mostly noise."""
 TIGHT = 0.02
-"""Part of the second moment of a momentum in the outer quarter of the box beyond which the spacing
-along its axis doubles: a thermal state has it where the box ends at 12 T."""
+"""Largest share of the second moment of p_i in the outer quarter of the momentum range before the
+spacing along axis i doubles: a thermal state reaches it where the momentum range ends at 12 T."""
 OUTER = 0.75
 GAINED = 1.02
-"""By how much the momenta of such an axis must have shrunk against those of the others."""
+"""Least shrinkage of the grid momenta along an axis, relative to the other axes, for doubling."""
 PATIENCE = 1.4
-"""By how much more where twice the spacing would be too coarse yet, up to a factor LATEST."""
+"""Further shrinkage to wait for if doubling would still be too coarse, up to a factor LATEST."""
 LATEST = 2.0
 DOUBLINGS = 6
-"""That binary digits are kept for: matter that thins out along one axis by 2^6."""
+"""Doublings for which binary digits are reserved: matter thinning out along one axis by 2^6."""
 MOST_LOST = 1e-3
-"""Part of the energy that a doubling may change."""
+"""Largest fraction of the energy that a doubling may change."""
 FINE = 4.0
-"""Of the rms momentum along an axis, in halves of a spacing: then there are nodes enough for twice
-the spacing. With fewer, matter waits until its momenta shrank by COARSE."""
+"""Least rms momentum along an axis, in half spacings, that leaves enough nodes after a doubling.
+Below it, the doubling waits until the grid momenta have shrunk by COARSE."""
 COARSE = 1.5
 COLUMNS = 10
-"""Of ``stresses``: total pressure along the axes, then second moments of the outer momenta and of
-all, in quanta times half a spacing squared, and all quanta."""
+"""Columns of ``stresses``: total pressure along the axes, then second moments of the outer momenta
+and of all momenta, in quanta times half a spacing squared, and the total number of quanta."""
 
 
 @dataclass(frozen=True)
 class ExpansionHistory:
-    """How a run expands.
+    """Expansion law of a run, with its initial time and its regridding times.
 
-    start : its first time [fm]; regrid_times : times [fm] at which spacings double, or "auto"
+    start : initial time [fm]; regrid_times : times [fm] at which spacings double, or "auto"
     """
 
     law: Expansion
@@ -76,38 +76,38 @@ class ExpansionHistory:
     regrid_times: tuple[float, ...] | str = "auto"
 
     def scales(self, time: float) -> Scales:
-        """a_i at a time."""
+        """Return the scale factors a_i at a time."""
         return self.law.scales(time, self.start)
 
     def grid(self, base: PhaseSpace, time: float, doublings: list[int]) -> PhaseSpace:
-        """The nodes of a moment, whose spacings doubled so often."""
+        """Return the grid at a time, after the given number of doublings along each axis."""
         x, y, z = (2.0**d / a for d, a in zip(doublings, self.scales(time), strict=True))
         return base.scaled((x, y, z))
 
     def gained(self, state: State) -> list[float]:
-        """By how much momenta of the nodes shrank along the axes, doublings taken off."""
+        """Return the factor by which grid momenta have shrunk along each axis, net of doublings."""
         return [a / 2.0**d for a, d in zip(self.scales(state.time), state.doublings, strict=True)]
 
     def longest(self, time: float, tolerance: float) -> float:
-        """Longest step [fm] from a time."""
+        """Return the longest step [fm] allowed at a time."""
         fastest = max(abs(h) for h in self.law.rates(max(time, 1e-12), self.start))
         bound = STRETCH * math.sqrt(tolerance / USUAL)
         return bound / fastest if fastest > 0 else math.inf
 
 
-def reserve(flow: ExpansionHistory, grid: PhaseSpace) -> int:
-    """Binary digits that numbers may gain: the same whenever a run ends, so that it may go on."""
-    if isinstance(flow.regrid_times, str):
-        count = 0 if flow.law.law == "hubble" else DOUBLINGS
+def reserve(history: ExpansionHistory, grid: PhaseSpace) -> int:
+    """Return the binary digits that numbers may gain; independent of the end time of the run."""
+    if isinstance(history.regrid_times, str):
+        count = 0 if history.law.law == "hubble" else DOUBLINGS
     else:
-        count = min(len(flow.regrid_times), 2 * DOUBLINGS)
-    cells = grid.momentum_cells[2:] if flow.law.law == "bjorken" else grid.momentum_cells
+        count = min(len(history.regrid_times), 2 * DOUBLINGS)
+    cells = grid.momentum_cells[2:] if history.law.law == "bjorken" else grid.momentum_cells
     return count * max(more_bits(n) for n in cells)
 
 
 @contextmanager
 def uninterrupted(backend: Backend) -> Iterator[None]:
-    """Within it nobody is heard who wants the run to stop."""
+    """Ignore interrupts within the block."""
     before, backend.interrupt = backend.interrupt, False
     try:
         yield
@@ -116,7 +116,7 @@ def uninterrupted(backend: Backend) -> Iterator[None]:
 
 
 def stresses(grid: PhaseSpace, model: Model, moments: Moments, squares: Array) -> Array:
-    """What is asked of a state after every step: (sites, COLUMNS)."""
+    """Return pressures and second momentum moments, needed after every step: (sites, COLUMNS)."""
     weight = model.degeneracy * grid.measure
     kinds = len(model.species)
     found = np.empty((len(moments.totals), COLUMNS))
@@ -133,35 +133,35 @@ def stresses(grid: PhaseSpace, model: Model, moments: Moments, squares: Array) -
     return found
 
 
-def begin_flow(backend: Backend, state: State, flow: ExpansionHistory) -> None:
-    """The state of the start does work from here on."""
+def begin_flow(backend: Backend, state: State, history: ExpansionHistory) -> None:
+    """Start the account of the work done by the pressure."""
     mean = backend.stresses(state.squares).mean(axis=0)
-    state.strain = [_row(flow, state.time, mean)]
+    state.strain = [_row(history, state.time, mean)]
 
 
-def _row(flow: ExpansionHistory, time: float, mean: Array) -> list[float]:
-    """ln a_i and V (P_i + B), with the volume V in units of that of the start."""
-    a = flow.scales(time)
+def _row(history: ExpansionHistory, time: float, mean: Array) -> list[float]:
+    """Return ln a_i and V (P_i + B), with the volume V in units of the initial volume."""
+    a = history.scales(time)
     volume = a[0] * a[1] * a[2]
     return [*(math.log(s) for s in a), *(float(volume * p) for p in mean[:3])]
 
 
-def carry_on(backend: Backend, state: State, flow: ExpansionHistory, base: PhaseSpace) -> None:
-    """After a step: the work that was done, and spacings that double."""
+def carry_on(backend: Backend, state: State, history: ExpansionHistory, base: PhaseSpace) -> None:
+    """Add the work done during a step, and double a spacing if that is due."""
     mean = backend.stresses(state.squares).mean(axis=0)
-    rows = [*state.strain, _row(flow, state.time, mean)]
+    rows = [*state.strain, _row(history, state.time, mean)]
     state.work += sum(_integral([(r[i], r[3 + i]) for r in rows]) for i in range(3))
-    if len(rows) == 3 and state.step == 2:  # the first step knew two points alone
+    if len(rows) == 3 and state.step == 2:  # the first step had only two points
         early = [[(r[i], r[3 + i]) for r in rows] for i in range(3)]
         state.work += sum(_integral(e[::-1]) * -1.0 - _integral(e[:2]) for e in early)
     state.strain = rows[-2:]
-    axis = _tight(state, flow, mean)
+    axis = _tight(state, history, mean)
     if axis is not None:
-        double(backend, state, flow, base, axis)
+        double(backend, state, history, base, axis)
 
 
 def _integral(points: list[tuple[float, float]]) -> float:
-    """Over the last interval, of the parabola through three points in a row; else of the chord."""
+    """Integrate the parabola through three points over the last interval; for two, the chord."""
     (x1, y1), (x2, y2) = points[-2:]
     h = x2 - x1
     area = 0.5 * h * (y1 + y2)
@@ -172,12 +172,12 @@ def _integral(points: list[tuple[float, float]]) -> float:
     return area
 
 
-def _tight(state: State, flow: ExpansionHistory, mean: Array) -> int | None:
-    """The axis along which momenta have become too few, if there is one."""
-    scales, gained = flow.scales(state.time), flow.gained(state)
+def _tight(state: State, history: ExpansionHistory, mean: Array) -> int | None:
+    """Return the axis along which the spacing is due to double, or None."""
+    scales, gained = history.scales(state.time), history.gained(state)
     order = [i for i in np.argsort(gained)[::-1] if scales[i] > min(scales) and not state.stuck[i]]
-    if not isinstance(flow.regrid_times, str):
-        due = sum(t <= state.time * (1 + 1e-12) for t in flow.regrid_times)
+    if not isinstance(history.regrid_times, str):
+        due = sum(t <= state.time * (1 + 1e-12) for t in history.regrid_times)
         return int(order[0]) if order and due > sum(state.doublings) else None
     for axis in order:
         fine = mean[6 + axis] >= FINE**2 * mean[9]
@@ -188,14 +188,14 @@ def _tight(state: State, flow: ExpansionHistory, mean: Array) -> int | None:
 
 
 def _changed(values: list[T], axis: int, value: T) -> list[T]:
-    """The same but for one axis."""
+    """Return a copy of the list with the value of one axis replaced."""
     return [value if i == axis else old for i, old in enumerate(values)]
 
 
 def double(
-    backend: Backend, state: State, flow: ExpansionHistory, base: PhaseSpace, axis: int
+    backend: Backend, state: State, history: ExpansionHistory, base: PhaseSpace, axis: int
 ) -> None:
-    """Twice the spacing along an axis, unless nodes are too few to keep the energy, or digits."""
+    """Double the spacing along an axis unless nodes or binary digits are too few for that."""
     grid, name = backend.grid, "xyz"[axis]
     extra, number = more_bits(grid.momentum_cells[axis]), backend.get()
     held = number.sum(axis=(1, 2)).astype(float)[:, None]
@@ -217,8 +217,8 @@ def double(
     before, after = backend.gather_sites(energies).sum(axis=0)
     lost = after / before - 1 if before > 0 else 0.0
     if abs(lost) > MOST_LOST:
-        gained = flow.gained(state)
-        if isinstance(flow.regrid_times, str) and gained[axis] < LATEST * min(gained):
+        gained = history.gained(state)
+        if isinstance(history.regrid_times, str) and gained[axis] < LATEST * min(gained):
             wait = PATIENCE * gained[axis] / min(gained)
             state.waits = _changed(state.waits, axis, wait)
             return
@@ -236,6 +236,6 @@ def double(
     state.bits, state.waits = bits, _changed(state.waits, axis, 1.0)
     state.doublings = _changed(state.doublings, axis, state.doublings[axis] + 1)
     backend.put(number, bits)
-    backend.set_momentum_grid(flow.grid(base, state.time, state.doublings))
+    backend.set_momentum_grid(history.grid(base, state.time, state.doublings))
     state.squares = backend.masses(state.squares)
     state.by_part = []

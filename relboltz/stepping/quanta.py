@@ -1,7 +1,7 @@
-"""Particle numbers in 64-bit fixed point: how fine a quantum is, and what a cell can hold.
+"""Particle numbers in 64-bit fixed point: size of a quantum and capacity of a cell.
 
-The state is particle number N_a f per cell in whole quanta. Every deposit is a whole number of
-them, so number and momentum are conserved to the last bit, in any order of events.
+The state is the particle number N_a f per cell in whole quanta. Every deposit is a whole number of
+quanta, so number and momentum are conserved to the last bit, in any order of events.
 """
 
 import math
@@ -13,25 +13,25 @@ from ..util.arrays import Array, Integers
 from ..util.errors import InputError
 
 MOST_BITS = 44
-"""Quantum of N_a f is 2^-44 unless a large total asks for a coarser one."""
+"""The quantum of N_a f is 2^-44 unless a large total requires a coarser one."""
 FEWEST_BITS = 50
-"""Binary digits that the total may have before the point."""
+"""Most binary digits of the total before the binary point."""
 TOTAL_BITS = 61
-"""All particles of a site fit into one cell without overflow."""
+"""Most binary digits of a site's total, so that all particles fit into one cell."""
 SUM_BITS = 59
-"""Sums over all events stay below this many binary digits."""
+"""Most binary digits of a sum over all events."""
 LOW_WORD = 0xFFFFFFFF
 
 
 def exact_sum(values: Integers) -> int:
-    """Sum of 64-bit integers without overflow."""
+    """Sum 64-bit integers without overflow."""
     high = int((values >> 32).sum(dtype=np.int64))
     low = int((values & LOW_WORD).sum(dtype=np.int64))
     return (high << 32) + low
 
 
 def fraction_bits(f: Array, model: Model, reserve: int = 0) -> int:
-    """How many binary digits N_a f gets behind the point: 44, fewer if a site's total is huge.
+    """Return the fractional binary digits of N_a f: 44, fewer if a site's total is huge.
 
     reserve : digits that numbers may gain later
     """
@@ -46,7 +46,7 @@ def fraction_bits(f: Array, model: Model, reserve: int = 0) -> int:
 
 
 def quantised(f: Array, model: Model, reserve: int = 0) -> tuple[Integers, int]:
-    """N_a f of (sites, species, nodes) in quanta of 2^-bits, and bits."""
+    """Return N_a f (sites, species, nodes) in quanta of 2^-bits, and bits."""
     bits = fraction_bits(f, model, reserve)
     scale = model.degeneracy[:, None] * 2.0**bits
     number = np.empty(f.shape, np.int64)
@@ -61,11 +61,12 @@ def quantised(f: Array, model: Model, reserve: int = 0) -> tuple[Integers, int]:
 
 
 def occupation(number: Integers, bits: int, model: Model) -> Array:
-    """f (..., species, nodes) from numbers in quanta of 2^-bits."""
+    """Return f (..., species, nodes) from numbers in quanta of 2^-bits."""
     return number * (2.0**-bits / model.degeneracy[:, None])
 
 
 def capacities(model: Model, bits: int) -> Integers:
-    """Quanta that a cell of each species can hold: N for fermions, what 64 bits hold for others."""
+    """Return the capacity of a cell in quanta by species: N for fermions, else the 64-bit limit."""
+
     full = np.minimum(np.rint(model.degeneracy * 2.0**bits), 2.0**62)
     return np.where(model.statistics < 0, full, 2.0**62).astype(np.int64)

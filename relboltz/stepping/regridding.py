@@ -1,10 +1,11 @@
-"""Twice the spacing along an axis, when matter uses little of its momenta there no more.
+"""Doubling of the momentum spacing along an axis in expanding matter.
 
-In anisotropic expansion the box shrinks as 1/a along an axis, and matter that collides does not.
-Every column of nodes along the axis is given new nodes, twice as far apart: f is taken where they
-are, and f/F multiplied by exp(alpha + beta p + gamma E) such that number, momentum and energy of
-the column stay as they are; f stays legal that way, for bosons and for fermions. Quanta are made
-smaller, so that number and momentum are kept to the last of them.
+In anisotropic expansion the comoving momentum range shrinks as 1/a along an axis, whereas the
+momenta of colliding matter do not. Every column of nodes along the axis is moved to new nodes,
+twice as far apart: f is interpolated to the new nodes, and f/F multiplied by
+exp(alpha + beta p + gamma E) such that number, momentum and energy of the column are unchanged;
+f then stays legal for both bosons and fermions. Quanta are made smaller, so that number and
+momentum are conserved to the last quantum.
 """
 
 from concurrent.futures import ThreadPoolExecutor
@@ -25,20 +26,21 @@ FAINT = 1e-250
 
 
 def more_bits(cells: int) -> int:
-    """Binary digits that quanta gain, beyond the one for the spacing, along so many nodes.
+    """Return the binary digits that quanta gain, beyond the digit for the spacing itself.
 
-    Old nodes lie half way between new ones, or at a quarter: what is split is a whole number.
+    cells : nodes along the axis. Old nodes lie half or a quarter of the way between new ones, and
+        the extra digits keep the split quanta whole.
     """
     return 1 if cells % 2 else 2
 
 
 def _split(old, extra, new):
-    """Share every old node out to its two new neighbours: number and momentum stay, exactly."""
+    """Split every old node between its two new neighbours, conserving number and momentum."""
     m = old.size
     for j in range(m):
         new[j] = 0
     for i in range(m):
-        twice = 2 * i + m - 1  # four times its place among the new nodes
+        twice = 2 * i + m - 1  # four times its position among the new nodes
         j, rest = twice // 4, twice % 4
         parts = old[i] * (2 if extra == 1 else 4)
         right = parts * rest // 4
@@ -48,11 +50,11 @@ def _split(old, extra, new):
 
 
 def _taken(old, scale, eta, guess):
-    """Fill ln(f/F) at the new nodes, cubic between old ones; -inf where there is nothing."""
+    """Interpolate ln(f/F) cubically to the new nodes; -inf where f vanishes."""
     m = old.size
     for j in range(m):
         guess[j] = -np.inf
-        twice = 4 * j - (m - 1)  # twice its place among the old nodes
+        twice = 4 * j - (m - 1)  # twice its position among the old nodes
         if twice < 0 or twice > 2 * (m - 1):
             continue
         i = twice // 2
@@ -80,14 +82,14 @@ def _taken(old, scale, eta, guess):
 
 
 def _occupied(x, eta):
-    """f of ln(f/F) = x; negative where no boson state has it."""
+    """Return f from ln(f/F) = x; negative where no boson state has this x."""
     if eta > 0.0:
         return 1.0 / expm1(-x) if x < 0.0 else -1.0
     return 1.0 / (exp(-x) - eta)
 
 
 def _sums(tilt, guess, p, e, eta, f, s):
-    """Fill f and what it sums up to: number, momentum, energy, and their slopes; whether legal."""
+    """Fill f and its sums: number, momentum, energy and their derivatives; return if f is legal."""
     for i in range(9):
         s[i] = 0.0
     for j in range(p.size):
@@ -111,14 +113,14 @@ def _sums(tilt, guess, p, e, eta, f, s):
 
 
 def _missed(s, goal, size):
-    """The largest of what is missed, relative to number, and to the sizes of |p| and of energy."""
+    """Return the largest mismatch, relative to number, to the sum of |p| and to energy."""
     worst = abs(s[0] - goal[0]) / goal[0]
     worst = max(worst, abs(s[1] - goal[1]) / size[0])
     return max(worst, abs(s[2] - goal[2]) / size[1])
 
 
 def _solve3(s, goal, size, step):
-    """Newton's step; in units in which p and E are about 1, made definite by a grain of salt."""
+    """Compute the Newton step in units where p and E are about 1, with a tiny diagonal shift."""
     u, v = size[0] / goal[0], size[1] / goal[0]
     a00, a01, a02 = s[3], s[4] / u, s[5] / v
     a11, a12, a22 = s[6] / (u * u), s[7] / (u * v), s[8] / (v * v)
@@ -135,7 +137,7 @@ def _solve3(s, goal, size, step):
 
 
 def _repaired(number, goal_number, goal_moment, capacity):
-    """Make number and momentum of rounded quanta exact; whether that can be done.
+    """Correct number and momentum of rounded quanta exactly; return whether that is possible.
 
     goal_moment : sum of n (2j - (m - 1))
     """
@@ -155,7 +157,7 @@ def _repaired(number, goal_number, goal_moment, capacity):
     moves //= 2
     near = top + 1 if moves > 0 else top - 1
     if moves != 0:
-        if near < 0 or near >= m:  # from the other side instead
+        if near < 0 or near >= m:  # use the neighbour on the other side
             near = top
             top = top - 1 if moves > 0 else top + 1
         number[top] -= abs(moves)
@@ -177,10 +179,10 @@ repaired = kernel(_repaired, inlined=True)
 
 @kernel
 def widen(old, extra, scales, p2, momenta, eta, capacity, new):
-    """Columns (rows, nodes) of one species at one site on nodes twice as far apart.
+    """Regrid the columns (rows, nodes) of one species at one site to twice the spacing.
 
-    scales : f of an old quantum, and of a new one; p2 : m^2 and the squared momentum across of
-    every row; momenta : of the old and of the new nodes.
+    scales : f of an old and of a new quantum; p2 : m^2 plus the squared transverse momentum of
+    every row; momenta : those of the old and of the new nodes.
     """
     m = old.shape[1]
     before, after = momenta
@@ -189,7 +191,7 @@ def widen(old, extra, scales, p2, momenta, eta, capacity, new):
     tilt, trial, step = np.zeros(3), np.zeros(3), np.zeros(3)
     for row in range(old.shape[0]):
         column, out = old[row], new[row]
-        split(column, extra, out)  # exact, if a little too wide
+        split(column, extra, out)  # exact number and momentum, though slightly too wide
         whole, moment = 0, 0
         for j in range(m):
             whole += out[j]
@@ -247,11 +249,11 @@ def widened(
     number: Integers, bits: int, grid: PhaseSpace, model: Model, squares: Array, axis: int,
     threads: int = 0,
 ) -> tuple[Integers, int, Array]:  # fmt: skip
-    """A state (sites, species, nodes) on nodes twice as far apart along an axis.
+    """Return a state (sites, species, nodes) regridded to twice the spacing along an axis.
 
-    squares : of the sites; grid : the nodes as they are; threads : 0 for all cores. Returns also
-    the new bits, and the energy of every site before and after, in the same units: columns that
-    are too coarse change theirs.
+    squares : squared masses at these sites; grid : the present grid; threads : 0 for all cores.
+    Also returns the new bits, and the energy of every site before and after, in equal units:
+    columns that are too coarse change their energy.
     """
     m = grid.momentum_cells[axis]
     extra = more_bits(m)
@@ -286,7 +288,7 @@ def widened(
 
 @kernel
 def _energy(number, p2, momenta):
-    """Sum of n E over columns."""
+    """Sum n E over columns."""
     total = 0.0
     for row in range(number.shape[0]):
         for j in range(number.shape[1]):

@@ -1,7 +1,7 @@
 """The state of a run: everything that a step changes, in one object.
 
-The particle numbers themselves live in a backend, on the CPU or on a GPU; ``packed`` fetches them
-for a file. Sites are the first axis of all arrays: homogeneous matter has one.
+The particle numbers themselves are stored in a backend, on the CPU or on a GPU; ``packed`` returns
+the rest for a file. Sites are the first axis of all arrays: homogeneous matter has one site.
 """
 
 from __future__ import annotations
@@ -30,27 +30,27 @@ FOLLOWED = (
     "bits", "squares", "wanted", "ledger", "time", "step", "past", "by_part", "doublings",
     "waits", "stuck", "work", "strain",
 )  # fmt: skip
-"""What steps change."""
+"""Attributes that steps change."""
 
 
 @dataclass
 class State:
-    """A moment of a run, and what is needed of the moments before.
+    """The run at one time, with the history that the next steps need.
 
     squares : squared masses of all species and of all of ``Model.screenings``, by site [GeV^2]
-    past : rates at which they changed in the last two steps [GeV^2 fm^-1]
-    by_part : the same in each part of these steps, see ``parts``
+    past : rates of change of ``squares`` in the last two steps [GeV^2 fm^-1]
+    by_part : those rates in each substep of these steps, see ``parts``
     wanted : length that step control wants next [fm]
-    fit : last answer of the fits, to start the next from
-    origin : conserved charges and momentum at the start, in quanta: drifts are counted from here
-    first, last : the first record, which drifts are relative to, and the last complete one
-    recorded, kept : times of the last record and of the last f that was kept [fm]
-    pending : records that wait for what the next steps tell of them
-    said : warnings so far
-    doublings : how often spacings doubled in an expansion, by axis; waits : by how much momenta
-        must shrink before the next; stuck : why there will be none
-    work : done by the pressure since the start, per volume of the start [GeV fm^-3]
-    strain : ln a_i and V (P_i + B) before the last step and after it, see ``expanding``
+    fit : last result of the thermal fits, the initial guess for the next
+    origin : initial conserved charges and momentum in quanta, the reference for drifts
+    first, last : the first record, the reference for relative drifts, and the last complete one
+    recorded, kept : times of the last record and of the last stored f [fm]
+    pending : records still waiting for data from the next steps
+    said : warnings issued so far
+    doublings : number of spacing doublings in an expansion, by axis; waits : factor by which grid
+        momenta must shrink before the next; stuck : why no further doubling is possible
+    work : work done by the pressure since the start, per initial volume [GeV fm^-3]
+    strain : ln a_i and V (P_i + B) before and after the last step, see ``expanding``
     """
 
     bits: int
@@ -84,19 +84,20 @@ class State:
 
     @property
     def mass_squared(self) -> Array:
-        """Of all species [GeV^2]: (sites, species)."""
+        """Squared masses of all species [GeV^2]: (sites, species)."""
         return self.squares[:, : self.species]
 
     @property
     def screening2(self) -> Array:
-        """Of all screenings [GeV^2]: (sites, screenings)."""
+        """Squared screening masses [GeV^2]: (sites, screenings)."""
         return self.squares[:, self.species :]
 
     def mass_rate(self, ago: int = 0) -> Array:
-        """Rate of change of the squared masses [GeV^2 fm^-1], at the state or some steps ago.
+        """Return the rate of change of the squared masses [GeV^2 fm^-1], now or ``ago`` steps ago.
 
-        Of the parabola through the masses of the state and those before the last two steps, which
-        is of second order; after the very first step of the straight line.
+        The rate is the slope of the parabola through the present masses and the masses before
+        each of the last two steps, which is second order; after the very first step, of the
+        straight line.
         """
         if not self.past:
             return np.full_like(self.mass_squared, np.nan)
@@ -108,7 +109,10 @@ class State:
         return rate + bend * (0.5 * last - sum((last, earlier)[:ago]))
 
     def step_taken(self, squares: Array, rates: list[Array], length: float, time: float) -> None:
-        """A step of this length [fm] stands; rates of the masses in each of its parts."""
+        """Accept a step of ``length`` [fm] that ends at ``time``.
+
+        rates : rates of change of ``squares`` in each substep
+        """
         self.past = [((squares - self.squares) / length, length), *self.past[:1]]
         earlier = self.by_part or [[] for _ in rates]
         self.by_part = [
@@ -116,29 +120,29 @@ class State:
         ]
         self.squares, self.time, self.step = squares, time, self.step + 1
 
-    # -- steps that others take ------------------------------------------------------------------
+    # -- steps taken by workers ------------------------------------------------------------------
 
     def without_records(self) -> State:
-        """What steps need and change."""
+        """Return a copy with only the data that steps need or change."""
         return replace(self, fit=None, first={}, last={}, pending=[], said=[])
 
     def follow(self, other: State) -> None:
-        """Take over what steps changed; what records showed is known here alone."""
-        if other.origin is not None:  # in the quanta of now
+        """Copy everything that steps changed from ``other``; keep the record data of this state."""
+        if other.origin is not None:  # in the present quanta
             self.origin = other.origin
         for name in FOLLOWED:
             setattr(self, name, getattr(other, name))
         seen = self.watch
         self.watch = replace(other.watch, fastest=seen.fastest, negative=seen.negative)
 
-    # -- to a file and back ----------------------------------------------------------------------
+    # -- serialization ---------------------------------------------------------------------------
 
     @property
     def _records(self) -> list[dict[str, Any]]:
         return [self.first, self.last, *self.pending]
 
     def packed(self) -> dict[str, Array]:
-        """Everything as arrays; numbers of a backend are for the caller to add."""
+        """Return everything as arrays; the caller adds the particle numbers of the backend."""
         plain = {name: getattr(self, name) for name in PLAIN}
         plain |= {
             "watch": asdict(self.watch), "origin": self.origin, "said": self.said,
@@ -157,7 +161,7 @@ class State:
 
     @classmethod
     def unpacked(cls, arrays: dict[str, Array], ledger: LostQuanta) -> State:
-        """What was packed; ledger: an empty one of the same grid."""
+        """Rebuild a state from packed arrays; ledger: an empty one for the same grid."""
         plain = json.loads(bytes(np.asarray(arrays["plain"], np.uint8)))
         ledger.unpack(arrays)
         histories = [

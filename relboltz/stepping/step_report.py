@@ -1,4 +1,4 @@
-"""What a step of collisions did, and how well: of all sites together."""
+"""Report of a collision step over all sites: particle transfer, rates and errors."""
 
 from __future__ import annotations
 
@@ -14,36 +14,36 @@ from .control import STILL
 
 WORD = 2**32
 Counts = tuple[int, int, int]
-"""L1 difference of Heun and Euler, half of what the Euler step moved, and the total, in quanta."""
+"""L1 difference of Heun and Euler, half the Euler transfer, and the total number, in quanta."""
 
 
 @dataclass(frozen=True)
 class StepReport:
-    """A step of collisions, told site by site in the order of the sites."""
+    """Report of a collision step; per-site entries are in the order of the sites."""
 
     length: float
     counts: Sequence[Counts]
     flows: Flows
-    """Mean over the sites."""
+    """Rates, averaged over the sites."""
     drawn: tuple[float, float] = (0.0, 0.0)
-    """Weight of physical collisions, and the part that was lost."""
+    """Weight of physical collisions, and the weight lost among them."""
     limited: Array = field(default_factory=lambda: np.zeros(1))
-    """Part that limits refused at every site."""
+    """Fraction of the transfer that the limiter refused, by site."""
     noise: tuple[float, float] = (0.0, 0.0)
     """Sum over the cells of the squared standard error of C, and of C^2."""
 
     @property
     def error(self) -> float:
-        """L1 difference of Heun and Euler, relative to the number of particles."""
+        """L1 difference of Heun and Euler steps, relative to the number of particles."""
         difference, total = (sum(c[k] for c in self.counts) for k in (0, 2))
         return float(difference) / max(float(total), 1.0)
 
     def change_ratio(self, tolerance: float, spread: float = np.inf) -> float:
-        """Change of C within the step, relative to C: the largest of all sites.
+        """Return the largest change of C within the step at any site, relative to C.
 
-        Sites whose error is no more than rounding do not count, unless none does.
+        Sites whose error is at rounding level are ignored, unless all are.
 
-        spread : times the mean of all sites at most
+        spread : upper limit on the result, in units of the mean over all sites
         """
         difference, moved, total = np.array(self.counts, float).T
         ratios = np.divide(difference, moved, out=np.zeros(len(moved)), where=moved > 0)
@@ -61,25 +61,25 @@ class StepReport:
 
     @property
     def null_weight(self) -> float:
-        """Part of the collisions that was lost."""
+        """Fraction of the collision weight that was lost."""
         total, lost = self.drawn
         return lost / total if total > 0 else 0.0
 
     @property
     def limited_weight(self) -> float:
-        """Part of what was to move that limits refused."""
+        """Fraction of the particle transfer that the limiter refused."""
         moved = np.array([float(c[1]) for c in self.counts])
         return float(self.limited @ moved / moved.sum()) if moved.sum() > 0 else 0.0
 
     @classmethod
     def nothing(cls, sites: int, length: float) -> StepReport:
-        """No processes, no collisions."""
+        """Return the report of a model without processes."""
         none = Flows(np.zeros(0), np.zeros(0), 0.0, 0.0)
         return cls(length, [(0, 0, 1)] * sites, none, limited=np.zeros(sites))
 
     @classmethod
     def of(cls, sites: Sequence[StepReport]) -> StepReport:
-        """From reports of single sites, in their order."""
+        """Combine the reports of single sites, given in order."""
         total, lost = (sum(r.drawn[i] for r in sites) for i in range(2))
         error, size = (sum(r.noise[i] for r in sites) for i in range(2))
         return cls(
@@ -90,7 +90,7 @@ class StepReport:
 
 
 def to_rows(sites: Sequence[StepReport]) -> tuple[Integers, Array]:
-    """Reports of single sites as whole numbers and others, a row for each."""
+    """Pack reports of single sites into integer and float arrays, one row per site."""
     counts = np.array([[divmod(n, WORD) for n in r.counts[0]] for r in sites], np.int64)
     rows = [
         np.concatenate(
@@ -102,7 +102,7 @@ def to_rows(sites: Sequence[StepReport]) -> tuple[Integers, Array]:
 
 
 def from_rows(length: float, counts: Integers, rows: Array) -> list[StepReport]:
-    """The reports again."""
+    """Unpack the reports packed by ``to_rows``."""
     n = (rows.shape[1] - 5) // 4
     return [
         StepReport(
@@ -120,7 +120,7 @@ def _joined(description: Integers) -> int:
 
 
 def mean_flows(flows: Sequence[Flows]) -> Flows:
-    """The mean over sites, summed in their order."""
+    """Return the mean over sites, summed in their order."""
     if len(flows) == 1:
         return flows[0]
     forward, backward, signed = (
@@ -131,10 +131,10 @@ def mean_flows(flows: Sequence[Flows]) -> Flows:
 
 
 def too_long() -> RunError:
-    """The error for a step whose sums do not fit."""
+    """Return the error for a step whose sums do not fit 64 bits."""
     return RunError("the step is far too long: what it moves does not fit 64-bit numbers")
 
 
 def no_limits() -> RunError:
-    """The error for a step that no limits make legal."""
+    """Return the error for a step that no limits make legal."""
     return RunError("the limiter found no legal step; shorten time.step")

@@ -1,8 +1,8 @@
-"""A step as a list of parts: stream along an axis and push by its forces, collide.
+"""Operator splitting of a step: stream along each axis with its force, and collide.
 
 H_x/2 H_y/2 H_z/2 C H_z/2 H_y/2 H_x/2: each H_i streams along x_i and pushes along p_i at once
-(``transport``), C collides at every site. An axis that neither streams nor is pushed has no part,
-so a step of homogeneous matter is C alone.
+(``transport``), C collides at every site. An axis without streaming and force has no substep, so
+a step of homogeneous matter is C alone.
 """
 
 from collections.abc import Sequence
@@ -19,15 +19,15 @@ from . import control
 
 @dataclass(frozen=True)
 class Substep:
-    """One part of a step: which axis it streams and pushes along, None for collisions."""
+    """One substep: the axis along which to stream and push, None for collisions."""
 
     axis: int | None
     share: float
-    """Of the length of the step."""
+    """Fraction of the step length."""
 
 
 def parts(grid: PhaseSpace, forces: Sequence[Force] = ()) -> list[Substep]:
-    """The parts of a step, in their order."""
+    """Return the substeps of a step, in order."""
     moving = sorted({*grid.moving_axes, *(force.axis for force in forces)})
     halves = [Substep(axis, 0.5) for axis in moving]
     return [*halves, Substep(None, 1.0), *reversed(halves)]
@@ -38,17 +38,18 @@ mean_during = build([control.mean_during], scalar).mean_during
 
 @kernel
 def _fill_means(now, lasts, length, rate, last, before, earlier, means):
-    """``mean_during`` of every squared mass."""
+    """Apply ``mean_during`` to every squared mass."""
     for i in range(now.size):
         means[i] = mean_during(now[i], lasts, length, rate[i], last, before[i], earlier)
 
 
 def mean_squares(now: Array, lasts: float, length: float, past: list[tuple[Array, float]]) -> Array:
-    """Mean squared masses of a part that lasts so long [fm] in a step of this length.
+    """Extrapolate the mean squared masses of a substep of duration ``lasts`` [fm] in a step.
 
-    past : rates of change in the same part of the last two steps, newest first, and the lengths of
+    past : rates of change in this substep of the last two steps, newest first, and the lengths of
         these steps
     """
+
     if not past:
         return now
     rate, last = past[0]

@@ -1,1 +1,1 @@
-"""Many runs: replicas, scans, convergence, costs, validation."""
+"""Studies with many runs: replicas, scans, convergence, costs, validation."""

@@ -1,6 +1,6 @@
-"""relboltz bench: how fast events are drawn, landed and applied on this machine.
+"""relboltz bench: speed of sampling, landing and applying events on this machine.
 
-All species are everywhere and out of equilibrium (Gaussians), so that no event is idle.
+All species are present and out of equilibrium (Gaussians), so that no event is idle.
 """
 
 import platform
@@ -24,18 +24,18 @@ from ..stepping.step import StepPlan, begin
 SIZES = (20, 30, 40)
 PAIRS: tuple[Pairs, ...] = ("uniform", "importance")
 SAMPLES = {"cpu": {"gluons": 16, "qcd": 2}, "cuda": {"gluons": 128, "qcd": 16}}
-"""Per node and process: enough to fill the machine, few enough to end in time."""
+"""Samples per node and process: enough to fill the machine, few enough to finish in time."""
 SECONDS = {"cpu": 3.0, "cuda": 0.5}
-"""How long each case is repeated."""
+"""Seconds for which each case is repeated."""
 VARIANCE_BATCHES = {"cpu": 4, "cuda": 16}
 
 Case = tuple[str, int, Pairs]
 
 
 def measure(backend: str, threads: int, say: Callable[[str], None]) -> dict[str, Any]:
-    """Events per second and time per step of all cases, and variance times time of C[f].
+    """Return events per second and time per step of all cases, and variance times time of C[f].
 
-    One drawn sample counts once for each of two stages, null ones included.
+    Each sample counts once in each of the two stages, including null samples.
     """
     name, precision = resolve(backend)
     machine = {"processor": platform.processor() or platform.machine(), "system": platform.system()}
@@ -58,7 +58,7 @@ def measure(backend: str, threads: int, say: Callable[[str], None]) -> dict[str,
 
 
 def _setup(backend: str, case: Case, threads: int) -> tuple[Any, np.ndarray, State]:
-    """The backend, f and state of a case."""
+    """Return the backend, f and state of a case."""
     name, cells, pairs = case
     model = qcd(0.3) if name == "qcd" else gluons(0.3)
     grid = PhaseSpace(cells, 2.0)
@@ -72,7 +72,7 @@ def _setup(backend: str, case: Case, threads: int) -> tuple[Any, np.ndarray, Sta
 
 
 def _case(backend: str, case: Case, threads: int) -> dict[str, Any]:
-    """What is measured of a case."""
+    """Return the measurements of a case."""
     name, cells, pairs = case
     worker, _, state = _setup(backend, case, threads)
     parts = _on_gpu(worker, state) if backend == "cuda" else _on_cpu(worker, state)
@@ -93,7 +93,7 @@ def _case(backend: str, case: Case, threads: int) -> dict[str, Any]:
 
 
 def _median(work: Callable[[], Any], seconds: float) -> float:
-    """Median time of something, repeated; the first one compiles and does not count."""
+    """Return the median time of repeated work; the first repetition compiles and is not counted."""
     work()
     times: list[float] = []
     while len(times) < 3 or sum(times) < seconds:
@@ -104,7 +104,7 @@ def _median(work: Callable[[], Any], seconds: float) -> float:
 
 
 def _on_cpu(worker: Any, state: State) -> dict[str, float]:
-    """A step of given length and its parts; landing is timed on one chunk."""
+    """Time a step of fixed length and its parts; landing is timed on one chunk."""
     collider, number, scale = worker.colliders[0], worker.get()[0].ravel(), 0.001 / state.unit
     draw = DrawnEvents(0, state.mass_squared[0], state.screening2[0])
     table, occupancy = collider.tables(number, state.unit)
@@ -128,7 +128,7 @@ def _on_cpu(worker: Any, state: State) -> dict[str, float]:
 
 
 def _on_gpu(worker: Any, state: State) -> dict[str, float]:
-    """A step and its parts, each a recorded graph; parts by leaving one out."""
+    """Time a step and its parts, each as a recorded graph; parts are found by leaving one out."""
     from ..backends.cuda import driver, kernels
     from ..backends.cuda import layout as k
 
@@ -172,7 +172,7 @@ def _on_gpu(worker: Any, state: State) -> dict[str, float]:
 
 
 def _variance(backend: str, pairs: Pairs, threads: int) -> dict[str, float]:
-    """Sum Var(C) / Sum f^2 [fm^-2] of one estimate of C[f] of the mixture, and its seconds."""
+    """Return Sum Var(C) / Sum f^2 [fm^-2] of one estimate of C[f], and its seconds."""
     cells = 30 if backend == "cuda" else 20
     worker, f, state = _setup(backend, ("qcd", cells, pairs), threads)
     batches = VARIANCE_BATCHES[backend]

@@ -1,9 +1,9 @@
-"""What a run will cost on this machine: steps, time, memory and disk, before anyone waits.
+"""Estimate steps, time, memory and disk space of a run on this machine before it starts.
 
-Two short trials tell. A coarse one, the same set-up with few momentum cells, in space of cells in
-the middle of the box, is stepped as far as a budget of seconds goes: it tells how long steps will
-be. A few steps of the set-up itself, in space of as many of its cells as are needed to be sure,
-tell how long one takes.
+The estimate uses two short trials. A coarse trial, the same set-up with few momentum cells and,
+in space, only cells in the middle of the box, is stepped within a budget of seconds to predict the
+lengths of the steps. A few steps of the set-up itself, in space with as many of its cells as a
+reliable timing needs, give the time per step.
 """
 
 from __future__ import annotations
@@ -32,66 +32,72 @@ from ..transport.moments import Shells
 from ..util.errors import AccuracyWarning, InputError
 
 COARSE, COARSE_IN_SPACE = 11, 7
-"""Momentum cells along an axis of the coarse trial, at most."""
+"""Largest number of momentum cells along an axis of the coarse trial, homogeneous and in space."""
 BUDGET = 10.0
 """Seconds for each trial."""
 COARSE_EVENTS = 1_000_000
-"""Events of a step of the coarse trial, at most: it shall come to its end."""
+"""Largest number of events per step of the coarse trial, so that it can reach the end of the run.
+"""
 FEWEST, FEWEST_COARSE = 2, 8
-"""Steps of a trial that are timed, after the first, which compiles; and of the coarse one."""
+"""Timed steps of a trial, after the first step, which compiles; and steps of the coarse trial."""
 TRIAL_CELLS = 4_000_000
-"""Numbers of f, at most, in a trial; of a larger run in space only some of its cells are tried."""
+"""Largest number of values of f in a trial; larger runs in space are tried with some of their
+cells.
+"""
 PROGRAM = 272 * 2**20
-"""Bytes of Python, its libraries and compiled code: 261 to 285 MiB, of tiny runs of gluons, quarks
-and QCD, in a box and in space."""
+"""Bytes of Python, its libraries and compiled code: 261 to 285 MiB, measured with tiny runs of
+gluons, quarks and QCD, in a box and in space.
+"""
 START = 3.5
-"""Seconds until Python, its libraries and compiled code are read: 2.8 to 4.5 of the same runs."""
+"""Seconds to load Python, its libraries and compiled code: 2.8 to 4.5, measured with the same runs.
+"""
 PACKED, HEADINGS = 0.75, 150_000
-"""Part of its bytes that compression leaves of a record, and of f; bytes of all that describes
-them: measured, see benchmarks/README.md."""
+"""Compressed size of records and f relative to their bytes, and bytes of their metadata: measured,
+see benchmarks/README.md.
+"""
 CHECKPOINT = 15_000
-"""Bytes of a checkpoint besides f and the predicted f of a site: the configuration most of all."""
+"""Bytes of a checkpoint besides f and the predicted f of a site: mostly the configuration."""
 
 
 @dataclass(frozen=True)
 class CostEstimate:
-    """What a run will take."""
+    """Estimated cost of a run."""
 
     steps: float
     seconds_to_begin: float
-    """Until the first step: libraries, initial state, masses, predicted final state."""
+    """Time until the first step: libraries, initial state, masses, predicted final state."""
     seconds_per_step: float
     seconds_per_record: float
     busy: float
-    """Cores that a step keeps busy, on average, while nobody else asks for them."""
+    """Average number of cores that a step keeps busy on an otherwise idle machine."""
     records: int
     snapshots: int
     memory: float
-    """Bytes on the host."""
+    """Host memory in bytes."""
     device_memory: float
-    """Bytes on a GPU; 0 without one."""
+    """GPU memory in bytes; 0 without a GPU."""
     file_size: float
-    """Bytes of the result."""
+    """Size of the result in bytes."""
     checkpoint_size: float
-    """Bytes of what lies beside it while it runs."""
+    """Size of the files kept beside the result during the run, in bytes."""
     finished: bool
-    """Whether the coarse trial came to the end; else its last steps stand for those that follow."""
+    """Whether the coarse trial reached the end; otherwise its last steps are extrapolated."""
     known: Preflight
 
     @property
     def seconds(self) -> float:
-        """Of the whole run, if all that it needs is compiled."""
+        """Wall time of the whole run if all code is compiled already."""
         work = self.steps * self.seconds_per_step + self.records * self.seconds_per_record
         return self.seconds_to_begin + work
 
     @property
     def core_seconds(self) -> float:
-        """The same, of all cores together."""
+        """Core time of the whole run, summed over cores."""
         return self.seconds_to_begin + self.busy * (self.seconds - self.seconds_to_begin)
 
 
 def estimate(case: Case, budget: float = BUDGET) -> CostEstimate:
-    """What the run of a case will take on this machine; budget : seconds for each of two trials."""
+    """Estimate the cost of a case on this machine; budget : seconds for each of two trials."""
     settings, grid = case.settings, case.grid
     if settings.run.workers:
         raise InputError(
@@ -102,7 +108,7 @@ def estimate(case: Case, budget: float = BUDGET) -> CostEstimate:
     if isinstance(settings.time.step, str):
         steps, finished = _steps(case, budget)
     else:
-        _steps(case, 0.0)  # compiles, so that what is timed below need not
+        _steps(case, 0.0)  # compiles the code, so that the timing below excludes compilation
         steps, finished = _given_steps(stops, settings.time.step), True
     trial, share = _smaller(case)
     timed = _timed(trial, budget)
@@ -134,7 +140,7 @@ def estimate(case: Case, budget: float = BUDGET) -> CostEstimate:
 
 
 def _steps(case: Case, budget: float) -> tuple[float, bool]:
-    """Automatic steps of the whole run, from a coarse one; whether that came to its end."""
+    """Return the automatic steps from a coarse trial, and whether it reached the end."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", AccuracyWarning)  # it is coarse on purpose
         run = _begun(_coarse(case))
@@ -143,7 +149,7 @@ def _steps(case: Case, budget: float) -> tuple[float, bool]:
         began = math.inf  # the first step compiles
         marks, every = [(0.0, 0)], case.settings.output.every
         while state.time < stops.end:
-            for _ in backend.advance(state, run.course, stops.next(state.time)):
+            for _ in backend.advance(state, run.step_plan, stops.next(state.time)):
                 began = min(began, time.perf_counter())
                 marks.append((state.time, state.step))
                 spent = time.perf_counter() - began
@@ -156,12 +162,13 @@ def _steps(case: Case, budget: float) -> tuple[float, bool]:
 
 
 def steps_left(marks: Sequence[tuple[float, int]], end: float, longest: float) -> float:
-    """Steps from the last mark to the end, if their lengths go on growing as they did.
+    """Return the steps from the last mark to the end, if their lengths keep growing as before.
 
-    Lengths are taken to be a power of time, from 0 to 1, by how much those between a half and all
-    of the time so far are longer than those between a quarter and a half.
+    The step length is assumed to be a power of time, with an exponent between 0 and 1 that follows
+    from the mean length over the last half of the elapsed time and over the quarter before it.
 
-    marks : times [fm] and numbers of steps until then, from (0, 0) on; longest : of a step [fm]
+    marks : times [fm] and numbers of steps until then, starting with (0, 0); longest : longest step
+    [fm]
     """
     now = marks[-1][0]
     times, counts = (np.array(row, float) for row in zip(*marks, strict=True))
@@ -174,15 +181,15 @@ def steps_left(marks: Sequence[tuple[float, int]], end: float, longest: float) -
 
 
 def _given_steps(stops: OutputTimes, step: float) -> float:
-    """Steps of a given length, shortened where a stop comes first."""
+    """Return the number of steps of a given length, shortened at output times."""
     between = np.diff(stops.all)
     return float(np.ceil(between / step - 1e-9).sum())
 
 
 def _coarse(case: Case) -> Case:
-    """The same with few momentum cells, odd or even as they were, and few space cells, as wide.
+    """Return the case with few momentum cells of equal parity and few space cells.
 
-    A start on nodes keeps them all.
+    Initial conditions given on nodes keep all cells.
     """
     grid = case.grid
     most = COARSE if grid.sites == 1 else COARSE_IN_SPACE
@@ -192,14 +199,14 @@ def _coarse(case: Case) -> Case:
 
 
 def _middle(grid: PhaseSpace, cells: Sequence[int], most: float, least: int) -> PhaseSpace:
-    """Space cells in the middle of the box, as wide as they are; most, least : how many of them.
+    """Return a grid with space cells of the same width in the middle of the box.
 
-    cells : of momentum
+    cells : momentum cells; most, least : bounds on the number of space cells
     """
     places = list(grid.space_cells)
     while math.prod(places) > max(most, least) and max(places) > 2:
         axis = places.index(max(places))
-        places[axis] -= 2 if places[axis] > 3 else 1  # those that are left stay where they are
+        places[axis] -= 2 if places[axis] > 3 else 1  # the remaining cells keep their positions
     widths = [w * n / m for w, n, m in zip(grid.space_max, places, grid.space_cells, strict=True)]
     return PhaseSpace(
         cells,
@@ -213,7 +220,7 @@ def _middle(grid: PhaseSpace, cells: Sequence[int], most: float, least: int) -> 
 
 
 def _evaluated(case: Case, grid: PhaseSpace) -> Case:
-    """The case on another grid, or as it is if its start lives on its own nodes."""
+    """Return the case on another grid, or unchanged if its start is tied to its nodes."""
     other = case.on(grid)
     try:
         evaluate(other.states, grid, other.model)
@@ -232,7 +239,7 @@ def _begun(case: Case) -> Run:
 
 @dataclass(frozen=True)
 class TrialTiming:
-    """What a trial took: seconds to begin, of a step, of a record; cores in use, bytes on a GPU."""
+    """Timing of a trial: seconds to begin, per step, per record; cores in use; bytes on a GPU."""
 
     begin: float
     step: float
@@ -243,19 +250,19 @@ class TrialTiming:
 
 
 def _timed(case: Case, budget: float) -> TrialTiming:
-    """A few steps of a case, and a record."""
+    """Time a few steps of a case and a record."""
     at = time.perf_counter()
     run = _begun(case)
     begin = time.perf_counter() - at
     try:
-        backend, state, course = run.backend, run.state, run.course
+        backend, state, step_plan = run.backend, run.state, run.step_plan
         seconds: list[float] = []
         cores: list[float] = []
         began = time.perf_counter()
         while len(seconds) < 1 + FEWEST or time.perf_counter() - began < 0.2 * budget:
             first, at, used = state.step, time.perf_counter(), time.process_time()
-            stop = state.time + course.length(state, math.inf)
-            for _ in backend.advance(state, course, stop):
+            stop = state.time + step_plan.length(state, math.inf)
+            for _ in backend.advance(state, step_plan, stop):
                 pass
             backend.synchronize()
             seconds.append((time.perf_counter() - at) / max(1, state.step - first))
@@ -274,7 +281,7 @@ def _timed(case: Case, budget: float) -> TrialTiming:
 
 
 def _smaller(case: Case) -> tuple[Case, float]:
-    """A case with fewer space cells, if there are very many; and how many times more there are."""
+    """Return a case with fewer space cells if there are very many, and the reduction factor."""
     grid = case.grid
     each = grid.size * len(case.model.species)
     few = _middle(grid, grid.momentum_cells, TRIAL_CELLS / each, 64)
@@ -288,7 +295,7 @@ def _smaller(case: Case) -> tuple[Case, float]:
 
 
 def _bytes(case: Case) -> tuple[float, float]:
-    """Of a record and of f."""
+    """Return the bytes of a record and of f."""
     grid, model, kept = case.grid, case.model, case.settings.output
     lengths = {
         "species": len(model.species), "charge": len(model.conserved), "axis": 3, "axis2": 3,

@@ -1,4 +1,4 @@
-"""Runs of a scan as one Dataset, with a dimension for each key that it goes over."""
+"""Combine the runs of a scan into one Dataset with a dimension for each scanned key."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
     from .scan import ScanPoint
 
 OF_A_POINT = ("steps", "wall_seconds", "warnings", "run", "status", "kind", "title")
-"""Attributes that are told of a point or of the scan in other ways, or of neither."""
+"""Attributes of single points that are stored elsewhere or dropped."""
 NODES = ("p", "px", "py", "pz")
-"""Coordinates that differ where points have boxes of their own."""
+"""Coordinates that differ if the points have different boxes."""
 
 
 def combined(
     points: Sequence[ScanPoint], found: Sequence[xr.Dataset | None], status: Sequence[str]
 ) -> xr.Dataset:
-    """Results of all points with a dimension for each key; NaN where there is none."""
+    """Combine the results of all points, with a dimension for each key; NaN without a result."""
     there = [ds for ds in found if ds is not None]
     if not there:
         raise RunError(f"no point of the scan succeeded, the first: {status[0]}")
@@ -59,14 +59,14 @@ def combined(
         ds[names[key]].attrs["long_name"] = key
     title = f"{there[0].attrs.get('title', '')}, scan over {', '.join(keys)}"
     shared |= {"kind": kinds.SCAN, "title": title, "status": "done"}
-    ds = ds.drop_encoding()  # whole numbers of one point may be NaN of another
+    ds = ds.drop_encoding()  # integers at one point may be NaN at another
     return ds.assign_attrs(shared)
 
 
 def _attributes(found: Sequence[xr.Dataset]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What all points share; and those that differ, with what stands where there is no value.
+    """Return the attributes shared by all points, and the differing ones with their fill values.
 
-    Only words, numbers and one number for each axis become variables; others are dropped.
+    Only strings, numbers and vectors over the axes become variables; others are dropped.
     """
     names = dict.fromkeys(name for ds in found for name in ds.attrs if name not in OF_A_POINT)
     shared: dict[str, Any] = {}
@@ -86,7 +86,7 @@ def _attributes(found: Sequence[xr.Dataset]) -> tuple[dict[str, Any], dict[str, 
 
 
 def _common(tables: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Keys that have the same value in all tables."""
+    """Return the keys that have equal values in all tables."""
     kept = {}
     for key, value in tables[0].items():
         values: list[Any] = [table.get(key) for table in tables]
@@ -98,13 +98,13 @@ def _common(tables: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _variable(value: Any, empty: Any) -> Any:
-    """An attribute of one point as a variable."""
+    """Convert an attribute of one point to a variable."""
     value = empty if value is None else value
     return ("axis", np.asarray(value)) if np.ndim(value) else value
 
 
 def _names(keys: Sequence[str], ds: xr.Dataset) -> dict[str, str]:
-    """A short name for each key: its last word, unless that is taken."""
+    """Return a short name for each key: its last component, unless that name is taken."""
     last = [key.split(".")[-1] for key in keys]
     taken = {*map(str, ds.variables), *map(str, ds.dims)}
     short = [word for word in last if last.count(word) == 1 and word not in taken]
@@ -113,14 +113,14 @@ def _names(keys: Sequence[str], ds: xr.Dataset) -> dict[str, str]:
 
 
 def _label(value: Any) -> Any:
-    """A value as a coordinate: numbers and words as they are, lists and tables as words."""
+    """Return a value as a coordinate: numbers and strings unchanged, anything else as a string."""
     return value if isinstance(value, int | float | str) else str(value)
 
 
 def _with_common_nodes(found: Sequence[xr.Dataset]) -> list[xr.Dataset]:
-    """Results whose shells or nodes differ count them: p and px are values of their own then.
+    """Replace shells or nodes that differ between points by an index; p becomes a variable.
 
-    Full f on different nodes is left to the files of the points.
+    f on nodes that differ stays in the files of the points.
     """
     differ = [
         name for name in NODES

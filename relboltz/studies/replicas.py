@@ -1,7 +1,7 @@
-"""Replicas: independent runs that differ in their seed alone, their mean and its standard error.
+"""Replicas: independent runs that differ only in their seed, their mean and standard error.
 
-Each is a run of its own in the folder F.replicas, with its checkpoints; F.nc is written when all
-are done. Whoever is interrupted or killed is started again and does what is left.
+Each replica is a separate run in the folder F.replicas with its own checkpoints; F.nc is written
+when all of them are done. After an interruption, starting again completes the missing replicas.
 """
 
 import hashlib
@@ -34,15 +34,15 @@ from ..util.trust import doubt, path_of
 
 MOST = 10_000
 DRIFTS = ("charge_drift", "momentum_drift")
-"""Exact integers: of all replicas the largest counts, a mean would hide it."""
+"""Exact integers for which the largest over all replicas is stored; a mean would hide it."""
 PLAN = "plan.json"
 
 Between = Callable[[int, int, Case], None]
-"""Told of number, of how many, and which case is about to be done."""
+"""Called with the replica number, the number of replicas, and the case about to run."""
 
 
 def check_count(replicas: Any) -> int:
-    """A number of replicas that has a mean with an error."""
+    """Return the number of replicas if it allows a standard error; raise InputError otherwise."""
     whole = isinstance(replicas, int) and not isinstance(replicas, bool)
     if not whole or not 2 <= replicas <= MOST:
         raise InputError(
@@ -60,7 +60,7 @@ def replicated(
     announce: Callable[[Run], None] | None = None,
     between: Between | None = None,
 ) -> xr.Dataset:
-    """Mean and standard error of runs with other seeds; written to ``file`` if one is given."""
+    """Return mean and standard error over seeds; write them to ``file`` if given."""
     count, reserved = check_count(replicas), None
     if file is not None:
         output.check_writable(file)
@@ -91,7 +91,7 @@ def replicated(
 
 @contextmanager
 def _said_once(parts: Sequence[xr.Dataset]) -> Iterator[None]:
-    """Warnings of the first run stand for those of all."""
+    """Show the warnings of the first run only."""
     with warnings.catch_warnings():
         if parts:
             warnings.simplefilter("ignore", AccuracyWarning)
@@ -99,14 +99,14 @@ def _said_once(parts: Sequence[xr.Dataset]) -> Iterator[None]:
 
 
 def _in_file(ds: xr.Dataset, path: Path | None, files: ExitStack) -> xr.Dataset:
-    """The same, read from its file whenever it is looked at: many may not fit into memory."""
+    """Return the dataset read lazily from its file, because many may not fit into memory."""
     if path is None or not is_finished(path):
         return ds
     return files.enter_context(xr.open_dataset(path, engine="h5netcdf", cache=False))
 
 
 def _of_file(configuration: str, file: Path) -> str:
-    """The configuration of a replica as that of their mean."""
+    """Return the configuration of a replica with the output file of the mean."""
     described = tomllib.loads(configuration)
     described["output"]["file"] = str(file)
     return tomli_w.dumps(described)
@@ -115,7 +115,7 @@ def _of_file(configuration: str, file: Path) -> str:
 def _part(
     case: Case, path: Path | None, place: tuple[int, int], progress: Report | None, announce: Any
 ) -> xr.Dataset:
-    """One replica; what goes wrong says in which."""
+    """Run one replica; errors name the replica in which they occurred."""
     description = f"in replica {place[0]} of {place[1]}"
     try:
         return case.done(path, progress, announce)
@@ -130,10 +130,10 @@ def _part(
 
 
 def combined(parts: Sequence[xr.Dataset]) -> xr.Dataset:
-    """What replicas say together: means, and ``*_error``, the standard error of the mean.
+    """Combine replicas: means, and ``*_error``, the standard error of the mean.
 
-    Where one of them has no value (NaN) the mean has none either: that of the others would be of
-    another, chosen set. What is the same number in all of them stays that number, with error 0.
+    If any replica has no value (NaN), neither has the mean: averaging the others would select a
+    subset. A quantity that is equal in all replicas keeps its value, with error 0.
     """
     first = parts[0]
     for part in parts[1:]:
@@ -160,7 +160,7 @@ def combined(parts: Sequence[xr.Dataset]) -> xr.Dataset:
 
 @dataclass(frozen=True)
 class ReplicaValues:
-    """A quantity of all replicas, one after the other."""
+    """Values of a quantity in all replicas, one after the other."""
 
     parts: Sequence[xr.Dataset]
     name: str
@@ -173,9 +173,9 @@ class ReplicaValues:
 
 
 def mean_and_error(values: Any) -> tuple[Any, Any]:
-    """Mean of arrays and its standard error; exactly the value and 0 if all are equal.
+    """Return the mean of arrays and its standard error; exactly the value and 0 if all are equal.
 
-    values : is gone through more than once, so that one of them is held at a time
+    values : iterated more than once, so that only one array is in memory at a time
     """
     first, same = next(iter(values)), _same(values)
     with np.errstate(invalid="ignore", over="ignore"):
@@ -186,7 +186,7 @@ def mean_and_error(values: Any) -> tuple[Any, Any]:
 
 
 def _same(values: Any) -> Any:
-    """Where all are the same number; NaN is none."""
+    """Return where all values are the same number; NaN never counts as equal."""
     first = next(iter(values))
     return reduce(np.logical_and, (value == first for value in values))
 
@@ -196,10 +196,10 @@ def _like(variable: xr.DataArray, values: Any, description: str) -> tuple[Any, A
 
 
 def _attributes(parts: Sequence[xr.Dataset]) -> dict[str, Any]:
-    """Those of the first, and what all of them took and said."""
+    """Return attributes of the first replica, with total time and steps and all warnings."""
     told = [part.attrs for part in parts]
     lines = dict.fromkeys(line for one in told for line in str(one["warnings"]).splitlines())
-    loads = ("worker_seconds", "worker_waiting", "worker_places")  # of one of them
+    loads = ("worker_seconds", "worker_waiting", "worker_places")  # of single replicas
     own = {key: value for key, value in told[0].items() if key not in loads}
     return own | {
         "title": f"{told[0]['title']}, mean of {len(parts)} replicas",
@@ -216,18 +216,18 @@ def _attributes(parts: Sequence[xr.Dataset]) -> dict[str, Any]:
 
 
 def _keep_plan(folder: Path, case: Case, count: int) -> None:
-    """What ``relboltz resume F.nc`` needs of replicas of a configuration that are not begun yet."""
+    """Store what ``relboltz resume F.nc`` needs to start the replicas of a configuration."""
     plan: dict[str, Any] = {"replicas": count}
     if isinstance(case.settings, Config):
         given = case.settings.to_dict()
-        given["grid"] |= GridSettings.describe(case.grid)  # what "auto" came to
+        given["grid"] |= GridSettings.describe(case.grid)  # the values chosen for "auto"
         plan |= {"configuration": tomli_w.dumps(given), "folder": str(case.settings.folder)}
         plan["sources"] = case.settings.sources()
     (folder / PLAN).write_text(json.dumps(plan, indent=1))
 
 
 def plan_of(file: Path) -> Path | None:
-    """The plan of replicas that are not all done, or None if F.nc is theirs, or a run's own."""
+    """Return the plan of unfinished replicas; None if F.nc is complete or a single run's."""
     path = file.with_name(f"{base(file)}.replicas") / PLAN
     if not path.is_file() or checkpoint.of_run(file):
         return None
@@ -239,7 +239,7 @@ def _digest(plan: bytes) -> str:
 
 
 def _digest_in(file: Path) -> str:
-    """Which plan a result came from; nothing if it is not there, or of none."""
+    """Return the digest of the plan of a result; empty if there is no file or no plan."""
     try:
         return str(output.attributes(file).get("plan", ""))
     except InputError:
@@ -247,9 +247,10 @@ def _digest_in(file: Path) -> str:
 
 
 def planned_again(file: Path, run: dict[str, Any], trust: bool = False) -> tuple[Case, int]:
-    """Return case and number of replicas that were interrupted.
+    """Return the case and number of interrupted replicas.
 
-    run : other keys of [run]; trust : files that the plan names may differ from those it began with
+    run : other keys of [run]; trust : accept files named in the plan that have changed since it
+    began
     """
     path = plan_of(file)
     assert path is not None

@@ -1,8 +1,8 @@
-"""Scans: the same set-up with other values of some keys, every combination of them, as one Dataset.
+"""Scans: run a set-up with every combination of values of some keys, into one Dataset.
 
-Each point is a run of its own in the folder F.scan beside F.nc, done once: whoever is interrupted
-starts the same scan again and does what is left. A point that is not legal, or that fails, is told
-of, and the rest go on.
+Each point is a separate run in the folder F.scan beside F.nc and runs once: after an interruption,
+starting the same scan again completes the missing points. Points that are invalid or fail are
+reported, and the others continue.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ from ..util.text import shown
 from .gathering import combined
 
 MOST = 100_000
-"""Points of a scan."""
+"""Largest number of points of a scan."""
 Setup = str | Path | Callable[..., Mapping[str, Any]]
 Between = Callable[[int, int, str], None]
-"""Told of number, of how many, and which point in words."""
+"""Called with the point number, the number of points, and a description of the point."""
 
 
 @dataclass(frozen=True)
@@ -49,11 +49,11 @@ class ScanPoint:
 
     @property
     def description(self) -> str:
-        """Which one it is."""
+        """Keys and values of the point."""
         return ", ".join(f"{key} = {value}" for key, value in self.values)
 
     def case(self) -> Case:
-        """Its set-up, with nothing left to choose."""
+        """Return the complete set-up of the point."""
         try:
             if callable(self.setup):
                 given = self._asked(self.setup)
@@ -69,7 +69,7 @@ class ScanPoint:
             raise InputError(f"at {self.description}: {error}") from None
 
     def _asked(self, setup: Callable[..., Mapping[str, Any]]) -> dict[str, Any]:
-        """What the user's function gives for these values."""
+        """Return what the user's function returns for these values."""
         values = dict(self.values)
         try:
             inspect.signature(setup).bind(**values)
@@ -89,7 +89,7 @@ class ScanPoint:
 def points_of(
     setup: Setup, over: Mapping[str, Sequence[Any]], changes: Sequence[str] = ()
 ) -> list[ScanPoint]:
-    """All combinations, the last key fastest."""
+    """Return all combinations, the last key varying fastest."""
     if not callable(setup) and not isinstance(setup, str | Path):
         raise InputError(
             f"setup = {shown(setup)}: use the name of a configuration, or a function that returns "
@@ -134,27 +134,27 @@ def scan(
 
     Parameters
     ----------
-    setup : the name of a configuration; or a function that takes the scanned values by name and
-        returns what ``solve`` is given: a dictionary with model, grid, initial, end, ...
-    over : values by key: {"model.alpha_s": [0.1, 0.2]}, or of a function {"alpha_s": [0.1, 0.2]}
-    file : NetCDF file of the result; the runs are kept in F.scan beside it, and the same scan
-        again does only what is missing. Without it they are kept nowhere
-    workers : points at once, each in a process of Ray; 0 : one after the other, in this process
-    address : of a Ray cluster, as in [run]
-    force : replace a result that the file holds
+    setup : name of a configuration; or a function that takes the scanned values by name and
+        returns the arguments of ``solve``: a dictionary with model, grid, initial, end, ...
+    over : values by key: {"model.alpha_s": [0.1, 0.2]}, or for a function {"alpha_s": [0.1, 0.2]}
+    file : NetCDF file of the result; the runs are kept in F.scan beside it, and repeating the same
+        scan runs only the missing points. Without it no runs are kept
+    workers : number of concurrent points, each in a Ray process; 0 : one by one, in this process
+    address : address of a Ray cluster, as in [run]
+    force : replace an existing result in the file
     progress : as in ``solve``
 
     Returns
     -------
-    xarray.Dataset: what ``solve`` returns, with a dimension for each key; NaN at points that
-    failed or are not legal, whose ``status`` says why. Attributes are those that all points share;
-    others are variables, ``point_momentum_max`` and the like, and ``configuration`` has the keys
-    that all share
+    xarray.Dataset: as returned by ``solve``, with a dimension for each key; NaN at points that
+    failed or are invalid, whose ``status`` gives the reason. Attributes equal at all points remain
+    attributes; others become variables such as ``point_momentum_max``, and ``configuration`` has
+    the keys with equal values
 
     Raises
     ------
-    InputError : no point is legal; before any of them runs
-    RunError : some points failed or are not legal; all others are in its ``dataset``, and in
+    InputError : no point is valid; raised before any point runs
+    RunError : some points failed or are invalid; all others are in its ``dataset`` and in
         ``file``
     """
     path = None if file is None else named_file(file)
@@ -170,7 +170,7 @@ def scan(
 
 
 def check_spread(workers: Any, address: str) -> None:
-    """Refuse numbers of workers that cannot be, and a cluster that nobody is sent to."""
+    """Raise InputError for an invalid number of workers or a cluster address without workers."""
     if isinstance(workers, bool) or not isinstance(workers, int) or not 0 <= workers <= 4096:
         raise InputError(
             f"workers = {shown(workers)}: use a whole number from 0 to 4096; 0 = in turn"
@@ -180,7 +180,7 @@ def check_spread(workers: Any, address: str) -> None:
 
 
 def check_free(path: Path | None, force: bool, remedy: str) -> None:
-    """Refuse to replace a file; remedy : what allows it."""
+    """Raise InputError if the file exists, unless forced; remedy : how to allow replacing it."""
     if path is not None and path.exists() and not force:
         raise InputError(
             f"{path} exists already; choose another name, or replace it ({remedy}): runs that are "
@@ -195,10 +195,10 @@ def scanned(
     spread: tuple[int, str] = (0, ""),
     between: Between | None = None,
 ) -> xr.Dataset:
-    """All points done, and put together; spread : workers of Ray, 0 for none, and its address."""
+    """Run and combine all points; spread : number of Ray workers, 0 for none, and their address."""
     if file is not None:
         output.check_writable(file)
-    cases, status = _legal(points)  # told of before one runs
+    cases, status = _legal(points)  # reported before any point runs
     with tempfile.TemporaryDirectory() as nowhere:
         folder = Path(nowhere) if file is None else folder_of(file, "scan")
         reserved = None if file is None else Reservation(file)
@@ -230,7 +230,7 @@ def scanned(
 
 
 def _legal(points: Sequence[ScanPoint]) -> tuple[dict[int, Case], dict[int, str]]:
-    """Cases of all points that are legal, and what is wrong with the others, by their number."""
+    """Return the cases of all valid points and the errors of the others, by number."""
     cases, wrong = {}, {}
     for i, point in enumerate(points):
         try:
@@ -251,7 +251,7 @@ def _in_turn(
     progress: Any,
     tell: Between,
 ) -> Iterator[tuple[int, str]]:
-    """One point after the other, with the threads of this process; what became of each."""
+    """Run one point after the other with the threads of this process; yield the status of each."""
     for i, case in cases.items():
         point = points[i]
         tell(i + 1, len(points), point.description)
@@ -268,7 +268,7 @@ def _in_turn(
 def _spread(
     points: Sequence[ScanPoint], paths: Mapping[int, Path], spread: tuple[int, str], tell: Between
 ) -> Iterator[tuple[int, str]]:
-    """Several at once, in processes of Ray."""
+    """Run several points at once in Ray processes."""
     tasks = [(points[i], str(path.resolve())) for i, path in paths.items()]
     run, numbers = RunSettings(workers=spread[0], address=spread[1]), list(paths)
     for task, status in distributed.spread(done_elsewhere, tasks, run):
@@ -278,7 +278,7 @@ def _spread(
 
 
 def done_elsewhere(task: tuple[ScanPoint, str], threads: int) -> str:
-    """Do a point in another process; what became of it."""
+    """Run a point in another process; return its status."""
     point, path = task
     try:
         point.case().with_keys("run", threads=threads).done(Path(path))

@@ -1,8 +1,8 @@
-"""The shear viscosity of a run: how long a sheared state takes to relax.
+"""Shear viscosity from the relaxation of a sheared state in a run.
 
-A start f0 + eps f0 F0 s/T with s = p_x p_y/E has the stress T^xy = eps (s, s)/T, and collisions
-take it away as eps (s, e^(-C t) s)/T; so its integral over time is eps times the viscosity that a
-run on these nodes has: the events, steps and records of ``solve`` in place of brackets.
+The initial f0 + eps f0 F0 s/T with s = p_x p_y/E has the stress T^xy = eps (s, s)/T, and collisions
+reduce it to eps (s, e^(-C t) s)/T; so its time integral is eps times the viscosity of a run on
+these nodes, obtained from the events, steps and records of ``solve`` instead of brackets.
 """
 
 from typing import Any
@@ -21,13 +21,13 @@ from ..util.errors import InputError
 from ..util.text import shown
 
 TIMES = 8.0
-"""Relaxation times that a run lasts; what is left then is extrapolated."""
+"""Length of a run in relaxation times; the remaining decay is extrapolated."""
 RECORDS = 20
-"""Records in a relaxation time."""
+"""Records per relaxation time."""
 
 
 def frozen(state: ReferenceState) -> Model:
-    """The model with the masses and screening of a state, whatever happens to f."""
+    """Return the model with the masses and screening of a state, independent of f."""
     model = state.model
     rows = {
         name: Screening(float(state.screening2[model.exchange_row(name)]))
@@ -51,20 +51,20 @@ def relaxing_viscosity(
     strength: float = 0.3,
     **options: Any,
 ) -> xr.Dataset:
-    """Shear viscosity of a relaxing run on a grid [GeV fm^-2]: a check of transport_coefficients.
+    """Return the shear viscosity from a relaxing run on a grid, a check of transport_coefficients.
 
     Parameters
     ----------
     model, temperature, chemical_potential, grid : as in ``transport_coefficients``; masses stay
-        those of the equilibrium
-    relaxation_time : about how long the stress lives [fm], such as ``shear_relaxation_time``
-    strength : largest |f - f0|/f0 of the start; what is not linear is of its second order
-    **options : of ``solve``: samples, tolerance, step, seed, threads, backend, ...
+        at their equilibrium values
+    relaxation_time : approximate lifetime of the stress [fm], such as ``shear_relaxation_time``
+    strength : largest initial |f - f0|/f0; nonlinear effects are of second order in it
+    **options : options of ``solve``: samples, tolerance, step, seed, threads, backend, ...
 
     Returns
     -------
-    xarray.Dataset with ``shear_viscosity_axes`` and ``shear_viscosity_planes`` (flow along x and y,
-    and between them), and the stresses over their first values (time)
+    xarray.Dataset with ``shear_viscosity_axes`` and ``shear_viscosity_planes`` [GeV fm^-2] (flow
+    along x and y, and between them), and the stresses relative to their initial values (time)
     """
     if not 0 < strength < 1:
         raise InputError(f"strength = {shown(strength)}: use a number between 0 and 1")
@@ -89,7 +89,7 @@ def relaxing_viscosity(
 
 
 def _norm(state: ReferenceState, rank: str) -> float:
-    """(s, s) of one component [GeV^5]."""
+    """Return (s, s) of one component [GeV^5]."""
     return float(state.moment(rank, -2.0).sum()) * state.temperature**2 / COMPONENTS[rank]
 
 
@@ -97,7 +97,7 @@ def _stresses(
     state: ReferenceState, grid: PhaseSpace, shape: Array, strength: float, tau: float, name: str,
     options: dict[str, Any],
 ) -> tuple[Array, Array]:  # fmt: skip
-    """The stress of a run over its first value, and the times [fm]."""
+    """Return the stress of a run relative to its initial value, and the times [fm]."""
     full = 1 + state.model.statistics[:, None] * state.f
     relative = full * shape / state.energy
     weighty = state.f > 1e-12 * state.f.max()
@@ -114,7 +114,7 @@ def _stresses(
 
 
 def _area(time: Array, stress: Array) -> float:
-    """The integral of a decay from 1 [fm]: Simpson's rule, and an exponential for what is left."""
+    """Return the time integral [fm] of a decay from 1: Simpson's rule and an exponential tail."""
     last = len(time) - 1 - (len(time) - 1) % 2
     h = time[1] - time[0]
     y = stress[: last + 1]

@@ -1,4 +1,4 @@
-"""Equilibrium: thermal states on the nodes, the predicted final state, fits at many sites."""
+"""Equilibrium: thermal states on the nodes, predicted final states, and fits at many sites."""
 
 from ..backends.cpu.masses import coupling_integrals, masses, total_energy
 from ..model.gap_equation import kinetic_energy

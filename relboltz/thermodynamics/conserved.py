@@ -1,4 +1,4 @@
-"""What a final state must have: charges, momentum, energy; and masses of its own."""
+"""Conserved quantities of a final state, and its self-consistent masses."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,11 +17,14 @@ Image = Callable[[Array], tuple[Array, Any] | None]
 NO_FLOW = 1e-13
 """|P_i| / E below which a component of the momentum counts as exactly 0."""
 MODE_WEIGHT = 1e-8
-"""States of a condensate's mode, in units of the number of particles: mu stays that close to m."""
+"""Weight of a condensate's mode relative to the number of particles: keeps mu this close to m."""
 
 
 def _there(model: Model, numbers: Array) -> Flags:
-    """Species that are there or can be produced: a process runs once one side of it is there."""
+    """Return the species that are present or can be produced.
+
+    A process runs once all species on one side of it are present.
+    """
     there = np.asarray(numbers) > 0
     sides = [[[model.index(leg) for leg in side] for side in p.sides] for p in model.processes]
     for _ in model.species:
@@ -32,17 +35,17 @@ def _there(model: Model, numbers: Array) -> Flags:
 
 
 def running(model: Model, numbers: Array) -> Flags:
-    """Processes that ever run: all of their species are there or can be produced."""
+    """Return the processes that can ever run: all their species are present or can be produced."""
     there = _there(model, numbers)
     legs = [[model.index(leg) for leg in process.legs] for process in model.processes]
     return np.array([there[some].all() for some in legs], dtype=bool)
 
 
 def reachable(model: Model, numbers: Array) -> tuple[Indices, Array]:
-    """Species that are there or can be produced, and a basis of the charges they conserve.
+    """Return the species present or produced, and a basis of the charges they conserve.
 
-    Processes that never run conserve more than the model's charges, so the null space of the others
-    completes the basis.
+    If some processes never run, more than the model's charges is conserved; the null space of the
+    remaining processes completes the basis.
     """
     there = _there(model, numbers)
     present = np.flatnonzero(there)
@@ -59,24 +62,24 @@ def reachable(model: Model, numbers: Array) -> tuple[Indices, Array]:
 
 @dataclass(frozen=True)
 class ConservedTotals:
-    """What the final state must have, for the species present."""
+    """Conserved totals of the final state, for the species present."""
 
     present: Indices
     charges: Array  # (charges, present)
     densities: Array  # (charges) [fm^-3]
     momentum: Array  # (3) [GeV fm^-3]
     energy: float  # total [GeV fm^-3]
-    number: float  # [fm^-3] of the start: an estimate unless it is among the charges
+    number: float  # initial [fm^-3]: an estimate unless it is among the charges
 
     @classmethod
     def of(cls, model: Model, numbers: Array, momentum: Array, energy: float) -> "ConservedTotals":
-        """What survives of the numbers of all species, and the rest."""
+        """Return the totals for given numbers of all species, momentum and energy."""
         present, charges = reachable(model, numbers)
         densities = charges @ numbers[present]
         return cls(present, charges, densities, momentum, float(energy), numbers.sum())
 
     def first_y(self, model: Model) -> Array:
-        """Y (species) [GeV^2] to start from: all states equally full, twice the mean energy."""
+        """Return an initial guess of Y (species) [GeV^2]: equal f, twice the mean energy."""
         y = np.zeros(len(model.species))
         share = model.degeneracy[self.present] / model.degeneracy[self.present].sum()
         y[self.present] = 0.5 * share * self.number**2 / self.energy * HBARC**3
@@ -89,10 +92,10 @@ class ConservedTotals:
     def solve(
         self, at_rest: float, model: Model, gas: Gas, y: Array, drift: Array, start: Array | None
     ) -> Solved | None:
-        """theta and Y (species) of the gas with the masses that y [GeV^2] gives, or None.
+        """Return theta and Y (species) of the gas with the masses from y [GeV^2], or None.
 
         Total energy at fixed f is stationary in the masses, so E_total + y.K.y/4 is the energy
-        of the particles also while y is a little off.
+        of the particles even if y is slightly off.
         """
         m2 = model.mass_squared(y)[self.present]
         if (m2 < 0).any():
@@ -102,7 +105,7 @@ class ConservedTotals:
         sought = self.flowing if len(gas.momenta) else np.zeros(3, dtype=bool)
         target = np.array([energy, *-self.momentum[sought], *-self.densities])
         theta = None if start is None else gas.newton(m2, target, start)
-        if theta is None:  # the start was no help
+        if theta is None:  # the initial guess failed
             theta = gas.newton(m2, target, cold_start(gas, self.number, self.energy))
         if theta is None:
             return None
@@ -113,11 +116,11 @@ class ConservedTotals:
 
 
 def fixed_point(image: Image, z: Array, positive: int, tolerance: float) -> Any:
-    """What image(z) -> (z', result) gives where z' = z, or None; Anderson's acceleration.
+    """Return result of image(z) -> (z', result) at z' = z, or None, by Anderson acceleration.
 
-    image(z) may be None (masses too heavy for the energy): then back towards the last good z.
-    The first ``positive`` entries of z stay positive. Where rounding or the mesh hides the
-    tolerance, the best of several tries that do not improve is taken.
+    If image(z) is None (masses too heavy for the energy), z moves back towards the last good z.
+    The first ``positive`` entries of z stay positive. If rounding or the mesh prevents reaching the
+    tolerance, the best of several iterations without improvement is returned.
     """
     good, failures, best, stale = np.zeros_like(z), 0, (np.inf, None), 0
     tried: list[Array] = []
@@ -148,7 +151,7 @@ def self_consistent(
     y: Array,
     tolerance: float = 1e-13,
 ) -> Solved | None:
-    """theta and Y of the state whose masses are those of its own Y, or None."""
+    """Return theta and Y of the state whose masses follow from its own Y, or None."""
     theta = None
 
     def image(y: Array) -> tuple[Array, Solved] | None:
@@ -165,7 +168,7 @@ def self_consistent(
 
 
 def _anderson(tried: list[Array], missed: list[Array]) -> Array:
-    """The next point of a fixed-point iteration from its last points and residuals."""
+    """Return the next point of a fixed-point iteration from its last points and residuals."""
     x, r = np.array(tried), np.array(missed)
     dx, dr = np.diff(x, axis=0).T, np.diff(r, axis=0).T
     if dr.shape[1] == 0:

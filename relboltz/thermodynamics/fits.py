@@ -2,8 +2,8 @@
 
 The thermal state with given numbers N_a, momentum P and kinetic energy E minimises the convex
 function ln Z(theta) + beta E - b.P - Sum alpha_a N_a of theta = (beta, b, alpha_a), where
-f_a = 1 / (exp(beta E_a - b.p - alpha_a) - eta). Newton's method with shortened steps finds it, for
-all sites at once; sums over the nodes are for the backend that holds the state.
+f_a = 1 / (exp(beta E_a - b.p - alpha_a) - eta). A damped Newton method finds the minimum for
+all sites at once; the backend that holds the state computes the sums over the nodes.
 """
 
 from collections.abc import Callable
@@ -21,22 +21,22 @@ from .conserved import NO_FLOW
 from .gas import nodes, nodes_by_energy
 
 Sums = Callable[[Array, Array, Integers], Array]
-"""(theta, squared masses, sites) -> FIT_SUMS numbers of every one of the sites and species."""
+"""(theta, squared masses, sites) -> FIT_SUMS numbers for each of these sites and each species."""
 
 DILUTE = 30.0
 PAIRS = ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))
 MOST_TRIES = 400
 FLAT = 1e-9
-"""p_max/T below which f is flat but for rounding: it fills the box evenly, and has no T."""
+"""p_max/T below which f is flat up to rounding: it fills the box uniformly and has no T."""
 SHORTEST = 2.0**-40
-"""Part of a step of Newton's below which it is given up."""
+"""Fraction of a Newton step below which the iteration stops."""
 
 
 class Fits:
     """Thermal states that match the sites of a run."""
 
     def __init__(self, grid: PhaseSpace, model: Model, sums: Sums | None = None):
-        """sums : over all nodes, if not those of this process"""
+        """sums : sums over all nodes if other than those of this process"""
         self.grid, self._model = grid, model
         self._all = sums_over(grid, model) if sums is None else sums
         self._at_rest = sums_over(grid, model, at_rest=True)
@@ -49,7 +49,9 @@ class Fits:
         squares: Array,
         start: Array | None = None,
     ) -> tuple[Array, Array, Array, Array]:
-        """T (sites), mu (sites, species) [GeV], velocity (sites, 3) and theta; NaN where none.
+        """Return T (sites), mu (sites, species) [GeV], velocity (sites, 3) and theta.
+
+        All values are NaN without a fit.
 
         start : theta of a similar state, such as that of the last record
         numbers (sites, species) [fm^-3], momentum (sites, 3) and energy [GeV fm^-3]; squared
@@ -66,13 +68,13 @@ class Fits:
         theta[:, 4:][~there] = -np.inf
         filled = there.any(axis=1) & (energy > 0)
         found = self._near(theta, target, squares) if not flows else np.full_like(theta, np.nan)
-        found[cold] = np.nan  # such as where a species is new
+        found[cold] = np.nan  # such as where a new species has appeared
         left = filled & np.isnan(found[:, 0])
         if left.any():
             self._start_cold(theta, target, squares, np.flatnonzero(cold & left), there)
             again = self._newton(theta, target, used, squares, left)
             found[left] = again[left]
-        missed = filled & np.isnan(found[:, 0]) & ~cold  # the last record was no help
+        missed = filled & np.isnan(found[:, 0]) & ~cold  # the guess from the last record failed
         if missed.any():
             self._start_cold(theta, target, squares, np.flatnonzero(missed), there)
             again = self._newton(theta, target, used, squares, missed)
@@ -80,7 +82,7 @@ class Fits:
         return *self._parameters(found, there), found
 
     def _near(self, theta: Array, target: Array, squares: Array) -> Array:
-        """Theta of sites where nothing flows, from that of a similar state; NaN where it fails."""
+        """Return theta of sites without flow, from a similar state; NaN where this fails."""
         found, sums = np.empty(theta.shape), self._at_rest
         theta, target, squares = map(np.ascontiguousarray, (theta, target, squares))
         fit_at_rest(
@@ -90,7 +92,7 @@ class Fits:
         return found
 
     def _parameters(self, theta: Array, there: Flags) -> tuple[Array, Array, Array]:
-        """T, mu and velocity from theta = (gamma/T, gamma v/T, mu/T)."""
+        """Return T, mu and velocity from theta = (gamma/T, gamma v/T, mu/T)."""
         with np.errstate(invalid="ignore", divide="ignore"):
             beta, velocity = theta[:, 0], theta[:, 1:4] / theta[:, :1]
             speed2 = (velocity**2).sum(axis=1)
@@ -102,7 +104,7 @@ class Fits:
     def _start_cold(
         self, theta: Array, target: Array, squares: Array, which: Integers, there: Flags
     ) -> None:
-        """A dilute gas at rest: the alpha for which Boltzmann has the numbers."""
+        """Set theta to a dilute gas at rest, with the alpha that gives the Boltzmann numbers."""
         if not len(which):
             return
         number = target[which, 4:]
@@ -120,7 +122,7 @@ class Fits:
     def _evaluate(
         self, theta: Array, squares: Array, which: Integers
     ) -> tuple[Array, Array, Array]:
-        """ln Z, its gradient and its Hessian in theta, of some sites."""
+        """Return ln Z, its gradient and its Hessian in theta at some sites."""
         sums = self._sums(theta, squares, which) * self._model.degeneracy[:, None]
         n, kinds = len(which), sums.shape[1]
         value = sums[:, :, 0].sum(axis=1)
@@ -144,7 +146,7 @@ class Fits:
     def _newton(
         self, theta: Array, target: Array, used: Flags, squares: Array, wanted: Flags
     ) -> Array:
-        """Theta where ln Z - theta.target is least, at the sites wanted; NaN where it fails."""
+        """Minimise ln Z - theta.target at the wanted sites; theta is NaN where this fails."""
         result = np.full_like(theta, np.nan)
         which = np.flatnonzero(wanted)
         now, goal, mask, length = theta[which], target[which], used[which], np.ones(len(which))
@@ -164,7 +166,7 @@ class Fits:
             trial = now + length[:, None] * step
             values, gradient, hessian = self._evaluate(trial, squares, which)
             gain = (values - value) - length * (step * goal).sum(axis=1)
-            fine = gain <= -0.1 * length * promise  # the convex function falls
+            fine = gain <= -0.1 * length * promise  # the convex function decreases
             fine |= promise <= 1e-15 * scale  # rounding hides the gain
             fine &= np.isfinite(values)
             steps, promises = _newton_step(gradient, hessian, goal, mask)
@@ -175,7 +177,7 @@ class Fits:
 
 
 def _newton_step(gradient: Array, hessian: Array, goal: Array, used: Flags) -> tuple[Array, Array]:
-    """Newton's step in the unknowns that are used, and how much it promises."""
+    """Return Newton's step in the unknowns used, and the decrease it predicts."""
     slope = np.where(used, goal - gradient, 0.0)
     both = used[:, :, None] & used[:, None, :]
     diagonal = np.einsum("nii->ni", hessian)
@@ -191,14 +193,14 @@ def _newton_step(gradient: Array, hessian: Array, goal: Array, used: Flags) -> t
 
 @dataclass(frozen=True)
 class NodeSums:
-    """Sums over nodes, each of which counts as often as its weight says."""
+    """Sums over nodes with weights."""
 
     momenta: Array
     weights: Array
     statistics: Array
 
     def __call__(self, theta: Array, squares: Array, which: Integers) -> Array:
-        """FIT_SUMS numbers of every one of the sites and species."""
+        """Return FIT_SUMS numbers for each of the sites and species."""
         found = np.zeros((len(which), len(self.statistics), FIT_SUMS))
         fit_sums(
             theta, squares, which, self.momenta, self.weights, self.statistics, 0, len(which), found
@@ -207,7 +209,7 @@ class NodeSums:
 
 
 def sums_over(grid: PhaseSpace, model: Model, at_rest: bool = False) -> NodeSums:
-    """The sums; where nothing flows one node stands for all of the same |p|."""
+    """Return the sums over nodes; for matter at rest, nodes of equal |p| are merged."""
     momenta, density = nodes_by_energy(grid) if at_rest else nodes(grid)
     points = np.ascontiguousarray(momenta)
     return NodeSums(points, density / grid.measure, model.statistics.astype(float))

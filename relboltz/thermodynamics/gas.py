@@ -1,7 +1,7 @@
 """A gas in equilibrium on points of momentum space, and its dual problem.
 
-An equilibrium state maximises the entropy at given conserved quantities. The dual of that is a
-convex function of (1/T, v/T, mu/T), so one damped Newton iteration finds every such state.
+An equilibrium state maximises the entropy at given conserved quantities. The dual problem is
+convex in (1/T, v/T, mu/T), so one damped Newton iteration finds every such state.
 """
 
 import math
@@ -20,11 +20,11 @@ from ..util.arrays import Array, Flags, Integers
 
 Indices = NDArray[np.intp]
 SOFT_CELLS = 3.6
-"""Cells this near to a singular momentum, in spacings per axis, count with their averages."""
+"""Cells within this many spacings per axis of a singular momentum use cell averages."""
 
 
 def occupation(x: Array, eta: int) -> Array:
-    """1/(e^x - eta) without overflow, accurate for bosons at small x."""
+    """Return 1/(e^x - eta) without overflow, accurate for bosons at small x."""
     x = np.clip(x, -700.0, 700.0)
     if eta == 1:
         with np.errstate(divide="ignore"):
@@ -34,7 +34,7 @@ def occupation(x: Array, eta: int) -> Array:
 
 
 def fluid_energy(p: Sequence[Array] | Array, m2: float, velocity: Sequence[float] | Array) -> Array:
-    """u.p = gamma (E - v.p) of momenta (3, ...): their energy in a fluid that flows [GeV]."""
+    """Return the energy u.p = gamma (E - v.p) of momenta (3, ...) in a moving fluid [GeV]."""
     (px, py, pz), (vx, vy, vz) = p, velocity
     gamma = 1 / math.sqrt(1 - vx**2 - vy**2 - vz**2)
     return gamma * (np.sqrt(px**2 + py**2 + pz**2 + m2) - (vx * px + vy * py + vz * pz))
@@ -47,10 +47,10 @@ Refined = tuple[Integers, Array, Array]
 
 
 def refine(grid: PhaseSpace, centre: Array, levels: int = 7) -> Refined:
-    """Points that resolve an integrable singularity at a momentum ``centre`` [GeV].
+    """Return points that resolve an integrable singularity at a momentum ``centre`` [GeV].
 
-    Cells near it are halved again and again towards it; the pieces carry 2^3 Gauss points.
-    Returns each point's cell, its momentum (3, n) and its share of that cell.
+    Cells near the singularity are halved repeatedly towards it; the pieces carry 2^3 Gauss points.
+    Returns each point's cell, its momentum (3, n) and its share of the cell.
     """
     spacing = np.array(grid.spacing)[:, None]
     centre = np.asarray(centre, float)[:, None]
@@ -71,10 +71,10 @@ def refine(grid: PhaseSpace, centre: Array, levels: int = 7) -> Refined:
 
 @dataclass(frozen=True)
 class Gas:
-    """What is summed over: points in momentum space, and the species present on them.
+    """Points in momentum space and the species present on them.
 
     The unknowns are theta = (beta, beta v_i of the flowing axes, alpha_k of the charges), and
-    x_a = theta . (E - drift, -p, -q_a). A velocity that is given, not sought, is in the drift.
+    x_a = theta . (E - drift, -p, -q_a). A prescribed velocity enters through the drift.
     """
 
     momenta: Array  # (flowing axes, points) [GeV]
@@ -86,28 +86,30 @@ class Gas:
     charges: Array  # (charges, species present)
     gamma: float = 1.0
     mode: float = 0.0
-    """Weight [fm^-3] of one more state of each boson, at rest in the fluid: the condensate."""
+    """Weight [fm^-3] of one additional state of each boson, at rest in the fluid: the
+    condensate.
+    """
 
     def vectors(self, m2: float) -> Array:
-        """(E - drift, -p, -1) at the points."""
+        """Return (E - drift, -p, -1) at the points."""
         energy = np.sqrt(self.momentum_squared + m2) - self.drift
         return np.concatenate([energy[None], -self.momenta, -np.ones((1, len(energy)))])
 
     def potentials(self, theta: Array) -> Array:
-        """alpha_a = mu_a/T of the species present."""
+        """Return alpha_a = mu_a/T of the species present."""
         return theta[1 + len(self.momenta) :] @ self.charges
 
     def condensed(self, m2: Array, theta: Array) -> Array:
-        """Particles in the modes of the species present [fm^-3]; NaN where mu >= m/gamma."""
+        """Return particles in the modes of the species present [fm^-3]; NaN where mu >= m/gamma."""
         x = theta[0] * np.sqrt(m2) / self.gamma - self.potentials(theta)
         x = np.where(x > 0, np.minimum(x, 700.0), np.nan)
         return np.where(self.statistics == 1, self.mode / np.expm1(x), 0.0)
 
     def densities(self, vectors: Vectors, m2: Array, theta: Array) -> Densities | None:
-        """Conserved densities (E, -P, -Q) and minus their derivative; None if x <= 0 somewhere."""
+        """Return conserved densities (E, -P, -Q) and minus their derivative; None if any x <= 0."""
         d = 1 + len(self.momenta)
         sums, matrix = np.zeros(len(theta)), np.zeros((len(theta), len(theta)))
-        blocks: dict[tuple[float, int, float], Densities] = {}  # equal species are summed once
+        blocks: dict[tuple[float, int, float], Densities] = {}  # identical species are summed once
         for a, (alpha, eta) in enumerate(zip(self.potentials(theta), self.statistics, strict=True)):
             key = (m2[a], eta, alpha)
             if key not in blocks:
@@ -118,7 +120,7 @@ class Gas:
                 f = occupation(x, eta)
                 fluctuation = self.weight * f * (1 + eta * f)
                 blocks[key] = phi @ (self.weight * f), (phi * fluctuation) @ phi.T
-            spread = np.eye(len(theta), d + 1)  # takes (E, -p, -1) to the derivatives by theta
+            spread = np.eye(len(theta), d + 1)  # maps (E, -p, -1) to the derivatives by theta
             spread[d:, d] = self.charges[:, a]
             sums += self.degeneracy[a] * (spread @ blocks[key][0])
             matrix += self.degeneracy[a] * (spread @ blocks[key][1] @ spread.T)
@@ -130,7 +132,7 @@ class Gas:
         return (sums, matrix) if np.isfinite(sums).all() else None
 
     def occupations(self, m2: Array, theta: Array) -> Array:
-        """f (species present, points)."""
+        """Return f (species present, points)."""
         d = 1 + len(self.momenta)
         rows = zip(m2, self.potentials(theta), self.statistics, strict=True)
         return np.array(
@@ -138,18 +140,18 @@ class Gas:
         )
 
     def coupling_integrals(self, m2: Array, theta: Array, at_rest: float) -> Array:
-        """Y_a of the species present, with the condensate [GeV^2]."""
+        """Return Y_a of the species present, including the condensate [GeV^2]."""
         energy = np.sqrt(self.momentum_squared + m2[:, None])
         f = self.occupations(m2, theta) / np.where(energy > 0, energy, 1 / at_rest)
         y = self.degeneracy * (f @ self.weight)
         if self.mode:
-            massive = np.sqrt(np.where(m2 > 0, m2, np.inf))  # massless: nothing couples to it
+            massive = np.sqrt(np.where(m2 > 0, m2, np.inf))  # massless: no contribution
             y += self.condensed(m2, theta) / (self.gamma * massive)
         return y * HBARC**3
 
-    @np.errstate(all="ignore")  # a state that does not exist runs away
+    @np.errstate(all="ignore")  # the iteration diverges if there is no state
     def newton(self, m2: Array, target: Array, theta: Array) -> Array | None:
-        """The theta with the densities ``target`` = (E, -P, -Q); None if there is none."""
+        """Return the theta with the densities ``target`` = (E, -P, -Q); None if there is none."""
         vectors = {m: self.vectors(m) for m in m2}
         state = self.densities(vectors, m2, theta)
         for _ in range(100):
@@ -166,7 +168,7 @@ class Gas:
             if descent <= 1e-20 * abs(target).max():
                 frozen = np.diag(state[1]) <= 1e-11 * abs(target)  # a full Fermi sea: any low T
                 return None if frozen.any() else theta + step
-            length = 1.0  # as far along the step as the convex dual keeps falling, or nearly
+            length = 1.0  # as far along the step as the convex dual keeps decreasing, or nearly
             for _ in range(60):
                 trial = theta + length * step
                 state = self.densities(vectors, m2, trial)
@@ -189,7 +191,7 @@ def gas_on(
     velocity: Array | None = None,
     mode: float = 0.0,
 ) -> Gas:
-    """The gas on points, of unknown velocity along the flowing axes or of a given one.
+    """Return the gas on points, with unknown velocity along the flowing axes or a given velocity.
 
     points: momenta (3, n) [GeV] and weights [fm^-3]; charges: species present and their charges.
     """
@@ -204,18 +206,18 @@ def gas_on(
 
 
 def nodes(grid: PhaseSpace) -> tuple[Array, Array]:
-    """Momenta (3, n) [GeV] and weights [fm^-3] of the nodes."""
+    """Return momenta (3, n) [GeV] and weights [fm^-3] of the nodes."""
     return grid.momenta, np.full(grid.size, grid.measure)
 
 
 @lru_cache(maxsize=8)
 def nodes_by_energy(grid: PhaseSpace) -> tuple[Array, Array]:
-    """The same with one point for all nodes of the same |p|: enough for a gas at rest."""
+    """Return one point for all nodes of equal |p|, sufficient for a gas at rest."""
     return _merged(*nodes(grid))
 
 
 def _merged(p: Array, weight: Array) -> tuple[Array, Array]:
-    """One point for all points of the same |p|, with their weights added up."""
+    """Merge points of equal |p|, adding up their weights."""
     p2 = (p**2).sum(axis=0)
     unit = 1e-12 * max(p2.max(), 1e-300)
     _, first, group = np.unique(np.round(p2 / unit), return_index=True, return_inverse=True)
@@ -223,7 +225,7 @@ def _merged(p: Array, weight: Array) -> tuple[Array, Array]:
 
 
 def resolved(grid: PhaseSpace, centre: Array) -> tuple[Array, Array]:
-    """The same with the cells near ``centre`` resolved."""
+    """Return momenta and weights of the nodes, with the cells near ``centre`` refined."""
     cell, points, share = refine(grid, centre)
     others = np.setdiff1d(np.arange(grid.size), cell)
     share = np.concatenate([np.ones(len(others)), share])
@@ -231,7 +233,7 @@ def resolved(grid: PhaseSpace, centre: Array) -> tuple[Array, Array]:
 
 
 def cold_start(gas: Gas, number: float, energy: float) -> Array:
-    """A dilute gas at rest: inside the domain of every statistics."""
+    """Return theta of a dilute gas at rest, inside the domain of every statistics."""
     beta = 3 * number / energy
     alpha = np.linalg.lstsq(gas.charges.T, -np.ones(gas.charges.shape[1]), rcond=None)[0]
     return np.array([beta, *np.zeros(len(gas.momenta)), *alpha])

@@ -1,8 +1,8 @@
-"""The Landau frame of matter at many sites, and the equilibrium that matter has there.
+"""The Landau frame of matter at many sites, and the local equilibrium of that matter.
 
-T^{mu nu} u_nu = e u^mu: in the frame of u the energy is at rest. With mean fields T^{mu nu} has a
-part -g^{mu nu} B, which shifts e by -B and the pressure by B, and leaves u and the shear stress as
-they are; so all of it follows from the kinetic tensor.
+T^{mu nu} u_nu = e u^mu: in the frame of u the energy flux vanishes. With mean fields, T^{mu nu}
+contains -g^{mu nu} B, which shifts e by -B and the pressure by B and leaves u and the shear stress
+unchanged; so the kinetic tensor determines everything.
 """
 
 from __future__ import annotations
@@ -22,42 +22,43 @@ from .radii import gauss, radii
 
 METRIC = np.diag([1.0, -1.0, -1.0, -1.0])
 POINTS = 96
-"""Gauss points of a radial integral, 1e-9 of it; for fermions with a Fermi surface a third of them
-below it, a third across it, a third beyond."""
+"""Gauss points of a radial integral, accurate to 1e-9; for fermions with a Fermi surface, a third
+of the points each below, across and beyond it.
+"""
 RARE = 1e-12
-"""Part of all particles below which a species counts as absent."""
+"""Fraction of all particles below which a species counts as absent."""
 EMPTY = 1e-12
-"""Energy density relative to the fullest site below which nothing is there."""
+"""Energy density relative to the densest site below which a site counts as empty."""
 
 
 @dataclass(frozen=True)
 class RestFrames:
-    """Where the energy of every site is at rest; NaN where there is none."""
+    """Landau rest frame of every site; NaN where there is none."""
 
     energy: Array
-    """Kinetic, in that frame: (sites) [GeV fm^-3]."""
+    """Kinetic energy density in the rest frame: (sites) [GeV fm^-3]."""
     u: Array
     """Four-velocity (sites, 4)."""
     pressure: Array
-    """Kinetic, the mean of the three in that frame [GeV fm^-3]."""
+    """Kinetic pressure, averaged over directions in the rest frame [GeV fm^-3]."""
 
     @property
     def velocity(self) -> Array:
-        """(sites, 3)."""
+        """Velocity (sites, 3)."""
         return self.u[:, 1:] / self.u[:, :1]
 
     def density(self, number: Array, current: Array) -> Array:
-        """N^mu u_mu of (sites, species) and (sites, species, 3): densities in that frame."""
+        """Return rest-frame densities N^mu u_mu of (sites, species) and (sites, species, 3)."""
         flow = (current * self.u[:, None, 1:]).sum(axis=-1)
         return np.asarray(number * self.u[:, :1] - flow)
 
 
 def frames(tensor: Array) -> RestFrames:
-    """The Landau frames of kinetic tensors T^{mu nu} (sites, 4, 4) [GeV fm^-3].
+    """Return the Landau frames of kinetic tensors T^{mu nu} (sites, 4, 4) [GeV fm^-3].
 
-    T is a sum over p^mu p^nu with weights that are not negative, T = S S^T. The eigenvalues of T g
-    are those of S^T g S, which is symmetric and, as g is, positive in one direction alone: that
-    eigenvalue is e, and S times its vector is u.
+    T is a sum over p^mu p^nu with non-negative weights, T = S S^T. The eigenvalues of T g equal
+    those of S^T g S, which is symmetric and, like g, positive in one direction only: this
+    eigenvalue is e, and S times its eigenvector is u.
     """
     values, vectors = np.linalg.eigh(tensor)
     root = vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :]
@@ -74,7 +75,7 @@ def frames(tensor: Array) -> RestFrames:
 
 
 def shear_stress(tensor: Array, found: RestFrames) -> Array:
-    """pi^{mu nu} = T^{mu nu} - e u^mu u^nu + P (g^{mu nu} - u^mu u^nu) (sites, 4, 4)."""
+    """Return pi^{mu nu} = T^{mu nu} - e u^mu u^nu + P (g^{mu nu} - u^mu u^nu) (sites, 4, 4)."""
     both = found.u[:, :, None] * found.u[:, None, :]
     e, p = found.energy[:, None, None], found.pressure[:, None, None]
     return np.asarray(tensor - (e + p) * both + p * METRIC)
@@ -82,8 +83,9 @@ def shear_stress(tensor: Array, found: RestFrames) -> Array:
 
 @lru_cache(maxsize=1)
 def radial_points() -> tuple[Array, Array, Array, Array]:
-    """Radii from 0 to infinity, densest at 0, and weights of d^3p/(2 pi)^3, in units of a scale;
-    nodes and weights between 0 and 1."""
+    """Return radii from 0 to infinity, densest at 0, and weights of d^3p/(2 pi)^3, in units of a
+    scale; and nodes and weights between 0 and 1.
+    """
     x, w = gauss(POINTS)
     radius, slope = radii(x)
     return radius, radius**2 * slope * w / (2 * np.pi**2), *gauss(POINTS // 3)
@@ -93,8 +95,8 @@ def radial_points() -> tuple[Array, Array, Array, Array]:
 class LocalEquilibrium:
     """Equilibrium with the charges and the total energy of every site, at rest in its frame.
 
-    Masses are its own, and it knows no box. NaN where there is none: no matter, or more particles
-    than a state with mu < m holds.
+    Masses are those of the equilibrium, and there is no momentum cut-off. NaN if there is none: no
+    matter, or more particles than a state with mu < m can hold.
     """
 
     temperature: Array  # (sites) [GeV]
@@ -103,7 +105,7 @@ class LocalEquilibrium:
 
 
 class LandauFits:
-    """Equilibria of a model."""
+    """Local equilibria of a model."""
 
     def __init__(self, model: Model):
         self._model = model
@@ -112,10 +114,10 @@ class LandauFits:
     def match(
         self, energy: Array, densities: Array, squares: Array, guess: tuple[Array, Array]
     ) -> LocalEquilibrium:
-        """The states with these energies [GeV fm^-3], field included, and densities [fm^-3].
+        """Return states with these energies [GeV fm^-3], with the field, and densities [fm^-3].
 
-        densities (sites, species) : of the conserved charges they hold, the equilibrium has the
-        same; squares : m^2 of the sites [GeV^2]; guess : T (sites) and mu (sites, species) [GeV]
+        densities (sites, species) : the equilibrium has the same conserved charges; squares : m^2
+        of the sites [GeV^2]; guess : T (sites) and mu (sites, species) [GeV]
         """
         sites, kinds = densities.shape
         found = LocalEquilibrium(
@@ -131,7 +133,7 @@ class LandauFits:
         return found
 
     def _charges(self, pattern: Flags) -> tuple[Indices, Array]:
-        """Species that are there or come from those, and what they conserve."""
+        """Return species that are present or can be produced, and their conserved charges."""
         key = pattern.tobytes()
         if key not in self._known:
             self._known[key] = reachable(self._model, pattern.astype(float))
@@ -141,7 +143,7 @@ class LandauFits:
         self, which: Indices, pattern: Flags, energy: Array, densities: Array, squares: Array,
         guess: tuple[Array, Array], found: LocalEquilibrium,
     ) -> None:  # fmt: skip
-        """Sites with the same species."""
+        """Solve the sites that contain the same species."""
         model = self._model
         present, charges = self._charges(pattern)
         coupling = np.ascontiguousarray(model.mass_coupling[np.ix_(present, present)])
@@ -180,13 +182,13 @@ class LandauFits:
 
 
 def _patterns(there: Flags) -> Flags:
-    """Every row once."""
+    """Return the distinct rows."""
     same = len(there) > 0 and (there == there[:1]).all()
     return there[:1] if same else np.unique(there, axis=0)
 
 
 def _near(temperature: Array, mu: Array, numbers: Array, charges: Array) -> Array:
-    """beta and alpha of charges nearest to the mu of the species, weighted with their numbers."""
+    """Return beta and the alpha of charges that best fit mu, weighted by number."""
     with np.errstate(invalid="ignore", divide="ignore"):
         beta, alpha = 1 / temperature, mu / temperature[:, None]
     weight = np.where(np.isfinite(alpha), numbers, 0.0)
@@ -201,6 +203,6 @@ def _near(temperature: Array, mu: Array, numbers: Array, charges: Array) -> Arra
 
 
 def _cold(scales: Array, charges: Array) -> Array:
-    """A dilute gas whose mean energy is 3 T: inside the domain of every statistics."""
+    """Return beta and alpha of a dilute gas with mean energy 3 T, valid for any statistics."""
     alpha = np.linalg.lstsq(charges.T, -np.ones(charges.shape[1]), rcond=None)[0]
     return np.column_stack([3 / scales, np.tile(alpha, (len(scales), 1))])

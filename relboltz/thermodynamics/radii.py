@@ -1,4 +1,4 @@
-"""Points of radial integrals over unlimited momentum space."""
+"""Quadrature points for radial integrals over unlimited momentum space."""
 
 from functools import cache
 
@@ -9,11 +9,11 @@ from ..util.arrays import Array
 
 @cache
 def gauss(count: int) -> tuple[Array, Array]:
-    """Points and weights between 0 and 1."""
+    """Return Gauss points and weights on [0, 1]."""
     x, w = np.polynomial.legendre.leggauss(count)
     return 0.5 * (1 + x), 0.5 * w
 
 
 def radii(x: Array, scale: float = 1.0) -> tuple[Array, Array]:
-    """p from 0 to infinity for x from 0 to 1, densest at 0, and dp/dx; both in units of scale."""
+    """Return p from 0 to infinity for x from 0 to 1, densest at 0, and dp/dx, in units of scale."""
     return scale * x * x / (1 - x), scale * x * (2 - x) / (1 - x) ** 2

@@ -1,7 +1,7 @@
-"""Equilibrium on the nodes: local and final states, condensates, the edge of the box.
+"""Equilibrium on the nodes: local and final states, condensates, momentum cut-off.
 
-Every state solved for maximises the entropy of the nodes at given conserved quantities. Its
-dual is a convex function of (1/T, v/T, mu/T), so one damped Newton iteration serves them all.
+All states maximise the entropy of the nodes at given conserved quantities. The dual problem is
+convex in (1/T, v/T, mu/T), so one damped Newton iteration serves them all.
 """
 
 from dataclasses import dataclass, replace
@@ -19,14 +19,14 @@ from .fits import FLAT, Fits
 from .gas import Gas, Indices, Refined, fluid_energy, gas_on, nodes, occupation, refine, resolved
 
 LEAST_CONDENSATE = 1e-4
-"""Condensate fractions below this are set to 0: it is what MODE_WEIGHT leaves undecided."""
+"""Condensate fractions below this, which MODE_WEIGHT leaves undetermined, are set to 0."""
 
 
 @dataclass(frozen=True)
 class Equilibrium:
     """An equilibrium state: f = 1/(exp((u.p - mu)/T) - eta) with u.p = gamma (E - v.p).
 
-    Everything is NaN if there is no such state with T > 0; chemical_potential is NaN for empty
+    All values are NaN if there is no such state with T > 0; chemical_potential is NaN for empty
     species.
     """
 
@@ -34,19 +34,19 @@ class Equilibrium:
     chemical_potential: Array  # (species) [GeV]
     velocity: Array  # (3)
     mass_squared: Array  # (species) [GeV^2]
-    condensate_fraction: float  # of all particles; NaN if it could not be decided
+    condensate_fraction: float  # fraction of all particles; NaN if undetermined
     f: Array  # (species, size), without the condensate
     found: bool
 
     @property
     def theta(self) -> Array:
-        """(gamma/T, gamma v/T, mu/T), as fits have it."""
+        """(gamma/T, gamma v/T, mu/T), the parameters used by fits."""
         beta = 1 / (self.temperature * np.sqrt(1 - self.velocity @ self.velocity))
         return np.array([beta, *beta * self.velocity, *self.chemical_potential / self.temperature])
 
 
 def nowhere(grid: PhaseSpace, model: Model) -> Equilibrium:
-    """The answer if no state exists."""
+    """Return the equilibrium with all values NaN, for cases without a state."""
     nan, f = np.full(len(model.species), np.nan), np.full((len(model.species), grid.size), np.nan)
     return Equilibrium(np.nan, nan, np.full(3, np.nan), nan.copy(), np.nan, f, False)
 
@@ -59,11 +59,11 @@ def thermal(
     velocity: Array,
     mass_squared: Array,
 ) -> Array:
-    """f = 1/(exp((u.p - mu)/T) - eta) at the nodes, shape (species, size).
+    """Return f = 1/(exp((u.p - mu)/T) - eta) at the nodes, shape (species, size).
 
     u.p = gamma (E - v.p) is the energy in the fluid, so T and mu [GeV] are those of its rest frame.
-    A species whose mu is NaN is empty. Bosons need mu <= the least u.p of the nodes; a node where
-    they are equal, so that f diverges, gets the average over its cell.
+    Species with mu = NaN are empty. Bosons require mu <= the smallest u.p of the nodes; a node
+    where the two are equal, so that f diverges, gets the average over its cell.
     """
     mu = np.broadcast_to(np.asarray(chemical_potential, float), (len(model.species),))
     f = np.zeros((len(model.species), grid.size))
@@ -81,7 +81,7 @@ def thermal(
 def _averages(
     soft: Refined, temperature: float, mu: float, velocity: Array, m2: float, eta: int
 ) -> tuple[Integers, Array]:
-    """The cells around a singular momentum and the averages of f over them."""
+    """Return the cells around a singular momentum and the averages of f over them."""
     cell, points, share = soft
     cells, group = np.unique(cell, return_inverse=True)
     f = occupation((fluid_energy(points, m2, velocity) - mu) / temperature, eta)
@@ -91,7 +91,7 @@ def _averages(
 def _state(
     grid: PhaseSpace, model: Model, temperature: float, mu: Array, velocity: Array, m2: Array
 ) -> Equilibrium:
-    """The state with these parameters."""
+    """Return the state with these parameters."""
     f = thermal(grid, model, temperature, mu, velocity, m2)
     return Equilibrium(float(temperature), mu, velocity, np.array(m2), 0.0, f, True)
 
@@ -100,9 +100,9 @@ def _state_of(
     grid: PhaseSpace, model: Model, present: Indices, gas: Gas, theta: Array, velocity: Array,
     m2: Array,
 ) -> Equilibrium:  # fmt: skip
-    """The state that the gas of the species present has."""
+    """Return the state of the gas of the species present."""
     if not theta[0] * max(grid.momentum_max) > FLAT or not velocity @ velocity < 1:
-        return nowhere(grid, model)  # hotter than any T, as only a box allows: not a gas
+        return nowhere(grid, model)  # f is flat, as only a finite box allows: there is no T
     temperature = 1 / (theta[0] * np.sqrt(1 - velocity @ velocity))
     mu = np.full(len(model.species), np.nan)
     mu[present] = temperature * gas.potentials(theta)
@@ -115,9 +115,9 @@ def _state_of(
 def local(
     grid: PhaseSpace, model: Model, f: Array, mass_squared: Array, start: Equilibrium | None = None
 ) -> Equilibrium:
-    """The thermal state with the same number of each species, momentum and kinetic energy as f.
+    """Return the thermal state with the same species numbers, momentum and kinetic energy as f.
 
-    Masses are frozen and no condensate is split off. ``start``: the state of a similar f.
+    Masses are frozen and no condensate is separated. ``start``: the state of a similar f.
     """
     numbers = model.degeneracy * f.sum(axis=1) * grid.measure
     momentum = grid.momenta @ (model.degeneracy @ f) * grid.measure
@@ -136,13 +136,13 @@ def local(
 def predict(
     grid: PhaseSpace, model: Model, numbers: Array, momentum: Array, energy_total: float
 ) -> Equilibrium:
-    """The final state of a run: equilibrium with the same charges, momentum and total energy.
+    """Return the final state of a run: equilibrium with its charges, momentum and total energy.
 
     Parameters
     ----------
-    numbers : density of each species at the start [fm^-3]; only their charges survive
+    numbers : initial density of each species [fm^-3]; only their charges are conserved
     momentum : total momentum density (3) [GeV fm^-3]
-    energy_total : with the mean field, see ``total_energy`` [GeV fm^-3]
+    energy_total : including the mean field, see ``total_energy`` [GeV fm^-3]
     """
     numbers, momentum = np.asarray(numbers, float), np.asarray(momentum, float)
     if not (numbers.sum() > 0 and energy_total > 0):
@@ -163,9 +163,9 @@ def predict(
 
 
 def _softest_boson(model: Model, given: ConservedTotals, state: Equilibrium) -> int | None:
-    """The boson whose mu is closest to m, the least energy in the fluid.
+    """Return the boson whose mu is closest to m, its lowest energy in the fluid.
 
-    One that carries no charge has mu = 0 and never too many particles: it cannot condense.
+    A boson without charge has mu = 0 and is never over-populated: it cannot condense.
     """
     if not state.found:
         return None
@@ -176,7 +176,7 @@ def _softest_boson(model: Model, given: ConservedTotals, state: Equilibrium) -> 
 
 
 def _crowded(grid: PhaseSpace, model: Model, state: Equilibrium, boson: int, number: float) -> bool:
-    """Whether mu is past m, or below it only because one node holds a good part of all."""
+    """Return whether mu exceeds m, or is below m only because one node is so full."""
     if state.chemical_potential[boson] >= np.sqrt(state.mass_squared[boson]):
         return True
     most = model.degeneracy[boson] * state.f[boson].max() * grid.measure
@@ -186,11 +186,12 @@ def _crowded(grid: PhaseSpace, model: Model, state: Equilibrium, boson: int, num
 def _with_condensate(
     grid: PhaseSpace, model: Model, given: ConservedTotals, state: Equilibrium, boson: int, y: Array
 ) -> Equilibrium | None:
-    """The state with mu = m and a condensate; None if it needs none, NaN if undecided.
+    """Return the state with mu = m and a condensate; None if not needed.
 
-    Soft cells count with their averages, so that what they can hold does not depend on where
-    the nodes lie; the surplus goes into one state per boson at rest in the fluid. The velocity
-    is iterated with the masses: the singular momentum stays put while the rest is solved.
+    The condensate fraction is NaN if undetermined. Soft cells count with their averages, so that
+    their capacity does not depend on the positions of the nodes; the surplus goes into one state
+    per boson at rest in the fluid. The velocity is iterated with the masses: the singular momentum
+    is fixed while the rest is solved.
     """
     n, present, flowing = len(y), given.present, given.flowing
     start = None
@@ -236,15 +237,15 @@ def _with_condensate(
 
 
 def _soft_point(velocity: Array, m2: float) -> Array:
-    """gamma m v: the momentum of a particle at rest in the fluid [GeV]."""
+    """Return gamma m v, the momentum of a particle at rest in the fluid [GeV]."""
     return np.sqrt(m2 / (1 - velocity @ velocity)) * velocity
 
 
 @remembered
 def temperature_without_number(model: Model, energy_total: float) -> float:
-    """T [GeV] of the same total energy [GeV fm^-3] at rest if all mu were 0; NaN if none.
+    """Return T [GeV] with this total energy [GeV fm^-3] at rest and all mu = 0; NaN if none.
 
-    In unlimited momentum space: on a lattice that reaches 14 T and more.
+    The result is for unlimited momentum space: the lattice reaches at least 14 T.
     """
     present, none = np.arange(len(model.species)), np.zeros(0)
     if not energy_total > 0:
@@ -252,12 +253,12 @@ def temperature_without_number(model: Model, energy_total: float) -> float:
     temperature = (30 * energy_total * HBARC**3 / (np.pi**2 * model.degeneracy.sum())) ** 0.25
     charges = np.zeros((0, len(present)))
     massless = (model.statistics == 1) & (model.mass_squared(np.ones(len(present))) == 0)
-    for _ in range(2):  # the first only finds how far the lattice must reach
+    for _ in range(2):  # the first pass only determines the extent of the lattice
         heaviest = np.sqrt(model.constant_mass_squared.max())
         grid = PhaseSpace(48, 14 * temperature + np.sqrt(28 * temperature * heaviest))
         number = energy_total / (3 * temperature)
         given = ConservedTotals(present, charges, none, np.zeros(3), float(energy_total), number)
-        # a massless boson at mu = 0 has a singular f at p = 0
+        # A massless boson at mu = 0 has a singular f at p = 0.
         points = resolved(grid, np.zeros(3)) if massless.any() else nodes(grid)
         gas = gas_on(points, model, (present, charges))
         solved = self_consistent(
@@ -270,10 +271,10 @@ def temperature_without_number(model: Model, energy_total: float) -> float:
 
 
 def edge_loss(grid: PhaseSpace, model: Model, equilibrium: Equilibrium) -> float:
-    """Share of the state that would lie outside the box: the larger of number and energy.
+    """Return the share of the state beyond the momentum cut-off: the larger of number and energy.
 
-    Sums over a lattice of 48^3 nodes that holds the box and the tail; NaN if there is no state. A
-    condensate is left out.
+    Sums over a lattice of 48^3 nodes that covers the box and the tail; NaN if there is no state. A
+    condensate is not counted.
     """
     state = equilibrium
     if not state.found:
@@ -282,7 +283,7 @@ def edge_loss(grid: PhaseSpace, model: Model, equilibrium: Equilibrium) -> float
     heaviest = np.sqrt(state.mass_squared.max())
     reach = 14 * state.temperature + np.sqrt(28 * state.temperature * heaviest)
     reach *= np.sqrt((1 + np.sqrt(v2)) / (1 - np.sqrt(v2)))
-    ratios = np.array([2, 3, 4, 6, 8, 12, 24])  # faces of the box stay faces of the lattice
+    ratios = np.array([2, 3, 4, 6, 8, 12, 24])  # faces of the box are lattice faces
     widths = np.array(grid.momentum_max)
     ratio = ratios[np.minimum(np.searchsorted(ratios, reach / widths), len(ratios) - 1)]
     lattice = PhaseSpace(48, widths * ratio)

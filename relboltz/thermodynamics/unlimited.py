@@ -15,12 +15,12 @@ from .radii import gauss, radii
 POINTS = 240
 """Gauss points of a radial integral: they resolve temperatures down to 1 % of the mean energy."""
 NOWHERE = 1.0
-"""1/E [GeV^-1] of a massless particle at rest: no Gauss point is at rest."""
+"""Placeholder for 1/E [GeV^-1] of a massless particle at rest; no Gauss point is at rest."""
 
 
 @dataclass(frozen=True)
 class FreeState:
-    """f = 1/(exp((u.p - mu)/T) - eta) of every species, on no grid."""
+    """f = 1/(exp((u.p - mu)/T) - eta) of every species, without a grid."""
 
     temperature: float  # [GeV]
     chemical_potential: Array  # (species) [GeV]; NaN for empty species
@@ -30,10 +30,10 @@ class FreeState:
 
 
 def predict(model: Model, numbers: Array, momentum: Array, energy_total: float) -> FreeState | None:
-    """The final state of these conserved quantities, or None if none is found.
+    """Return the final state with these conserved quantities, or None if none is found.
 
-    As ``equilibrium.predict`` has it on nodes. For a fluid of velocity v the charges in its rest
-    frame are Q/gamma and its energy is E - v.P; and P = (E + pressure) v gives v.
+    The counterpart of ``equilibrium.predict`` without nodes. For a fluid of velocity v the charges
+    in the rest frame are Q/gamma and the energy is E - v.P; P = (E + pressure) v gives v.
 
     numbers [fm^-3] by species, momentum (3) and total energy [GeV fm^-3]
     """
@@ -65,7 +65,7 @@ def predict(model: Model, numbers: Array, momentum: Array, energy_total: float) 
         if abs(new - speed) < 1e-9:
             break
         speed = new
-    if not model.mass_coupling.any():  # nobody asked for Y so far
+    if not model.mass_coupling.any():  # Y has not been computed so far
         y[present] = gas.coupling_integrals(m2[present], theta, NOWHERE)
     mu = np.full(len(model.species), np.nan)
     mu[present] = gas.potentials(theta) / theta[0]
@@ -73,14 +73,14 @@ def predict(model: Model, numbers: Array, momentum: Array, energy_total: float) 
 
 
 def _weighted(scale: float) -> tuple[Array, Array]:
-    """Radii [GeV] from 0 to infinity, densest at 0, and their weights [fm^-3]."""
+    """Return radii [GeV] from 0 to infinity, densest at 0, and their weights [fm^-3]."""
     x, w = gauss(POINTS)
     p, slope = radii(x, scale)
     return p, 4 * np.pi * p * p * slope * w / (2 * np.pi * HBARC) ** 3
 
 
 def _pressure(model: Model, gas: Gas, theta: Array, m2: Array, y: Array, present: Indices) -> float:
-    """Of the particles and of the mean field, in the rest frame [GeV fm^-3]."""
+    """Return the pressure of particles and mean field in the rest frame [GeV fm^-3]."""
     inverse = 1 / np.sqrt(gas.momentum_squared + m2[present, None])
     f = gas.occupations(m2[present], theta)
     kinetic = gas.degeneracy @ ((f * inverse) @ (gas.weight * gas.momentum_squared)) / 3

@@ -1,1 +1,1 @@
-"""Streaming and forces: the (x, p) planes, their walls, and the ledger of what left."""
+"""Streaming and forces: the (x, p) planes, their walls, and the ledger of escaped particles."""

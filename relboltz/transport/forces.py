@@ -1,7 +1,7 @@
-"""External forces as data, and the longest step that streaming and all forces together allow.
+"""External forces, and the longest time step that streaming and all forces together allow.
 
-The mean field is no such force: it is the difference of the same energies as the velocity, and
-both together are free of divergence on the grid (``plane``). Whatever else pushes, an electric
+The mean field is not an external force: force and velocity are differences of the same energies,
+and together they are divergence-free on the grid (``plane``). Any other force, such as an electric
 field or an expansion, is an object with an axis and a field; sweeps add it to the mean field.
 """
 
@@ -32,7 +32,7 @@ class Force(Protocol):
 def total(
     forces: Sequence[Force], axis: int, time: float, squares: Array, grid: PhaseSpace, model: Model
 ) -> Array:
-    """The fields of all forces along an axis together, (sites, species, 2)."""
+    """Return the sum of the fields of all forces along an axis, (sites, species, 2)."""
     push = np.zeros((grid.sites, len(model.species), 2))
     for force in forces:
         if force.axis == axis:
@@ -41,7 +41,7 @@ def total(
 
 
 def steepest(grid: PhaseSpace, mass_squared: Array, axis: int) -> float:
-    """The largest mean-field force along an axis [GeV/fm]: |a| <= |d m / dx|."""
+    """Return the largest mean-field force along an axis [GeV/fm]: |a| <= |d m / dx|."""
     mass, along = np.sqrt(grid.in_space(mass_squared)), axis + 1  # (species, x, y, z)
     change = np.abs(np.diff(mass, axis=along))
     if grid.boundary[axis] == "periodic":
@@ -51,14 +51,14 @@ def steepest(grid: PhaseSpace, mass_squared: Array, axis: int) -> float:
 
 
 def strongest(grid: PhaseSpace, push: Array, axis: int) -> float:
-    """The largest external force along an axis [GeV/fm], anywhere in the momentum box."""
+    """Return the largest external force along an axis [GeV/fm] in the momentum box."""
     return float((np.abs(push) @ [1.0, grid.momentum_max[axis]]).max(initial=0.0))
 
 
 def courant_limit(
     grid: PhaseSpace, mass_squared: Array, pushes: Mapping[int, Array] | None = None
 ) -> float:
-    """Longest step [fm] whose halves empty no cell, with |u| <= 1 and all that pushes.
+    """Return the longest step [fm] whose half-steps empty no cell, with |u| <= 1 and all forces.
 
     pushes : ``total`` of the external forces, by axis
     """

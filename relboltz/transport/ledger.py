@@ -1,4 +1,4 @@
-"""What leaves the box: the passage of one sweep, and the ledger of all that ever left."""
+"""Particles that leave the box: the flux of one sweep, and the ledger of all losses so far."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,19 +15,19 @@ LOW_WORD = 0xFFFFFFFF
 
 @dataclass(frozen=True)
 class WallFlux:
-    """What left through the walls of an axis, and what closed momentum faces refused."""
+    """Particles that left through the walls of an axis, and flux blocked by closed p faces."""
 
     axis: int
     left: Integers
     """Quanta by side, species and node; no sides if the walls are not open."""
     energy: Array
-    """Energy that left by side, in quanta times GeV."""
+    """Escaped energy by side, in quanta times GeV."""
     refused: Array
     """Quanta by side and species."""
 
 
 class LostQuanta:
-    """All that ever left the box, and the flux that was refused at the edge of momenta."""
+    """Ledger of all particles that left the box, and of flux blocked at the momentum cut-off."""
 
     def __init__(self, grid: PhaseSpace, model: Model):
         species = len(model.species)
@@ -41,7 +41,7 @@ class LostQuanta:
         self.refused = np.zeros((3, 2, species))
 
     def enter(self, passages: Sequence[WallFlux]) -> None:
-        """Add what a step that stands let out."""
+        """Add the losses of an accepted step."""
         for passage in passages:
             if len(passage.left):
                 high, low = self.left[passage.axis]
@@ -52,7 +52,7 @@ class LostQuanta:
             self.refused[passage.axis] += passage.refused
 
     def widen(self, grid: PhaseSpace, axis: int, extra: int) -> None:
-        """Nodes twice as far apart along an axis, and quanta smaller: number and momentum stay.
+        """Double the node spacing along an axis and refine the quanta; keep number and momentum.
 
         extra : binary digits of quanta beyond the one for the spacing
         """
@@ -75,12 +75,12 @@ class LostQuanta:
             description[0], description[1] = flat >> 32, flat & LOW_WORD
 
     def packed(self) -> dict[str, Any]:
-        """Everything as arrays, to be saved."""
+        """Return the whole ledger as arrays for a checkpoint."""
         left = {f"left {axis}": description.copy() for axis, description in self.left.items()}
         return {"left energy": self.energy.copy(), "refused": self.refused.copy(), **left}
 
     def unpack(self, arrays: Mapping[str, Any]) -> None:
-        """Take over what was packed."""
+        """Restore the ledger from the arrays of ``packed``."""
         for axis in self.left:
             self.left[axis] = np.array(arrays[f"left {axis}"])
         self.energy, self.refused = np.array(arrays["left energy"]), np.array(arrays["refused"])

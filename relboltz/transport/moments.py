@@ -1,7 +1,7 @@
-"""Sums over a state: all that a record needs of it, so that the state may live on a GPU.
+"""Sums over a state that a record needs, so that the state itself may stay on a GPU.
 
-Numbers are summed in quanta, exactly, along planes of the grid and in shells of |p|; the rest are
-sums over the nodes in floating point.
+Particle numbers are summed exactly, in quanta, on planes of the grid and in shells of |p|; all
+other quantities are floating-point sums over the nodes.
 """
 
 from collections.abc import Sequence
@@ -18,17 +18,17 @@ from ..util.jit import Function
 from .plane import drift, node_velocity, quotient, velocity
 
 SUMS = 25
-"""Sums over f that are not whole numbers: energy, 1/E, six of the stress, entropy, distance, nine
-of the flux of momentum, three of the current, three of the momentum."""
+"""Number of floating-point sums over f: energy, 1/E, stress (6), entropy, distance from the final
+state, momentum flux (9), current (3) and momentum (3)."""
 FLUX, CURRENT, MOMENTUM = slice(10, 19), slice(19, 22), slice(22, 25)
-"""Where the last of these are."""
+"""Positions of momentum flux, current and momentum among the SUMS."""
 
 
 # --- one node -----------------------------------------------------------------------------------
 
 
 def entropy_term(f, eta):
-    """eta F ln F - f ln f; classical: f - f ln f."""
+    """Return the entropy term eta F ln F - f ln f; for classical particles f - f ln f."""
     if not f > 0.0:
         return 0.0
     full = max(1.0 + eta * f, 1e-300)
@@ -38,7 +38,7 @@ def entropy_term(f, eta):
 def add_moments(f, p, halves, m2, eta, at_rest, final, s):
     """Add f E, f/E, f p_i p_j / E, entropy, |f - final|, f p_i u_j, f p_i/E, f p_i to SUMS of s.
 
-    p : momentum of the node; halves : of the spacings; u : velocity of the transport
+    p : momentum of the node; halves : half spacings; u : velocity used by the transport scheme
     """
     px, py, pz = p
     x2, y2, z2 = px * px, py * py, pz * pz
@@ -83,7 +83,7 @@ FARTHEST = 600.0
 
 
 def thermal_terms(x, eta):
-    """ln Z, f and f (1 + eta f) of one state with exponent x; negative f: outside the domain."""
+    """Return ln Z, f and f (1 + eta f) at exponent x; f < 0 marks x outside the domain."""
     if x > FARTHEST:
         return 0.0, 0.0, 0.0
     if x < -FARTHEST or (eta > 0.0 and x <= 0.0):
@@ -94,9 +94,9 @@ def thermal_terms(x, eta):
 
 
 def add_fit_terms(theta, alpha, p, m2, eta, weight, s):
-    """Add what nodes with momentum p contribute to FIT_SUMS sums; False outside the domain.
+    """Add the contribution of nodes with momentum p to the FIT_SUMS; False outside the domain.
 
-    theta : begins with beta and b; weight : how many such nodes there are
+    theta : begins with beta and b; weight : number of nodes with this momentum
     """
     px, py, pz = p
     e = sqrt(px * px + py * py + pz * pz + m2)
@@ -135,15 +135,15 @@ FUNCTIONS: list[Function] = [
     inverse_energy, quotient, drift, velocity, node_velocity, entropy_term, add_moments,
     thermal_terms, add_fit_terms,
 ]  # fmt: skip
-"""Callees before callers."""
+"""Functions to compile, callees before callers."""
 
 
-# --- what is summed -----------------------------------------------------------------------------
+# --- sums of a state ----------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Shells:
-    """Nodes sorted into shells of |p|, one spacing wide; in Bjorken flow into rings of p_T."""
+    """Nodes grouped into shells of |p|, one spacing wide; in Bjorken flow into rings of p_T."""
 
     index: Integers
     count: Array
@@ -152,7 +152,7 @@ class Shells:
 
     @classmethod
     def of(cls, grid: PhaseSpace) -> "Shells":
-        """The shells of a grid; empty ones are left out."""
+        """Return the non-empty shells of a grid."""
         p, spacing = np.sqrt(grid.momentum_squared), min(grid.spacing)
         if grid.expansion is not None and grid.expansion.law == "bjorken":
             p, spacing = np.hypot(*grid.momenta[:2]), min(grid.spacing[:2])
@@ -161,24 +161,24 @@ class Shells:
         return cls(index, count, np.bincount(index, weights=p) / count)
 
     def average(self, values: Array) -> Array:
-        """Mean over each shell."""
+        """Return the mean over each shell."""
         return np.bincount(self.index, weights=values) / self.count
 
 
 @dataclass(frozen=True)
 class Moments:
-    """What is summed over the nodes of every site; sums over sites are for the reader to take."""
+    """Sums over the nodes of every site, not summed over sites."""
 
     planes: tuple[Integers, Integers, Integers]
     """N f of all species in quanta on the planes of each axis: (sites, nodes of the axis)."""
     shells: Integers
     """N f in quanta in every shell: (sites, species, shells)."""
     sums: Array
-    """What ``add_moments`` adds up, of every species: (sites, species, SUMS)."""
+    """Sums of ``add_moments`` for every species: (sites, species, SUMS)."""
 
     @classmethod
     def empty(cls, grid: PhaseSpace, species: int, shells: Shells) -> "Moments":
-        """Room for the sums of a grid."""
+        """Return zeroed sums for a grid."""
         nx, ny, nz = (np.zeros((grid.sites, n), np.int64) for n in grid.momentum_cells)
         in_shells = np.zeros((grid.sites, species, len(shells.p)), np.int64)
         return cls((nx, ny, nz), in_shells, np.zeros((grid.sites, species, SUMS)))
@@ -195,15 +195,15 @@ class Moments:
 
 
 def halves_of(grid: PhaseSpace) -> tuple[float, float, float]:
-    """Half the spacings of the nodes [GeV]."""
+    """Return half the node spacings [GeV]."""
     hx, hy, hz = grid.spacing
     return 0.5 * hx, 0.5 * hy, 0.5 * hz
 
 
 def momentum_words(planes: tuple[Integers, Integers, Integers]) -> Integers:
-    """Momentum of every site in quanta times half a spacing per axis, exactly: (2, 3, sites).
+    """Return the exact momentum of every site, in quanta times half a spacing: (2, 3, sites).
 
-    In two words, of which the first counts 2^32 times; planes: (sites, nodes of the axis).
+    The value is 2^32 times the first word plus the second; planes : (sites, nodes of the axis)
     """
     description = [(rows >> 32, rows & 0xFFFFFFFF) for rows in planes]
     weights = [2 * np.arange(rows.shape[1]) - (rows.shape[1] - 1) for rows in planes]
@@ -213,7 +213,7 @@ def momentum_words(planes: tuple[Integers, Integers, Integers]) -> Integers:
 
 
 def whole(description: Integers) -> list[int]:
-    """Sums over the sites of (2, ..., sites), as one number each."""
+    """Sum two-word numbers (2, ..., sites) over the sites, as Python integers."""
     high, low = description.sum(axis=-1).tolist()
     return [(a << 32) + b for a, b in zip(high, low, strict=True)]
 
@@ -225,17 +225,18 @@ AXES = ("x", "y", "z", "px", "py", "pz")
 
 @dataclass(frozen=True)
 class Marginal:
-    """Where sums of f over some axes of phase space go."""
+    """Index map for marginals: sums of f over some axes of phase space."""
 
     shape: tuple[int, ...]
-    """Species, then the cells of every axis that is kept."""
+    """Number of species, then the number of cells of every axis that is kept."""
     sites: Integers
-    """Where a site begins among the sums of a species, and, from there, where a node is."""
+    """Offset of a site among the sums of a species."""
     nodes: Integers
+    """Offset of a node from that of its site."""
 
     @classmethod
     def of(cls, grid: PhaseSpace, species: int, kept: Sequence[str]) -> "Marginal":
-        """The sums of a grid that keep some of x, y, z, px, py, pz."""
+        """Return the index map of a grid that keeps some of x, y, z, px, py, pz."""
         cells = (*grid.space_cells, *grid.momentum_cells)
         used = [n if axis in kept else 1 for axis, n in zip(AXES, cells, strict=True)]
         steps = np.array([np.prod(used[i + 1 :]) * (n > 1) for i, n in enumerate(used)], np.int64)

@@ -1,4 +1,4 @@
-"""Pencils: where the (x, p) planes of an axis lie in a state."""
+"""Pencils: layout of the (x, p) planes of an axis in a state."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from .plane import KINDS, LANES, OPEN, PERIODIC, ROWS
 
 @dataclass(frozen=True)
 class Pencils:
-    """The (x_i, p_i) planes of one axis: how they lie in a state, and their walls."""
+    """The (x_i, p_i) planes of one axis: their layout in a state, and their walls."""
 
     axis: int
     lines: tuple[int, int, int, int]
-    """Space cells and their distance in sites, momentum cells and their distance in nodes."""
+    """Space cells and their stride in sites, momentum cells and their stride in nodes."""
     walls: tuple[int, int]
     widths: tuple[float, float]
     """dx [fm] and dp [GeV]."""
@@ -26,11 +26,11 @@ class Pencils:
     transverse_p2: Array
     species: int
     across: int
-    """Transverse sites."""
+    """Number of transverse sites."""
 
     @classmethod
     def of(cls, grid: PhaseSpace, model: Model, axis: int) -> Pencils:
-        """Those of an axis of a grid; one with a single space cell is homogeneous: periodic."""
+        """Return the pencils of an axis of a grid; a single space cell is treated as periodic."""
         n, m = grid.space_cells[axis], grid.momentum_cells[axis]
         site_step = math.prod(grid.space_cells[axis + 1 :])
         node_step = math.prod(grid.momentum_cells[axis + 1 :])
@@ -43,7 +43,7 @@ class Pencils:
         )  # fmt: skip
 
     def some(self, which: slice) -> Pencils:
-        """Those of some transverse momenta, in a state that has the nodes of these alone."""
+        """Return the pencils of some transverse momenta, in a state with only their nodes."""
         n, site_step, m, _ = self.lines
         width = which.stop - which.start
         return replace(
@@ -52,26 +52,26 @@ class Pencils:
 
     @property
     def blocks(self) -> int:
-        """Groups of lanes that the transverse momenta make."""
+        """Number of groups of lanes formed by the transverse momenta."""
         return -(-len(self.transverse_p2) // LANES)
 
     @property
     def groups(self) -> int:
-        """Groups of pencils that advance side by side."""
+        """Number of groups of pencils; the pencils of a group advance together."""
         return self.across * self.species * self.blocks
 
     @property
     def scratch(self) -> tuple[int, int]:
-        """Shape of the scratch array of a group."""
+        """Shape description of the scratch array of a group."""
         n, _, m, _ = self.lines
         return ROWS, (n + 1) * (m + 1) * LANES
 
     @property
     def open(self) -> bool:
-        """Whether something may leave."""
+        """Whether particles may leave through this axis."""
         return self.walls[0] == OPEN
 
     def passage(self, left: Integers, energies: Array, refused: Array) -> WallFlux:
-        """What left and what was refused, from the sums of the groups in their order."""
+        """Return escaped and blocked flux, summed over the groups in order."""
         by_species = refused.reshape(self.across, self.species, self.blocks, 2).sum(axis=(0, 2))
         return WallFlux(self.axis, left, energies.sum(axis=0), by_species.T)

@@ -1,8 +1,8 @@
-"""The phases of a sweep, each for one cell or face of a pencil and one lane.
+"""Phases of a sweep, each for one cell or face of a pencil and one lane.
 
-Backends loop over cells and lanes, and see to it that a phase is done before the next one begins.
-``w`` is the scratch array of a group of pencils; a *face* holds everything about it that all its
-lanes share (``plane``), so that a backend may find it once.
+Backends loop over cells and lanes and complete each phase before the next one begins. ``w`` is the
+scratch array of a group of pencils; a *face* holds everything that all its lanes share (``plane``),
+so that a backend computes it only once.
 """
 
 import numpy as np
@@ -35,10 +35,10 @@ SAFE = 1.0 - 1e-12
 
 
 def at(place, lane):
-    """Where a lane of a cell or face lies in a row.
+    """Return the position of a lane of a cell or face in a row.
 
-    Unsigned: signed indices would be asked whether they count from the end, and a loop over lanes
-    that asks so cannot be vectorised.
+    The index is unsigned: a signed one would be checked for counting from the end, and this check
+    prevents vectorisation of the loop over lanes.
     """
     return np.uint64(place + lane)
 
@@ -49,7 +49,7 @@ def at(place, lane):
 
 
 def is_pushed(i, m2, push):
-    """Whether a force acts in an x cell; if none does, nothing passes its p faces."""
+    """Whether a force acts in an x cell; without a force no particles cross its p faces."""
     return m2[i] != m2[i + 2] or push[i, 0] != 0.0 or push[i, 1] != 0.0
 
 
@@ -61,7 +61,7 @@ def set_speed(w, i, j, lane, p, q2, m2, dp, shape):
 
 
 def set_force(w, i, j, lane, q2, m2, push, dp, dx, shape):
-    """Force on the lower p face of a cell: the mean field, and what pushes from outside."""
+    """Force on the lower p face of a cell: mean field plus external force."""
     low = (j - 0.5 * shape[1]) * dp
     edge, after = 0.5 * (m2[i] + m2[i + 1]), 0.5 * (m2[i + 1] + m2[i + 2])
     external = push[i, 0] + push[i, 1] * face_momentum(j, dp, shape)
@@ -72,7 +72,7 @@ def set_force(w, i, j, lane, q2, m2, push, dp, dx, shape):
 
 
 def flux_along(w, lane, along, face):
-    """Flux of a stage through an x face; along : substep over dx."""
+    """Set the flux of a stage through an x face; along : substep over dx."""
     here, passes, cells, outside = face
     a, b = w[STAGE, at(cells[0], lane)], w[STAGE, at(cells[1], lane)]
     c, d = w[STAGE, at(cells[2], lane)], w[STAGE, at(cells[3], lane)]
@@ -85,13 +85,13 @@ def flux_along(w, lane, along, face):
 
 
 def upwards(push):
-    """1, 0 for a force that points up, else 0, 1: numbers, because lanes cannot branch."""
+    """Return 1, 0 for a force that points up, else 0, 1: numbers, as lanes cannot branch."""
     s = 1.0 if push > 0.0 else 0.0
     return s, 1.0 - s
 
 
 def flux_up(w, lane, up, face):
-    """Flux of a stage through a p face, from where the force points away; up : substep over dp."""
+    """Set the flux of a stage through a p face from its upwind side; up : substep over dp."""
     here, passes, cells = face
     a, b = w[STAGE, at(cells[0], lane)], w[STAGE, at(cells[1], lane)]
     c, d = w[STAGE, at(cells[2], lane)], w[STAGE, at(cells[3], lane)]
@@ -103,7 +103,7 @@ def flux_up(w, lane, up, face):
 
 
 def upwind_along(w, lane, along, face):
-    """Upwind flux of the whole substep; the sum becomes what goes beyond it."""
+    """Set the upwind flux through an x face for the whole substep; subtract it from the sum."""
     here, passes, cells, _ = face
     flux = along * passes * w[SPEED, at(here, lane)] * w[NUMBER, at(cells[2], lane)]
     w[ALONG, at(here, lane)] = flux
@@ -111,7 +111,7 @@ def upwind_along(w, lane, along, face):
 
 
 def upwind_up(w, lane, up, face):
-    """The same through a p face."""
+    """Set the upwind flux through a p face for the whole substep; subtract it from the sum."""
     here, passes, cells = face
     push = w[FORCE, at(here, lane)]
     s, t = upwards(push)
@@ -123,13 +123,13 @@ def upwind_up(w, lane, up, face):
 
 
 def refused_below(w, i, lane, up, shape):
-    """Quanta that the force would have pushed through the lowest momentum face, if closed."""
+    """Quanta that the force would push through the lowest momentum face, if that is closed."""
     here = at(spot(i, 0, shape), lane)
     return max(-up * w[FORCE, here] * w[NUMBER, here], 0.0) if shape[4] == CLOSED else 0.0
 
 
 def refused_above(w, i, lane, up, shape):
-    """The same for the highest one."""
+    """Quanta that the force would push through the highest momentum face, if that is closed."""
     here, below = at(spot(i, shape[1], shape), lane), at(spot(i, shape[1] - 1, shape), lane)
     return max(up * w[FORCE, here] * w[NUMBER, below], 0.0) if shape[4] == CLOSED else 0.0
 
@@ -145,13 +145,13 @@ def add_up(w, k, keep, share):
 
 
 def brought(w, k, along, up, shape):
-    """What the fluxes in two rows bring into a cell."""
+    """Return the net inflow into a cell from the fluxes in two rows."""
     x = w[along, at(k, 0)] - w[along, at(k, stride(shape))]
     return x + (w[up, at(k, 0)] - w[up, at(k, shape[2])])
 
 
 def advance(w, k, along, up, part, shape):
-    """STAGE = NUMBER and a part of what the fluxes in two rows bring."""
+    """Set STAGE to NUMBER plus a fraction of the net inflow from the fluxes in two rows."""
     w[STAGE, at(k, 0)] = w[NUMBER, at(k, 0)] + part * brought(w, k, along, up, shape)
 
 
@@ -159,36 +159,36 @@ def advance(w, k, along, up, part, shape):
 
 
 def limit(available, wanted):
-    """Part of what is wanted that is available."""
+    """Return the fraction of the wanted amount that is available."""
     return min(1.0, quotient(max(available, 0.0), wanted)) if wanted > 0.0 else 1.0
 
 
 def taken(left, right, below, above):
-    """What fluxes through the lower and upper faces of a cell take out of it."""
+    """Return the outflow from a cell through its lower and upper faces."""
     return max(-left, 0.0) + max(right, 0.0) + max(-below, 0.0) + max(above, 0.0)
 
 
 def given(left, right, below, above):
-    """What they bring into it."""
+    """Return the inflow into a cell through its lower and upper faces."""
     return max(left, 0.0) + max(-right, 0.0) + max(below, 0.0) + max(-above, 0.0)
 
 
 def allowed(flux, giver_loss, giver_gain, taker_loss, taker_gain):
-    """Tightest limit of the two cells that a flux from ``giver`` to ``taker`` concerns."""
+    """Return the tighter of the limits of the two cells that exchange a flux."""
     return min(giver_loss, taker_gain) if flux > 0.0 else min(taker_loss, giver_gain)
 
 
 def truncated(flux, s):
-    """Part s of a whole flux, rounded towards nothing; all of it if s = 1."""
+    """Return the fraction s of an integer flux, rounded towards zero; all of it if s = 1."""
     if s >= 1.0:
         return flux
     return floor(abs(flux) * s * SAFE) * (1.0 if flux > 0.0 else -1.0)
 
 
 def set_limits(w, k, held, capacity, only, shape):
-    """What of the fluxes in the sums a cell can give and take, from f in the row ``held``.
+    """Set the fractions of the summed fluxes that a cell can lose and gain; f is in row ``held``.
 
-    only : just cells marked in STAGE; the others keep their limits. Limits replace SPEED, FORCE.
+    only : set limits only in cells marked in STAGE. Limits replace SPEED and FORCE.
     """
     if only and w[STAGE, at(k, 0)] == 0.0:
         return
@@ -200,9 +200,9 @@ def set_limits(w, k, held, capacity, only, shape):
 
 
 def limited_along(w, lane, strict, face):
-    """Whole flux through an x face: upwind and what the limits allow of the sum beyond it.
+    """Set the integer flux through an x face: upwind flux plus the limited part of the sum.
 
-    strict : the sum is a whole flux itself, to be cut down where limits ask for it
+    strict : the sum is itself an integer flux, which the limits may reduce
     """
     here, flux, sign, left, right, from_outside, to_outside = face
     more = w[SUM_ALONG, at(flux, lane)]
@@ -219,7 +219,7 @@ def limited_along(w, lane, strict, face):
 
 
 def limited_up(w, lane, strict, face):
-    """The same through a p face."""
+    """Set the integer flux through a p face: upwind flux plus the limited part of the sum."""
     here, left, right = face
     k, left, right = at(here, lane), at(left, lane), at(right, lane)
     more = w[SUM_UP, k]
@@ -228,13 +228,13 @@ def limited_up(w, lane, strict, face):
 
 
 def accept_x_fluxes(w, k):
-    """Take the whole fluxes along x from STAGE, which marks cells from now on."""
+    """Copy the integer fluxes along x from STAGE, which marks cells from here on."""
     w[ALONG, at(k, 0)] = w[STAGE, at(k, 0)]
     w[STAGE, at(k, 0)] = 0.0
 
 
 def marks(w, k, capacity, everything, shape):
-    """Mark a cell that the fluxes would take beyond its bounds; 1 if so."""
+    """Mark a cell whose new value would violate its bounds; return 1 if marked."""
     new = w[NUMBER, at(k, 0)] + brought(w, k, ALONG, UP, shape)
     if new < 0.0 or new > capacity or everything:
         w[STAGE, at(k, 0)] = 1.0
@@ -243,7 +243,7 @@ def marks(w, k, capacity, everything, shape):
 
 
 def begin_mending(w, k):
-    """Whole fluxes as they are, limited by nothing."""
+    """Start the repair of bounds from the unlimited integer fluxes."""
     w[SUM_ALONG, at(k, 0)] = w[ALONG, at(k, 0)]
     w[SUM_UP, at(k, 0)] = w[UP, at(k, 0)]
     w[SPEED, at(k, 0)] = 1.0
@@ -254,7 +254,7 @@ def begin_mending(w, k):
 
 
 def gained(w, k, shape):
-    """Quanta that a cell gains."""
+    """Return the quanta that a cell gains."""
     return (
         np.int64(w[ALONG, at(k, 0)]) - np.int64(w[ALONG, at(k, stride(shape))])
         + np.int64(w[UP, at(k, 0)]) - np.int64(w[UP, at(k, shape[2])])
@@ -262,7 +262,7 @@ def gained(w, k, shape):
 
 
 def leaves(w, i, k, side, shape):
-    """Quanta that leave the box through an open wall of a cell, on the low or the high side."""
+    """Return the quanta that leave a cell through an open wall on the low or the high side."""
     if side == 0:
         return -w[ALONG, at(k, 0)] if i == 0 else 0.0
     return w[ALONG, at(k, stride(shape))] if i == shape[0] - 1 else 0.0

@@ -4,10 +4,10 @@ Velocity and force are differences of the energies on the corners of the cells o
 
     u = [E(x+, p+) - E(x+, p-)] / dp        a = -[E(x+, p+) - E(x-, p+)] / dx,
 
-so that they are free of divergence on the grid as well: a uniform f stays uniform. All cells of
-such a plane, a *pencil*, advance together: fifth-order fluxes (WENO-Z), three stages of
-Runge-Kutta (SSP-RK3), and a limiter towards the upwind flux that keeps 0 <= f and, for fermions,
-f <= 1. Fluxes are whole numbers of quanta in the end, so what leaves a cell enters its neighbour.
+so that the flow is divergence-free on the grid as well: a uniform f stays uniform. All cells of
+such a plane, a *pencil*, advance together: fifth-order fluxes (WENO-Z), a three-stage Runge-Kutta
+scheme (SSP-RK3), and a limiter towards the upwind flux that keeps 0 <= f and, for fermions,
+f <= 1. Final fluxes are integer numbers of quanta: what leaves a cell enters its neighbour.
 
 Backends keep a pencil in the rows of one scratch array, with several pencils of different
 transverse momentum, its lanes, side by side.
@@ -19,63 +19,63 @@ PERIODIC, REFLECTING, OPEN, CLOSED = range(4)
 KINDS = {"periodic": PERIODIC, "reflecting": REFLECTING, "open": OPEN, "closed": CLOSED}
 
 NUMBER, STAGE, SPEED, FORCE, ALONG, UP, SUM_ALONG, SUM_UP = range(8)
-"""Rows of the scratch array: N f at the start and at a stage; velocity and force, later limits of
-losses and gains; fluxes along x and up p at the lower faces of a cell, of a stage and summed."""
+"""Rows of the scratch array: N f at the start and at a stage; velocity and force, later the limits
+of losses and gains; fluxes along x and p at the lower faces of a cell, of a stage and summed."""
 ROWS = 8
 LANES = 8
 COURANT = 0.8
-"""Largest part of a cell that a substep may empty: below 1 the upwind flux keeps f >= 0."""
+"""Largest fraction of a cell that a substep may empty: below 1 the upwind flux keeps f >= 0."""
 ROUGH = 1e-4
-"""Squared variations below this part of the sum of f^2, such as noise, do not bend the
-reconstruction: weights that follow noise would damp waves."""
+"""Squared variations below this fraction of the sum of f^2, such as noise, do not affect the
+weights of the reconstruction: weights that follow noise would damp waves."""
 NOTHING = 1e-290
-"""What keeps weights finite where f is 0."""
+"""Small number that keeps weights finite where f is 0."""
 SMOOTH = 0.5
-"""Largest second difference of a row that is continued as a parabola, in parts of its last cell."""
+"""Largest second difference, relative to the last cell, of a row extrapolated as a parabola."""
 MOST_PASSES = 100
 STAGES = ((0.0, 1.0, 1.0), (1.0, 1.0, 0.25), (1.0 / 6.0, 4.0 / 6.0, 0.0))
-"""SSP-RK3: what a stage keeps of the sum of fluxes, the share of its own that it adds, and the part
-of the sum that makes the next stage; the last sum is the flux of the substep."""
+"""SSP-RK3: the fraction of the summed flux that a stage keeps, the fraction of its own flux that it
+adds, and the fraction of the sum used for the next stage; the last sum is the substep's flux."""
 
 
 # --- scalars ------------------------------------------------------------------------------------
 
 
 def quotient(a, b):
-    """a/b."""
+    """Return a/b."""
     return a / b
 
 
 def drift(p, energy, next_energy):
-    """[E(p+) - E(p-)]/dp: p a node, and the energies on its edges."""
+    """Return [E(p+) - E(p-)]/dp at node p from the energies at its edges."""
     return quotient(2.0 * p, energy + next_energy)
 
 
 def velocity(p, edge2, next_edge2, q2, m2):
-    """The same from the squared edges and q2, the squared transverse momentum."""
+    """Return [E(p+) - E(p-)]/dp from the squared edges and the squared transverse momentum q2."""
     return drift(p, sqrt(edge2 + q2 + m2), sqrt(next_edge2 + q2 + m2))
 
 
 def node_velocity(p, half, q2, m2):
-    """The same for a node p and half a spacing of its axis."""
+    """Return [E(p+) - E(p-)]/dp from node p and half the spacing of its axis."""
     low, high = p - half, p + half
     return velocity(p, low * low, high * high, q2, m2)
 
 
 def pull(change, energy, next_energy, dx):
-    """-[E(x+) - E(x-)]/dx [GeV/fm]: m^2(x-) - m^2(x+), and the energies on these edges."""
+    """Return -[E(x+) - E(x-)]/dx [GeV/fm] from m^2(x-) - m^2(x+) and the energies at both edges."""
     if change == 0.0:
         return 0.0
     return quotient(change, (energy + next_energy) * dx)
 
 
 def force(edge2, q2, m2, next_m2, dx):
-    """The same on a momentum edge, m2 and next_m2 on the edges of the x cell."""
+    """Return the force on a momentum edge; m2, next_m2 : squared masses at the x cell's edges."""
     return pull(m2 - next_m2, sqrt(edge2 + q2 + m2), sqrt(edge2 + q2 + next_m2), dx)
 
 
 def weights(variation, s0, s1, s2):
-    """Weights of three parabolas of these roughnesses, up to a common factor."""
+    """Return the weights of three parabolas with these roughnesses, up to a common factor."""
     r0 = variation / s0
     r1 = variation / s1
     r2 = variation / s2
@@ -83,7 +83,7 @@ def weights(variation, s0, s1, s2):
 
 
 def reconstruct(a, b, c, d, e):
-    """Value on the edge between cells c and d, seen from c: WENO-Z of fifth order."""
+    """Return the value at the edge between cells c and d, seen from c: fifth-order WENO-Z."""
     x0 = a - 2.0 * b + c
     y0 = a - 4.0 * b + 3.0 * c
     x1 = b - 2.0 * c + d
@@ -102,10 +102,10 @@ def reconstruct(a, b, c, d, e):
 
 
 def extrapolated(a, b, c):
-    """Two cells that continue a row a, b, c: as a parabola; never below 0.
+    """Return two cells that extrapolate a row a, b, c as a parabola; never below 0.
 
-    Where the row is not smooth, at a front or in a steep tail, they go on as far as it rose or fell
-    before, with a bend that does not turn it round.
+    Where the row is not smooth, at a front or in a steep tail, slope and curvature are limited so
+    that the extrapolation does not change direction.
     """
     first, slope = b - a, c - b
     bend = slope - first
@@ -121,10 +121,10 @@ def extrapolated(a, b, c):
 
 
 def beyond_wall(a, b, c, d, e, behind, ahead):
-    """Five cells of which the first or last lie beyond an open wall, so many of them.
+    """Fill in those of five cells that lie beyond an open wall.
 
-    Nothing comes in: where particles come from there is vacuum. Where they go to they go on as
-    they came, because nothing out there can act on what is inside.
+    behind, ahead : number of outside cells upstream and downstream. Upstream there is vacuum, so
+    nothing enters. Downstream f is extrapolated, because nothing outside acts on the inside.
     """
     if behind > 0:
         a = 0.0
@@ -138,37 +138,37 @@ def beyond_wall(a, b, c, d, e, behind, ahead):
 
 
 def reconstruct_at_wall(a, b, c, d, e, behind, ahead):
-    """``reconstruct`` beside an open wall; never below 0."""
+    """Return ``reconstruct`` beside an open wall; never below 0."""
     a, b, c, d, e = beyond_wall(a, b, c, d, e, behind, ahead)
     return max(reconstruct(a, b, c, d, e), 0.0)
 
 
 def transverse(t, inner, count):
-    """Position of the first cell of line number t: ``count`` cells, ``inner`` apart."""
+    """Return the position of the first cell of line t: ``count`` cells at a stride ``inner``."""
     return (t // inner) * (inner * count) + t % inner
 
 
-# --- places in a pencil -------------------------------------------------------------------------
-# shape: cells along x and p, lanes, kind of boundary in x and in p; a place is that of lane 0
+# --- positions in a pencil ----------------------------------------------------------------------
+# shape: cells along x and p, lanes, kind of boundary in x and in p; positions are those of lane 0
 
 
 def spot(i, j, shape):
-    """Where cell (i, j) lies in a row."""
+    """Return the position of cell (i, j) in a row."""
     return (i * (shape[1] + 1) + j) * shape[2]
 
 
 def stride(shape):
-    """Distance of neighbours along x in a row; along p it is the number of lanes."""
+    """Return the distance of x neighbours in a row; for p neighbours it is the number of lanes."""
     return (shape[1] + 1) * shape[2]
 
 
 def length(shape):
-    """Numbers in a row: the lower faces of all cells, and the last upper ones."""
+    """Return the length of a row: the lower faces of all cells, and the last upper faces."""
     return (shape[0] + 1) * stride(shape)
 
 
 def wrapped(i, n):
-    """i modulo n for cells at most three beyond the edges: GPUs divide slowly."""
+    """Return i modulo n for cells at most three beyond the edges, as GPUs divide slowly."""
     if n < 3:
         return i & (n - 1)
     if i < 0:
@@ -177,7 +177,7 @@ def wrapped(i, n):
 
 
 def place(i, j, shape):
-    """The same for a cell that may lie beyond the edges in x: one inside stands for it."""
+    """Return the position of cell (i, j), or of the cell that represents it beyond the x edges."""
     n = shape[0]
     if i < 0 or i >= n:
         if shape[3] == PERIODIC:
@@ -193,7 +193,7 @@ def place(i, j, shape):
 
 
 def beside(i, j, shape):
-    """The same for a cell that may lie beyond the edges in p."""
+    """Return the position of cell (i, j), or of the cell that represents it beyond the p edges."""
     m = shape[1]
     if j < 0 or j >= m:
         j = wrapped(j, m) if shape[4] == PERIODIC else min(max(j, 0), m - 1)
@@ -201,19 +201,19 @@ def beside(i, j, shape):
 
 
 def next_site(i, n, kind):
-    """The site that stands for site i, at most one beyond the edges."""
+    """Return the site that represents site i, which is at most one beyond the edges."""
     if 0 <= i < n:
         return i
     return wrapped(i, n) if kind == PERIODIC else min(max(i, 0), n - 1)
 
 
 def rightward(j, shape):
-    """Whether particles of this momentum move to the right."""
+    """Whether particles of this momentum move towards larger x."""
     return 2 * j > shape[1] - 1
 
 
 def stencil_along(i, j, shape):
-    """Five cells for what passes the lower x face of a cell; the third is where it comes from."""
+    """Return the five-cell stencil of the flux through a lower x face; the third cell is upwind."""
     s = 1 if rightward(j, shape) else -1
     c = i - 1 if s > 0 else i
     return (
@@ -223,7 +223,7 @@ def stencil_along(i, j, shape):
 
 
 def outside_along(i, j, shape):
-    """How many cells of that stencil lie beyond an open wall: behind the third, and ahead of it."""
+    """Count cells of ``stencil_along`` beyond an open wall: behind the third, and ahead of it."""
     if shape[3] != OPEN:
         return 0, 0
     n = shape[0]
@@ -233,7 +233,7 @@ def outside_along(i, j, shape):
 
 
 def stencil_up(i, j, shape):
-    """Six cells about the lower p face of a cell, upwards: the force says which one it leaves."""
+    """Return the six cells around a lower p face; the sign of the force decides which is upwind."""
     return (
         beside(i, j - 3, shape), beside(i, j - 2, shape), beside(i, j - 1, shape),
         beside(i, j, shape), beside(i, j + 1, shape), beside(i, j + 2, shape),
@@ -241,7 +241,7 @@ def stencil_up(i, j, shape):
 
 
 def passes_along(i, j, shape):
-    """1 if the lower x face of a cell lets particles of this momentum pass: open walls, one way."""
+    """Return 1 if particles of this momentum pass a lower x face; open walls let none in."""
     if shape[3] != OPEN:
         return 1.0
     comes_in = i == 0 if rightward(j, shape) else i == shape[0]
@@ -249,12 +249,12 @@ def passes_along(i, j, shape):
 
 
 def passes_up(j, shape):
-    """1 if a p face lets particles pass, 0 if it is closed."""
+    """Return 1 if a p face lets particles pass, 0 if it is closed."""
     return 0.0 if shape[4] == CLOSED and (j == 0 or j == shape[1]) else 1.0
 
 
 def face_momentum(j, dp, shape):
-    """Momentum of a p face [GeV]; the ends of a periodic axis are one face, 0 the mean of both."""
+    """Momentum of a p face [GeV]; the ends of a periodic axis are one face, at their mean, 0."""
     if shape[4] == PERIODIC and (j == 0 or j == shape[1]):
         return 0.0
     return (j - 0.5 * shape[1]) * dp
@@ -266,9 +266,9 @@ def is_wall(i, shape):
 
 
 def mirrored(i, j, shape):
-    """Momentum and sign of the flux through an x face: what leaves a wall at p returns at -p.
+    """Return momentum and sign of the flux through an x face; reflecting walls send p to -p.
 
-    The flux at p > 0 serves both, so that they agree to the last quantum.
+    The flux at p > 0 is used for both directions, so that they agree to the last quantum.
     """
     if shape[3] == REFLECTING and is_wall(i, shape) and not rightward(j, shape):
         other = shape[1] - 1 - j
@@ -276,11 +276,11 @@ def mirrored(i, j, shape):
     return j, 1.0
 
 
-# --- faces: what all lanes share ----------------------------------------------------------------
+# --- faces: data shared by all lanes ------------------------------------------------------------
 
 
 def x_face(i, j, shape):
-    """The lower x face of a cell: its place, 1 if it lets pass, its stencil, what lies outside."""
+    """Lower x face of a cell: position, 1 if particles pass, stencil, number of outside cells."""
     return (
         spot(i, j, shape), passes_along(i, j, shape), stencil_along(i, j, shape),
         outside_along(i, j, shape),
@@ -288,14 +288,14 @@ def x_face(i, j, shape):
 
 
 def p_face(i, j, shape):
-    """The lower p face of a cell: its place, 1 if it lets pass, its stencil."""
+    """Lower p face of a cell: position, 1 if particles pass, stencil."""
     return spot(i, j, shape), passes_up(j, shape), stencil_up(i, j, shape)
 
 
 def neighbours_along(i, j, shape):
-    """What limits an x face: its place, that of its flux and the sign, the cells beside it.
+    """Data for limiting an x face: position, position and sign of its flux, adjacent cells.
 
-    The last two tell whether the first or the second of these lies beyond an open wall.
+    The last two values tell whether the first or the second adjacent cell is beyond an open wall.
     """
     q, sign = mirrored(i, j, shape)
     return (
@@ -305,5 +305,5 @@ def neighbours_along(i, j, shape):
 
 
 def neighbours_up(i, j, shape):
-    """The same for a p face: its place and the cells beside it."""
+    """Data for limiting a p face: position and adjacent cells."""
     return spot(i, j, shape), beside(i, j - 1, shape), beside(i, j, shape)

@@ -1,1 +1,1 @@
-"""What every room uses: errors, arrays, compilation, caches, text."""
+"""Utilities for all packages: errors, arrays, compilation, caches, text."""

@@ -1,4 +1,4 @@
-"""Puts ``rb`` on xarray's Dataset as soon as xarray is imported, before or after this package.
+"""Attach ``rb`` to xarray's Dataset as soon as xarray is imported, before or after this package.
 
 xarray itself is not imported here: ``import relboltz`` stays fast.
 """
@@ -17,9 +17,9 @@ WATCHED = "xarray"
 
 
 class LazyAccessor:
-    """``Dataset.rb``: imports ``analysis.accessor.Result`` when it is asked for.
+    """``Dataset.rb``: imports ``analysis.accessor.Result`` on first access.
 
-    As xarray's own accessors it keeps what it made with the Dataset.
+    Like xarray's own accessors it caches the object in the Dataset.
     """
 
     def __get__(self, instance: Any, owner: Any) -> Any:
@@ -34,16 +34,16 @@ class LazyAccessor:
         if "rb" not in kept:
             try:
                 kept["rb"] = Result(instance)
-            except AttributeError as error:  # Dataset would take it for a missing name
-                raise RuntimeError("relboltz: result.rb could not be made") from error
+            except AttributeError as error:  # Dataset would report a missing attribute
+                raise RuntimeError("relboltz: result.rb could not be created") from error
         return kept["rb"]
 
 
 class XarrayImportHook:
-    """A finder of modules that finds none, and attaches ``rb`` when xarray has been imported."""
+    """Module finder that finds no modules, but attaches ``rb`` once xarray has been imported."""
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
-        """The specification that other finders give for xarray, with a loader that attaches."""
+        """Return the spec of xarray from other finders, with a loader that attaches ``rb``."""
         if name != WATCHED:
             return None
         others = (finder for finder in list(sys.meta_path) if finder is not self)
@@ -54,18 +54,18 @@ class XarrayImportHook:
         return spec
 
     def _follow(self, loader: Any) -> None:
-        """Have a loader attach ``rb`` to the module that it executes."""
+        """Make a loader attach ``rb`` to the module that it executes."""
         execute = loader.exec_module
 
         def exec_module(module: ModuleType) -> None:
             execute(module)
-            if module.__name__ != WATCHED:  # a loader may serve other modules as well
+            if module.__name__ != WATCHED:  # a loader may load other modules as well
                 return
             if self in sys.meta_path:
                 sys.meta_path.remove(self)
             _attach(module)
 
-        with contextlib.suppress(AttributeError):  # of loaders that cannot be changed
+        with contextlib.suppress(AttributeError):  # loaders that cannot be changed
             loader.exec_module = exec_module
 
 
@@ -74,7 +74,7 @@ def _attach(xarray: Any) -> None:
 
 
 def attach() -> None:
-    """Put ``rb`` on xarray's Dataset, now or when xarray is imported."""
+    """Attach ``rb`` to xarray's Dataset, now or when xarray is imported."""
     xarray = sys.modules.get(WATCHED)
     if xarray is not None:
         import xarray  # waits for another thread that is importing it

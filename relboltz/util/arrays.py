@@ -1,4 +1,4 @@
-"""Arrays by what they hold, for annotations; results of functions of arrays that are kept; room."""
+"""Array types for annotations, a cache for functions of arrays, and free memory."""
 
 import math
 import os
@@ -20,11 +20,11 @@ Flags = NDArray[np.bool_]
 P = ParamSpec("P")
 R = TypeVar("R")
 REMEMBERED = 16
-"""Results that a function keeps."""
+"""Number of results that a function keeps."""
 
 
 def _value(argument: object) -> object:
-    """What is compared of an argument."""
+    """Return the value by which an argument is compared."""
     if isinstance(argument, np.ndarray | list):
         array = np.asarray(argument)
         return array.shape, array.dtype.str, array.tobytes()
@@ -32,9 +32,9 @@ def _value(argument: object) -> object:
 
 
 def remembered(function: Callable[P, R]) -> Callable[P, R]:
-    """Keep the latest results of a pure function; arrays and models are compared by value.
+    """Cache the latest results of a pure function; compare arrays and models by value.
 
-    For what many runs of one model ask again, with other seeds, steps or samples.
+    For results shared by many runs of one model with different seeds, steps or samples.
     """
     kept: OrderedDict[tuple[object, ...], R] = OrderedDict()
     lock = threading.Lock()
@@ -53,13 +53,13 @@ def remembered(function: Callable[P, R]) -> Callable[P, R]:
             kept.move_to_end(key)
             while len(kept) > REMEMBERED:
                 kept.popitem(last=False)
-        return deepcopy(cast(R, result))  # whoever asks may change it
+        return deepcopy(cast(R, result))  # callers may change it
 
     return found
 
 
 def free_memory() -> float:
-    """Bytes that this machine has to give; inf where it does not tell."""
+    """Return the available memory of this machine in bytes; inf if unknown."""
     try:
         there = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
         lines = Path("/proc/meminfo").read_text().splitlines()
@@ -70,7 +70,7 @@ def free_memory() -> float:
 
 
 def listed(values: NDArray[Any]) -> Any:
-    """Lists of numbers as JSON has them: what is not finite is null."""
+    """Return numbers as lists for JSON; values that are not finite become null."""
     if values.dtype.kind != "f":
         return values.tolist()
     plain = values.astype(object)

@@ -1,10 +1,10 @@
-"""Compiled code on disk: in a folder that is the user's alone, in files that are whole or ignored.
+"""Disk cache for compiled code, in a folder that only the user can write.
 
-Compiled code is read and run, so whoever can write it decides what we do. Folders that others own
-or can write are refused, and so are such files. A file has the digest of what follows it; one that
-was cut short or altered is made anew. There is one file for each function and each kind of
-arguments, written beside its place and renamed: processes share the folder without a lock.
-Whatever goes wrong with the disk, a run goes on; it only compiles again next time.
+Compiled code is loaded and executed, so anybody who can write it controls the program. Folders and
+files that others own or can write are refused. A file begins with a digest of its content;
+truncated or altered files are replaced. There is one file for each function and each argument
+signature, written to a temporary name and renamed: processes share the folder without a lock.
+Disk errors never stop a run; the code is only compiled again next time.
 """
 
 import hashlib
@@ -24,7 +24,7 @@ Function = Callable[..., Any]
 
 
 def home() -> Path:
-    """Of the user; an empty or relative HOME is ignored."""
+    """Return the user's home folder; an empty or relative HOME is ignored."""
     if os.name == "posix" and not os.path.isabs(os.environ.get("HOME", "/")):
         import pwd
 
@@ -33,9 +33,9 @@ def home() -> Path:
 
 
 def found(name: str) -> tuple[Path, str | None]:
-    """The folder for compiled code of this name, and why it cannot be used.
+    """Return the folder for compiled code of this name, and why it cannot be used, if so.
 
-    XDG_CACHE_HOME says where, unless it is relative: its specification wants it so.
+    It lies in XDG_CACHE_HOME, unless that is relative: the specification ignores relative paths.
     """
     given = os.environ.get("XDG_CACHE_HOME", "")
     folder = Path("~", ".cache")
@@ -47,19 +47,19 @@ def found(name: str) -> tuple[Path, str | None]:
         if reason is None:
             tempfile.TemporaryFile(dir=folder).close()
         return folder, reason
-    except (OSError, RuntimeError, KeyError) as error:  # no home, or one that cannot be written
-        return folder, f"{folder}: {_words(error)}; make room, or set XDG_CACHE_HOME to a folder"
+    except (OSError, RuntimeError, KeyError) as error:  # no home, or no write permission
+        return folder, f"{folder}: {_words(error)}; free space or set XDG_CACHE_HOME to a folder"
 
 
 def _make(folder: Path) -> None:
-    """A folder and those above it, for the user alone."""
+    """Create a folder and its parents, accessible to the user alone."""
     for place in (*reversed(folder.parents), folder):
         if not place.is_dir():
             place.mkdir(0o700, exist_ok=True)
 
 
 def _trouble(folder: Path) -> str | None:
-    """Who else could put files into a folder, or another one in its place, and the remedy."""
+    """Say who else could write to or replace a folder, and the remedy; None if nobody."""
     if not hasattr(os, "geteuid"):  # Windows: a profile is private
         return None
     for place in (folder, *folder.parents):
@@ -76,7 +76,7 @@ def _trouble(folder: Path) -> str | None:
 
 
 def _trusted() -> set[int]:
-    """Users who may own our files: we, root, and whoever stands for root in a container."""
+    """Return the users who may own our files: this user, root, and the owner of / in containers."""
     return {os.geteuid(), 0, os.stat("/").st_uid}
 
 
@@ -88,7 +88,7 @@ def _words(error: Exception) -> str:
 
 
 def read(path: Path) -> bytes | None:
-    """A file that nobody else could have written; None if there is no such file."""
+    """Read a file that nobody else could have written; None if there is no such file."""
     try:
         with open(path, "rb") as handle:
             status = os.fstat(handle.fileno())
@@ -101,7 +101,7 @@ def read(path: Path) -> bytes | None:
 
 
 def write(path: Path, data: bytes) -> None:
-    """A whole file or none, readable by the user alone."""
+    """Write a file atomically, readable by the user alone."""
     handle, name = tempfile.mkstemp(".part", path.name, path.parent)
     try:
         with open(handle, "wb") as part:
@@ -113,24 +113,24 @@ def write(path: Path, data: bytes) -> None:
 
 
 def sealed(data: bytes) -> bytes:
-    """With its digest in front."""
+    """Return data with its digest prepended."""
     return hashlib.sha256(data).digest() + data
 
 
 def opened(data: bytes | None) -> bytes | None:
-    """What was sealed; None if it was altered since."""
+    """Return the data that was sealed; None if altered."""
     if data is None or hashlib.sha256(data[DIGEST:]).digest() != data[:DIGEST]:
         return None
     return data[DIGEST:]
 
 
 def _plain(key: Any) -> Any:
-    """A key whose named tuples are plain ones: they are equal, and so must their names be."""
+    """Convert named tuples in a key to plain tuples: equal keys must have equal file names."""
     return tuple(map(_plain, key)) if isinstance(key, tuple) else key
 
 
 class CachedFunction:
-    """The compiled code of one function, by key; Numba asks it to ``load`` and to ``save``."""
+    """Compiled code of one function, by key; Numba calls ``load`` and ``save``."""
 
     def __init__(self, function: Function, folder: Callable[[], Path | None], pack: Any):
         self._folder, self._pack = folder, pack
@@ -146,7 +146,7 @@ class CachedFunction:
         return folder / f"{self.name}-{digest[:32]}.nbc"
 
     def load(self, key: Any) -> Any:
-        """What was saved with this key; None if nothing was, or nothing whole."""
+        """Return the data saved under this key; None if there is none or it is damaged."""
         folder = self._folder()
         data = None if folder is None else opened(read(self._path(folder, key)))
         if data is None:
@@ -155,26 +155,26 @@ class CachedFunction:
         return payload if known == key else None
 
     def save(self, key: Any, payload: Any) -> None:
-        """Keep it if the disk lets us."""
+        """Save the data if the disk permits."""
         folder = self._folder()
         if folder is None:
             return
         try:
             write(self._path(folder, key), sealed(self._pack((key, payload))))
         except OSError as error:
-            tell(f"{folder}: {_words(error)}; make room, or set XDG_CACHE_HOME to another folder")
+            tell(f"{folder}: {_words(error)}; free space or set XDG_CACHE_HOME to another folder")
 
 
 @cache
 def kept(kind: Any, folder: Callable[[], Path | None]) -> Any:
-    """One of Numba's caches, of CPU or of CUDA code, that keeps it in our files.
+    """Return a subclass of one of Numba's caches (CPU or CUDA) that uses our files.
 
     kind : class of the cache
-    folder : where files are; asked when the first is wanted
+    folder : returns the folder of the files; called when the first file is needed
     """
 
     class CodePacking(kind._impl_class):  # type: ignore[misc]
-        """How code is packed, as Numba does it; where, is not for Numba to choose."""
+        """Numba's serialisation of code; the location is not chosen by Numba."""
 
         def __init__(self, function: Function):
             self._lineno, self._py_file = function.__code__.co_firstlineno, __file__
@@ -182,16 +182,16 @@ def kept(kind: Any, folder: Callable[[], Path | None]) -> Any:
             self._locator = self
 
         def get_cache_path(self) -> str:
-            return os.devnull  # nothing can be written beneath it
+            return os.devnull  # nothing can be written below it
 
         def get_source_stamp(self) -> None:
-            """Sources are in the name of the folder."""
+            """Return None: the folder's name already contains a hash of the sources."""
 
         def ensure_cache_path(self) -> None:
-            """It is there, or nothing is kept."""
+            """Do nothing: the folder exists, or nothing is cached."""
 
     class FailSafeCache(kind):  # type: ignore[misc]
-        """A function's cache that never stops a run."""
+        """Cache of a function that never stops a run."""
 
         _impl_class = CodePacking
 
@@ -201,14 +201,14 @@ def kept(kind: Any, folder: Callable[[], Path | None]) -> Any:
             self._cache_file = CachedFunction(function, folder, numbas._dump)
 
         def load_overload(self, signature: Any, context: Any) -> Any:
-            """Compiled code; None if it must be compiled."""
+            """Return compiled code; None if it must be compiled."""
             try:
                 return super().load_overload(signature, context)
-            except Exception:  # it is compiled instead
+            except Exception:  # compile instead
                 return None
 
         def save_overload(self, signature: Any, code: Any) -> None:
-            """Keep compiled code."""
+            """Save compiled code."""
             try:
                 super().save_overload(signature, code)
             except Exception as error:
@@ -221,15 +221,15 @@ _told: list[str] = []
 
 
 def tell(reason: str) -> None:
-    """That compiled code is not kept, and what to do; once in a process."""
+    """Warn once per process that compiled code is not kept, and say what to do."""
     if not _told:
         _told.append(reason)
-        text = f"compiled code is not kept, and every start compiles anew: {reason}"
+        text = f"compiled code is not kept and is compiled again at every start: {reason}"
         say(text, CacheWarning)
 
 
 def state(folder: Path | None) -> str:
-    """Where compiled code is, in words."""
+    """Describe where compiled code is kept."""
     if folder is None:
         return f"not kept: {_told[0]}" if _told else "not kept"
     files = [entry.stat().st_size for entry in os.scandir(folder) if entry.name.endswith(".nbc")]

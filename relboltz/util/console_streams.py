@@ -1,4 +1,4 @@
-"""Standard output and standard error that may be full, closed, or a pipe that nobody reads."""
+"""Standard output and error that tolerate a full disk, a closed stream or a broken pipe."""
 
 import contextlib
 import os
@@ -9,9 +9,9 @@ from typing import Any
 
 
 class FailSafeStream:
-    """A stream whose failure stops nothing: it is kept in ``error``, and what follows is dropped.
+    """Stream whose failure never raises: the error is kept in ``error``, later output is dropped.
 
-    stream : None for one that was closed before we started
+    stream : None if it was closed before the program started
     """
 
     def __init__(self, stream: Any):
@@ -22,12 +22,12 @@ class FailSafeStream:
         return getattr(self._stream, name)
 
     def isatty(self) -> bool:
-        """Whether somebody watches."""
+        """Whether the stream is a terminal."""
         return bool(self._try("isatty"))
 
     def write(self, text: str) -> int:
-        """Write text; characters that the stream does not know as \\x.. and the like."""
-        if not isinstance(text, str):  # some find out so what a stream takes
+        """Write text; characters that the stream cannot encode are escaped as \\x.. etc."""
+        if not isinstance(text, str):  # some callers test with bytes what a stream accepts
             raise TypeError(f"text is wanted, not {type(text).__name__}")
         try:
             self._try("write", text)
@@ -37,12 +37,12 @@ class FailSafeStream:
         return len(text)
 
     def writelines(self, lines: Any) -> None:
-        """Write several."""
+        """Write several lines."""
         for line in lines:
             self.write(line)
 
     def flush(self) -> None:
-        """Bring out what waits."""
+        """Flush buffered output."""
         self._try("flush")
 
     def _try(self, name: str, *arguments: Any) -> Any:
@@ -52,12 +52,12 @@ class FailSafeStream:
             return getattr(self._stream, name)(*arguments)
         except UnicodeError:
             raise
-        except (OSError, ValueError) as error:  # ValueError: it was closed
+        except (OSError, ValueError) as error:  # ValueError: closed stream
             self.error = error
             return None
 
     def give_up(self) -> None:
-        """What still waits in a stream that failed goes nowhere; Python would complain of it."""
+        """Discard the buffer of a failed stream; otherwise Python reports an error at exit."""
         if self.error is not None:
             with contextlib.suppress(OSError, ValueError), open(os.devnull, "wb") as nowhere:
                 os.dup2(nowhere.fileno(), self._stream.fileno())
@@ -65,9 +65,9 @@ class FailSafeStream:
 
 @contextmanager
 def steady() -> Iterator[None]:
-    """Within it, nothing that is printed can fail."""
+    """Context manager in which printing cannot fail."""
     while (number := os.open(os.devnull, os.O_RDWR)) < 3:
-        pass  # a file that we write must not become standard error because that was closed
+        pass  # a new file must not take the descriptor of a closed standard error
     os.close(number)
     before = sys.stdout, sys.stderr
     ours = FailSafeStream(before[0]), FailSafeStream(before[1])

@@ -1,4 +1,4 @@
-"""What can go wrong, in the user's words."""
+"""Errors and warnings, with messages for the user."""
 
 import sys
 import warnings
@@ -9,7 +9,7 @@ Notice = TypeVar("Notice", bound=Warning)
 
 
 class RelboltzError(Exception):
-    """Base of all errors raised on purpose; its text is meant for the user."""
+    """Base class of all errors raised on purpose, with a message for the user."""
 
 
 class InputError(RelboltzError, ValueError):
@@ -17,7 +17,7 @@ class InputError(RelboltzError, ValueError):
 
 
 class RunError(RelboltzError, RuntimeError):
-    """The run had to stop; ``dataset`` holds everything up to the last good state."""
+    """The run had to stop; ``dataset`` holds the result up to the last valid state."""
 
     def __init__(self, message: str, dataset: Any = None):
         super().__init__(message)
@@ -25,7 +25,7 @@ class RunError(RelboltzError, RuntimeError):
 
 
 class Interrupted(KeyboardInterrupt):
-    """The run was interrupted; ``dataset`` holds everything up to that moment."""
+    """The run was interrupted; ``dataset`` holds the result up to that time."""
 
     def __init__(self, message: str, dataset: Any = None, signal: int = 2):
         super().__init__(message)
@@ -34,23 +34,23 @@ class Interrupted(KeyboardInterrupt):
 
 
 class AccuracyWarning(UserWarning):
-    """The result is legal, but an accuracy that can be measured is worse than it should be.
+    """The result is valid, but a measured accuracy is worse than it should be.
 
-    Where a filter makes an error of it, a run raises it when all is done and written; ``dataset``
-    is the result.
+    If a filter turns this warning into an error, a run raises it after everything is computed and
+    written; ``dataset`` is the result.
     """
 
     dataset: Any = None
 
 
 class BackendNotice(UserWarning):
-    """Where the work is done, if that is not where one might think."""
+    """The computation runs on a different backend or device than the user might expect."""
 
 
 class CheckpointWarning(UserWarning):
-    """A checkpoint could not be written or read, another than the newest is used, or its code runs.
+    """A checkpoint could not be written or read, is not the newest, or contains code that runs.
 
-    Also: records are lost, or the output could not be locked.
+    Also issued if records are lost or the output could not be locked.
     """
 
 
@@ -59,11 +59,11 @@ class CacheWarning(UserWarning):
 
 
 class Halted(Exception):
-    """Work in hand was dropped because of an interrupt; never reaches the user."""
+    """The current step was abandoned because of an interrupt; never reaches the user."""
 
 
 def negative_element(name: str, value: float, s: float, t: float, u: float) -> InputError:
-    """The error for a matrix element that is negative or undefined somewhere."""
+    """Return the error for a matrix element that is negative or undefined somewhere."""
     return InputError(
         f"process {name}: the matrix element is {value:.6g} at s = {s:.6g}, t = {t:.6g}, "
         f"u = {u:.6g} GeV^2; |M|^2 must be a number >= 0 everywhere it is reached"
@@ -71,26 +71,26 @@ def negative_element(name: str, value: float, s: float, t: float, u: float) -> I
 
 
 def raising_element(name: str, error: Exception) -> InputError:
-    """The error for a matrix element that raises one itself."""
+    """Return the error for a matrix element that raises an exception."""
     return InputError(f"process {name}: the matrix element raised {type(error).__name__}: {error}")
 
 
 def say(text: str, category: type[Notice]) -> Notice | None:
-    """Warn; nothing that comes of it stops the work in hand.
+    """Issue a warning without interrupting the computation.
 
-    Returns the warning if a filter makes an error of it.
+    Returns the warning if a filter turns it into an error.
     """
     try:
         warnings.warn(text, category, stacklevel=depth_of_user())
     except category as error:
         return error
-    except Exception:  # such as a stream that cannot be written
+    except Exception:  # such as an unwritable stream
         pass
     return None
 
 
 def depth_of_user() -> int:
-    """How many frames up the first caller outside this package stands."""
+    """Return the number of stack frames up to the first caller outside this package."""
     frame, depth = sys._getframe(1), 1
     package = str(Path(__file__).parent.parent)
     while frame.f_back is not None and frame.f_code.co_filename.startswith(package):

@@ -1,6 +1,6 @@
-"""Python's garbage collector rests while much is made that stays: imports, compiled code.
+"""Pause Python's garbage collector while many permanent objects are created (imports, compilation).
 
-It would look through all of it again and again and find nothing, for a quarter of the time.
+Otherwise it scans all of them repeatedly without finding garbage, for a quarter of the time.
 """
 
 import gc
@@ -10,18 +10,18 @@ from contextlib import contextmanager
 
 
 class GarbageCollectorPause:
-    """The garbage collector, as several threads put it to rest."""
+    """Pause of the garbage collector shared by several threads."""
 
     def __init__(self) -> None:
         self._resting, self._works, self._lock = 0, False, threading.Lock()
 
     @property
     def resting(self) -> bool:
-        """Whether it rests: code is being compiled or imported."""
+        """Whether the collector is paused: code is being compiled or imported."""
         return self._resting > 0
 
     def rest(self) -> None:
-        """Stop, if it works, until as many times it was told to go on."""
+        """Pause the collector; every call needs a matching ``go_on``."""
         with self._lock:
             if self._resting == 0:
                 self._works = gc.isenabled()
@@ -29,7 +29,7 @@ class GarbageCollectorPause:
             self._resting += 1
 
     def go_on(self) -> None:
-        """Work again, if it did before it was told to rest for the first time."""
+        """End one pause; after the last one restore the collector's earlier state."""
         with self._lock:
             self._resting -= 1
             if self._resting == 0 and self._works:
@@ -41,7 +41,7 @@ collector = GarbageCollectorPause()
 
 @contextmanager
 def resting() -> Iterator[None]:
-    """Within it, the garbage collector rests."""
+    """Context manager in which the garbage collector is paused."""
     collector.rest()
     try:
         yield

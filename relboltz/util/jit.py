@@ -1,7 +1,7 @@
-"""Compiles the plain physics functions for a backend, and keeps compiled code between runs.
+"""Compile the scalar physics functions for a backend, and cache compiled code between runs.
 
 The physics is written once as scalar Python functions. ``build`` compiles a list of them with a
-backend's own compiler and flags, so that they call one another compiled. Compiled kernels are
+backend's own compiler and flags, so that compiled functions call compiled functions. Kernels are
 cached on disk in a folder named by a hash of all sources and versions, because an edited callee
 in another module would not invalidate an ordinary Numba cache.
 """
@@ -32,21 +32,21 @@ UNCOMPILED = (
     "analysis", "checks", "cli", "config", "initial", "io", "linear_response", "parallel", "run",
     "studies", "visualization",
 )  # fmt: skip
-"""Rooms without compiled functions: editing them compiles nothing anew."""
+"""Packages without compiled functions: editing them triggers no compilation."""
 Function = Callable[..., Any]
 FASTMATH = {"contract", "nsz", "arcp"}
-"""Licences that keep NaN and infinities meaningful."""
+"""Fast-math flags that preserve NaN and infinities."""
 
 
 class CompilationListener(event.Listener):
-    """Numba tells it when it compiles or loads compiled code: the garbage collector rests."""
+    """Listener that pauses the garbage collector while Numba compiles or loads compiled code."""
 
     def on_start(self, event: Any) -> None:
-        """A thread wants to compile, or does so already and goes deeper."""
+        """Handle the start of a compilation, possibly nested in another one of this thread."""
         collector.rest()
 
     def on_end(self, event: Any) -> None:
-        """A thread is done with what it began last."""
+        """Handle the end of the compilation that a thread started last."""
         collector.go_on()
 
 
@@ -55,9 +55,9 @@ event.register("numba:compiler_lock", CompilationListener())  # type: ignore[no-
 
 @cache
 def cache_folder() -> Path | None:
-    """Where compiled code is kept: a folder that changes with every source and version.
+    """Return the folder of compiled code, which changes with every source and version.
 
-    None if there is no place that is ours alone and can be written.
+    None if there is no writable folder that belongs to the user alone.
     """
     digest = hashlib.sha256()
     package = Path(__file__).parent.parent
@@ -77,11 +77,11 @@ def cache_folder() -> Path | None:
 
 
 def kernel(function: Function, signature: Any = None, inlined: bool = False) -> Any:
-    """A CPU kernel: releases the interpreter, cached between runs; compiled on first use.
+    """Return a CPU kernel that is compiled on first use, cached, and releases the interpreter lock.
 
-    inlined : into the kernel that calls it. Else there are two compiled versions of it, its own and
-        one inside its caller: the process that compiles them runs the first, later ones the
-        second, and where the compiler contracts their arithmetic differently the last bits differ.
+    inlined : inline into the calling kernel. Otherwise there are two compiled versions, a separate
+        one and one inside the caller: the process that compiles them runs the first, later
+        processes the second; if their arithmetic is contracted differently, the last bits differ.
     """
     flags: dict[str, Any] = {
         "nogil": True, "error_model": "numpy", "fastmath": FASTMATH, "boundscheck": False,
@@ -92,14 +92,14 @@ def kernel(function: Function, signature: Any = None, inlined: bool = False) -> 
 
 
 def keep(dispatcher: Any, kind: Any) -> Any:
-    """Have compiled code of a function kept between runs; kind: Numba's class for such code."""
-    if hasattr(dispatcher, "py_func"):  # Numba may be told to compile nothing
+    """Cache compiled code of a function between runs; kind : Numba's class for such code."""
+    if hasattr(dispatcher, "py_func"):  # absent if Numba's compilation is disabled
         dispatcher._cache = kept(kind, cache_folder)(dispatcher.py_func)
     return dispatcher
 
 
 class SignedKernel:
-    """A kernel with a fixed signature, compiled when it is first called: not at import."""
+    """Kernel with a fixed signature, compiled at the first call and not at import."""
 
     def __init__(self, dispatcher: Any, signature: Any):
         self._dispatcher, self._signature = dispatcher, signature
@@ -116,7 +116,7 @@ class SignedKernel:
 
 
 def compiled_for(dispatcher: Any, signature: Any) -> Any:
-    """A function compiled for one signature, and for no other."""
+    """Return a function compiled for a single signature."""
     if hasattr(dispatcher, "py_func"):
         dispatcher.compile(signature)
         dispatcher.disable_compile()
@@ -124,17 +124,17 @@ def compiled_for(dispatcher: Any, signature: Any) -> Any:
 
 
 def scalar(function: Function) -> Any:
-    """A scalar physics function for the CPU, to be inlined into kernels."""
+    """Return a scalar physics function for the CPU, to be inlined into kernels."""
     return numba.njit(error_model="numpy", fastmath=FASTMATH, forceinline=True)(function)
 
 
 def functions_of(*modules: types.ModuleType) -> list[Function]:
-    """The functions written in modules, in their order: callees stand before callers."""
+    """Return the functions defined in modules, in order: callees before callers."""
     found = [(m, f) for m in modules for f in vars(m).values() if inspect.isfunction(f)]
     own: list[Function] = [one for module, one in found if one.__module__ == module.__name__]
     names = [function.__name__ for function in own]
     twice = {name for name in names if names.count(name) > 1}
-    if twice:  # they are compiled into one module
+    if twice:  # all are compiled into one module
         raise ValueError(f"two functions have the name {', '.join(sorted(twice))}")
     return own
 
@@ -144,9 +144,9 @@ def build(
     compiler: Callable[[Function], Any],
     replacements: Mapping[str, Any] | None = None,
 ) -> types.ModuleType:
-    """Compile plain functions, callees before callers, so that they call one another compiled.
+    """Compile plain functions, callees before callers, so that compiled functions call each other.
 
-    ``replacements`` are compiled stand-ins for functions of the same name, such as a backend's
+    ``replacements`` are compiled substitutes for functions with these names, such as a backend's
     own exponential.
     """
     compiled: dict[str, Any] = dict(replacements or {})
@@ -162,6 +162,6 @@ def build(
         copy.__qualname__ = function.__qualname__
         copy.__module__ = function.__module__
         compiled[function.__name__] = compiler(copy)
-    space = types.ModuleType("compiled")  # kernels may call what a module holds, by name
+    space = types.ModuleType("compiled")  # kernels may call functions of a module by name
     vars(space).update(compiled)
     return space

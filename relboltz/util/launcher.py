@@ -1,4 +1,4 @@
-"""Who started this process: one of several of mpirun, or alone."""
+"""Detect whether mpirun or srun started this process as one of several."""
 
 import os
 
@@ -7,7 +7,7 @@ LAUNCHERS = {
     "PMI_RANK": ("PMI_SIZE", "SLURM_NTASKS"),
     "PMIX_RANK": ("PMIX_SIZE", "SLURM_NTASKS"),
 }
-"""What tells a process that it is one of several, and of how many: mpirun, mpiexec, srun."""
+"""Environment variables of rank and number of processes under mpirun, mpiexec and srun."""
 
 
 def started() -> bool:

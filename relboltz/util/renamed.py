@@ -1,4 +1,4 @@
-"""Former names of keys, and the message that says what a key is called now."""
+"""Former names of keys and options, and their present names."""
 
 RENAMED = {
     "model.alike": "model.flavor_symmetric",

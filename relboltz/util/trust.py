@@ -1,8 +1,8 @@
-"""Python files that a checkpoint names: which of them may run without the user's consent.
+"""Rules for Python files named in a checkpoint: which of them may run without the user's consent.
 
-A checkpoint is data until its model, or the law of its expansion, comes from a Python file: then
-going on means running a program. The file on the disk runs if it is byte for byte the one that the
-run began with; anything else runs only if the user trusts the checkpoint.
+A checkpoint is mere data unless its model, or its expansion law, comes from a Python file: then
+resuming means running a program. The file on disk runs if it is byte for byte the one with which
+the run began; any other code runs only if the user trusts the checkpoint.
 """
 
 import atexit
@@ -20,9 +20,9 @@ PACKAGES = (
     *(Path(sysconfig.get_paths()[kind]).resolve() for kind in KINDS),
     Path(__file__).resolve().parent.parent,
 )
-"""Folders of installed Python packages and of this one: others know their files, byte for byte."""
+"""Folders of installed Python packages, this one included: their files are publicly known."""
 LIBRARY = re.compile(r"(site|dist)-packages|python\d(\.\d+)?")
-"""Names of folders in which other installations of Python keep theirs."""
+"""Names of folders with the packages of other Python installations."""
 
 
 def path_of(name: str) -> Path:
@@ -31,14 +31,14 @@ def path_of(name: str) -> Path:
 
 
 def text_of(path: Path) -> str | None:
-    """Return the source of a file, a character for every byte; None if there is no such file."""
+    """Return the source of a file, one character per byte; None if there is no such file."""
     return path.read_bytes().decode("latin-1") if path.is_file() else None
 
 
 def doubt(path: Path, source: str | None) -> str:
-    """Say why a file is not known to be the one that a run began with; nothing if it is.
+    """Say why a file is not known as the one with which a run began; return "" if it is.
 
-    source : of that file, as it was kept when the run began
+    source : source of that file, saved when the run began
     """
     there = text_of(path)
     if there is None:
@@ -56,7 +56,7 @@ def doubt(path: Path, source: str | None) -> str:
 def allow_code(name: str, source: str | None, file: Path | str, trust: bool) -> None:
     """Refuse to run a function that the checkpoint of ``file`` names, unless known or trusted.
 
-    name : "file.py:function"; source : of that file, as the checkpoint keeps it
+    name : "file.py:function"; source : source of that file in the checkpoint
 
     Raises
     ------
@@ -79,7 +79,7 @@ def allow_code(name: str, source: str | None, file: Path | str, trust: bool) -> 
 
 
 def refuse_changed(sources: Mapping[str, str], file: Path | str) -> None:
-    """Refuse if a file that the run began with was changed since; an absent one is no obstacle."""
+    """Refuse if a file used at the start of the run has changed; an absent file is accepted."""
     for name, text in sources.items():
         if text_of(Path(name)) not in (None, text):
             raise InputError(
@@ -89,7 +89,7 @@ def refuse_changed(sources: Mapping[str, str], file: Path | str) -> None:
 
 
 def as_kept(name: str, source: str | None) -> str:
-    """Return "file.py:function" with that source: the file itself, or a temporary copy of it."""
+    """Return "file.py:function" for the given source: the file itself, or a temporary copy."""
     path, function = path_of(name), name.rpartition(":")[2]
     if source is None or text_of(path) == source:
         return name

@@ -1,4 +1,4 @@
-"""Functions of the user's own, from files: what is wrong with them is an error of the input."""
+"""User functions from files; their exceptions become input errors."""
 
 import importlib.util
 import os
@@ -15,9 +15,9 @@ from .text import suggest
 
 @contextmanager
 def users_code(whose: str) -> Iterator[None]:
-    """Whatever a user's code raises, sys.exit() included, is an error of the input.
+    """Turn any exception of a user's code, sys.exit() included, into an InputError.
 
-    Not Ctrl-C, and not an error that the code has in this package's own words.
+    Ctrl-C and InputError pass unchanged.
     """
     try:
         yield
@@ -31,12 +31,12 @@ def users_code(whose: str) -> Iterator[None]:
 
 
 def load_function(text: str, key: str) -> Callable[..., Any]:
-    """The function named by "file.py:function"; errors begin with the key."""
+    """Return the function named by "file.py:function"; error messages begin with the key."""
     where, _, name = text.rpartition(":")
     path = Path(where)
     if path.suffix != ".py" or not name.isidentifier():
         raise InputError(f"{key} = {text!r}: write file.py:function")
-    if not os.path.isfile(path):  # no error for names that no file can have
+    if not os.path.isfile(path):  # no exception for names that no file can have
         raise InputError(f"{key} = {text!r}: there is no file {path}")
     path = path.resolve()
     module_name = f"relboltz_user_{path.stem}_{zlib.crc32(str(path).encode()):08x}"
@@ -44,7 +44,7 @@ def load_function(text: str, key: str) -> Callable[..., Any]:
     module = importlib.util.module_from_spec(spec)  # type: ignore[arg-type]
     sys.modules[module_name] = module
     with users_code(f"{key} = {text!r}: {path.name}"):
-        # the file itself, never what Python keeps of it in __pycache__: that may be another program
+        # the file itself, never its copy in __pycache__, which may be another program
         exec(compile(path.read_bytes(), str(path), "exec"), vars(module))
     function = getattr(module, name, None)
     if function is not None and not callable(function):

@@ -1,1 +1,1 @@
-"""Pictures of results, and reports as one page of HTML."""
+"""Plots of results, and HTML reports."""

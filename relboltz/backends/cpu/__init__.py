@@ -1,1 +1,1 @@
-"""The CPU: threads over chunks of events, pencils and sites."""
+"""The CPU backend: threads over chunks of events, pencils and sites."""

@@ -1,4 +1,4 @@
-"""Averages of thermal states over momentum cells: for starts whose masses are solved everywhere."""
+"""Cell averages of thermal states, for initial conditions with masses solved at every site."""
 
 from math import exp, expm1, sqrt
 
@@ -9,10 +9,10 @@ from ...util.jit import kernel
 
 @kernel
 def bath_averages(centres, offsets, weights, squeezed, m2, mu, temperature, eta, out):
-    """Fill f = 1/(exp((E - mu)/T) - eta), E^2 = p_T^2 + squeezed p_z^2 + m^2, averaged over cells.
+    """Fill cell averages of f = 1/(exp((E - mu)/T) - eta), E^2 = p_T^2 + squeezed p_z^2 + m^2.
 
     centres : (3, cells) [GeV]; offsets : (3, points) of a quadrature in a cell, with weights.
-    Returns whether E > mu at all points, as bosons must have it; else ``out`` means nothing.
+    Returns whether E > mu at all points, as required for bosons; otherwise ``out`` is invalid.
     """
     points = weights.size
     x2, y2, z2 = np.empty(points), np.empty(points), np.empty(points)

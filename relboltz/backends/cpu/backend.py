@@ -1,8 +1,8 @@
-"""All sites of a state on the CPU: threads share out pencils to stream, and sites to collide.
+"""The CPU backend: threads distribute pencils for streaming and sites for collisions.
 
-Where there are fewer sites than threads, all threads share the events of one site instead. Which
-thread does what never matters: deposits are integers, and everything summed in floating point is
-summed in the order of chunks, pencils and sites.
+If there are fewer sites than threads, all threads share the events of one site instead. Results do
+not depend on which thread does which piece of work: deposits are integers, and floating-point sums
+are taken in the order of chunks, pencils and sites.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -36,14 +36,14 @@ from .transport import sweep
 
 
 class CpuBackend(Threads):
-    """All sites of a state, on all cores: see ``contract.Backend``.
+    """Backend that keeps all sites on the cores of one process: see ``contract.Backend``.
 
     Parameters
     ----------
-    grid, model, sampling : what to solve
-    threads : 0 for all cores
-    numbers : of the sites among all of the run, if these are not all
-    exchange : with workers that share the samples of homogeneous matter
+    grid, model, sampling : the problem to solve
+    threads : number of threads, 0 for all cores
+    site_ids : global numbers of the sites, if the run has further sites
+    exchange : connection to workers that share the samples of homogeneous matter
     """
 
     name = "cpu"
@@ -64,7 +64,7 @@ class CpuBackend(Threads):
         self.elements = Elements(model)
         self.site_ids = np.arange(grid.sites) if site_ids is None else site_ids
         self.shape = (grid.sites, len(model.species), grid.size)
-        alone = self.count > grid.sites  # sites one after the other, all threads at each
+        alone = self.count > grid.sites  # one site at a time, with all threads
         threads_of_one = self if alone or self.count == 1 else ALONE
         self.colliders = [
             Collider(grid.at_a_site, self.elements, sampling, threads_of_one, exchange)
@@ -78,7 +78,7 @@ class CpuBackend(Threads):
 
     @property
     def description(self) -> str:
-        """Where the work is done, in words."""
+        """Device, threads and precision in words."""
         return f"cpu, {self.count} thread{'s' if self.count > 1 else ''}, float64"
 
     @property
@@ -87,16 +87,16 @@ class CpuBackend(Threads):
         return 2 * self.number.nbytes + sum(collider.memory for collider in self.colliders)
 
     def load(self) -> dict[str, Any]:
-        """Nothing: one process does it all."""
+        """Return an empty dict: there is only one process."""
         return {}
 
     def close(self) -> None:
-        """Nobody else works for it."""
+        """Do nothing: there are no workers to release."""
 
     # -- the state -------------------------------------------------------------------------------
 
     def put(self, number: Integers, bits: int) -> None:
-        """Take over a state (sites, species, nodes) in quanta of 2^-bits."""
+        """Store a state (sites, species, nodes) in quanta of 2^-bits."""
         self.number = np.array(number, np.int64).reshape(self.shape)
         self._saved = np.empty_like(self.number)
         self._unit = 2.0**-bits
@@ -104,19 +104,19 @@ class CpuBackend(Threads):
         self._stages = [SiteStages(collider, bits) for collider in self.colliders]
 
     def get(self) -> Integers:
-        """The state (sites, species, nodes) in quanta."""
+        """Return the state (sites, species, nodes) in quanta."""
         return self.number.copy()
 
     def save(self) -> None:
-        """Remember the state."""
+        """Save a copy of the state."""
         self._saved[:] = self.number
 
     def restore(self) -> None:
-        """Back to what was remembered."""
+        """Return to the saved copy of the state."""
         self.number[:] = self._saved
 
     def set_momentum_grid(self, grid: PhaseSpace) -> None:
-        """The nodes are now those of this grid."""
+        """Switch to a grid with equally many nodes but different momenta."""
         if grid.momentum_max == self.grid.momentum_max:
             return
         self.grid = grid
@@ -125,27 +125,27 @@ class CpuBackend(Threads):
         self._gap = MassModel.of(grid, self.model)
         self._pencils.clear()
 
-    # -- what happens to it ----------------------------------------------------------------------
+    # -- evolution -------------------------------------------------------------------------------
 
-    def advance(self, state: State, course: StepPlan, stop: float) -> Iterator[Segment]:
-        """Step until the stop [fm]."""
-        return advance(self, state, course, stop)
+    def advance(self, state: State, step_plan: StepPlan, stop: float) -> Iterator[Segment]:
+        """Step to the time ``stop`` [fm], yielding a segment after every step."""
+        return advance(self, state, step_plan, stop)
 
-    def launch_steps(self, state: State, course: StepPlan, stop: float) -> None:
-        """Nothing: all cores are at the host's work already."""
+    def launch_steps(self, state: State, step_plan: StepPlan, stop: float) -> None:
+        """Do nothing: all cores are busy with the work of the host."""
 
     def synchronize(self) -> None:
-        """Nothing is ever under way."""
+        """Do nothing: no steps are ever in progress."""
 
     def stream(
         self, axis: int, length: float, squares: Array, push: Array | None = None
     ) -> WallFlux:
-        """Stream along an axis for a length [fm], with these squared masses at the sites."""
+        """Stream and push along an axis for ``length`` [fm]; squares : those at every site."""
         pencils = self.pencils(axis)
         return pencils.passage(*self.swept(pencils, self.number, length, squares, push))
 
     def pencils(self, axis: int) -> Pencils:
-        """The pencils of an axis."""
+        """Return the pencils of an axis."""
         if axis not in self._pencils:
             self._pencils[axis] = Pencils.of(self.grid, self.model, axis)
         return self._pencils[axis]
@@ -155,7 +155,8 @@ class CpuBackend(Threads):
     ) -> tuple[Integers, Array, Array]:
         """Sweep a state (sites, species, nodes) in place.
 
-        Returns what left, and of every group the energy that left and what was refused.
+        Returns the quanta that left, and for every group the energy that left and the quanta that
+        closed momentum faces refused.
         """
         push = np.zeros((*number.shape[:2], 2)) if push is None else push
         groups = pencils.groups
@@ -176,7 +177,7 @@ class CpuBackend(Threads):
         return sum(ledgers[1:], ledgers[0]), energies, refused
 
     def collide(self, step: int, length: float, squares: Array) -> StepReport:
-        """Collisions at all sites for a length [fm]; 0 tells their rates and moves nothing."""
+        """Collide at all sites for ``length`` [fm]; 0 only measures rates and moves nothing."""
         if not self.model.processes:
             return StepReport.nothing(self.grid.sites, length)
         report = StepReport.of(self.collided(step, length, squares))
@@ -184,12 +185,12 @@ class CpuBackend(Threads):
         return report
 
     def _agree(self) -> None:
-        """Workers that share samples end a step together, or none of them does."""
+        """Make sure that all workers sharing the samples finish the step, or none of them."""
         if self._exchange is not None:
             self._exchange.agree()
 
     def collided(self, step: int, length: float, squares: Array) -> list[StepReport]:
-        """The same, told of every site."""
+        """Collide at all sites; return one report per site."""
         sites, kinds, _ = self.shape
         reports: list[Any] = [None] * sites
 
@@ -210,10 +211,10 @@ class CpuBackend(Threads):
             self.share(lambda thread, item: work(thread, item + first), sites - first)
         return reports
 
-    # -- what is asked about it ------------------------------------------------------------------
+    # -- measurements ----------------------------------------------------------------------------
 
     def masses(self, start: Array) -> Array:
-        """Squared masses of all species and of the screenings, at all sites [GeV^2]."""
+        """Solve for the squared masses of all species and screenings at all sites [GeV^2]."""
         squares = np.array(start)
         failed: list[int] = []
 
@@ -230,7 +231,7 @@ class CpuBackend(Threads):
         return squares
 
     def moments(self, squares: Array, final: Array) -> Moments:
-        """Sums over the nodes of every site."""
+        """Sum over the nodes of every site."""
         found = Moments.empty(self.grid, self.shape[1], self._shells)
         nodes, room = tables(self.grid, self._shells), (*found.planes, found.shells, found.sums)
 
@@ -243,16 +244,16 @@ class CpuBackend(Threads):
         return found
 
     def gather_sites(self, rows: Array) -> Array:
-        """It holds all sites."""
+        """Return the rows unchanged: all sites are stored here."""
         return rows
 
     def stresses(self, squares: Array) -> Array:
-        """Pressures of all sites, and how full their box is."""
+        """Return pressures and outer momentum moments of all sites."""
         nothing = np.zeros(self.shape[1:])
         return stresses(self.grid, self.model, self.moments(squares, nothing), squares)
 
     def fits(self, theta: Array, squares: Array, which: Integers) -> Array:
-        """Sums over the nodes for ``Fits``, at some sites."""
+        """Sum thermal states over the nodes for ``Fits``, at the sites ``which``."""
         sums = np.zeros((len(which), self.shape[1], FIT_SUMS))
         momenta, weights = self.grid.momenta, np.ones(self.grid.size)
         statistics = self._species[:, 1].copy()
@@ -264,13 +265,13 @@ class CpuBackend(Threads):
         return sums
 
     def squares(self, f: Array) -> Array:
-        """Squared masses of all species, then screenings, that f (species, nodes) causes."""
+        """Return the squared masses, then squared screening masses, of f (species, nodes)."""
         m2 = masses(self.grid, self.model, f)
         y = coupling_integrals(self.grid, self.model, f, m2)
         return np.append(m2, self.model.screening_squared(y))
 
     def estimates(self, f: Array, squares: Array, batches: range) -> Callable[[], Estimates]:
-        """C[f] of f (species, nodes) from independent draws of events."""
+        """Estimate C[f] of f (species, nodes) from independent event samples."""
         per_state = np.repeat(1.0 / self.model.degeneracy, self.grid.size)
 
         def found() -> Estimates:
@@ -280,5 +281,5 @@ class CpuBackend(Threads):
         return found
 
     def marginal(self, kept: Sequence[str]) -> tuple[Integers, Integers]:
-        """N f summed over all directions but those kept, in quanta."""
+        """Sum N f over all directions except those in ``kept``, in quanta."""
         return marginal(self.grid, self.number, kept)

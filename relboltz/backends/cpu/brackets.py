@@ -1,8 +1,8 @@
-"""Kernels that add up brackets of trial functions on the CPU: one batch of events in one call.
+"""Kernels that sum brackets of trial functions on the CPU: one batch of events per call.
 
 A batch of one channel is drawn in chunks, in order, by one thread: sums do not depend on the number
-of threads. What is kept of an event are products over pairs of its legs, without signs: who asks
-for the linearised collision term, or for that of a tagged particle, puts them together.
+of threads. An event contributes products over pairs of its legs, without signs: the caller combines
+them to the linearised collision term, or to that of a tagged particle.
 """
 
 from functools import partial
@@ -34,16 +34,16 @@ _FREE = types.UniTuple(types.Tuple((types.float64[::1], types.float64[::1])), 4)
 
 @partial(kernel, inlined=True)
 def uniform64(high, low):
-    """Two random words as one number strictly between 0 and 1."""
+    """Convert two random words to one number strictly between 0 and 1."""
     return (float(high) * 4294967296.0 + float(low) + 0.5) * UNIT
 
 
 @partial(kernel, inlined=True)
 def draw_free(first, count, samples, who, tables, m2, angle, scratch):
-    """Pairs p, k3 in unlimited momentum space: lengths by their tables, any angle between them.
+    """Draw pairs p, k3 in unlimited momentum space: lengths from tables, directions isotropic.
 
-    p is stratified over the samples of a batch; U0 and U1 say how to scatter, INVERSE_Q has the
-    inverse density of the draw.
+    p is stratified over the samples of a batch; U0 and U1 determine the scattering, INVERSE_Q is
+    the inverse sampling density.
     """
     channel, batch, seed = who
     edges_p, cumulative_p = tables[0]
@@ -69,7 +69,7 @@ def draw_free(first, count, samples, who, tables, m2, angle, scratch):
 
 @partial(kernel, inlined=True)
 def table_density(k, table):
-    """Density in d^3p at which a table of lengths draws the momentum k."""
+    """Return the density in d^3p with which a table of lengths draws the momentum k."""
     p = physics.root(physics.dot(k, k))
     i = np.searchsorted(table[0][:-1], p, side="right") - 1
     return physics.radial_density(p, i, table[0], table[1])
@@ -77,7 +77,7 @@ def table_density(k, table):
 
 @partial(kernel, inlined=True)
 def weigh_free(count, factor, m2, legs, temperature, tables, mirror, w):
-    """The full weight of every event: |M|^2 f_c f_d F_a F_b and the density of the draw."""
+    """Compute the full weight of every event: |M|^2 f_c f_d F_a F_b over the sampling density."""
     for i in range(count):
         weight = w[WEIGHT + i]
         if not weight > 0.0 or not w[M2 + i] > 0.0:
@@ -106,7 +106,7 @@ def weigh_free(count, factor, m2, legs, temperature, tables, mirror, w):
 
 @partial(kernel, inlined=True)
 def functions_of_leg(leg, energy, exponents, counts, lowest, powers, phi):
-    """Powers of the energy, in units of T, that the trial functions of each rank have."""
+    """Compute the trial functions of each rank, powers of the energy in units of T, at a leg."""
     upwards = physics.root(energy)
     downwards = 1.0 / upwards
     powers[-lowest] = 1.0
@@ -137,9 +137,9 @@ def add_pairs(legs, weight, gram, counts, phi, sums):
 
 @partial(kernel, inlined=True)
 def gather_free(count, m2, temperature, trial, room, w, sums):
-    """Add what the events of a chunk have to say about the trial functions.
+    """Add the contributions of the events of a chunk to the brackets.
 
-    trial: half powers by rank (shear, vector, scalar), how many of them, the lowest
+    trial: half powers by rank (shear, vector, scalar), their number, the lowest one
     """
     exponents, counts, lowest = trial
     powers, phi, gram, vectors = room
@@ -180,13 +180,13 @@ FREE = _I(
 def free_batch(
     evaluate, samples, who, tables, m2, element, how, legs, trial, scratch, room, sums, fault
 ):
-    """Brackets from one batch of events of a channel in unlimited momentum space.
+    """Compute brackets from one batch of events of a channel in unlimited momentum space.
 
     who: channel, batch, seed; tables: edges and cumulative density of p, k3, k2, k1; element:
-    squared masses as the matrix element names them, its screening, parameters; how: poles in t
+    squared masses in the order of the matrix element, its screening, parameters; how: poles in t
     and u, share of t, span of the angle, factor of all weights, whether |M|^2 < 0 counts as 0, T,
-    whether mirror images are drawn; legs: mu/T and statistics of k1, k2, k3, p. Returns -1 where a
-    matrix element is illegal; fault says where.
+    whether mirror images are drawn; legs: mu/T and statistics of k1, k2, k3, p. Returns -1 if a
+    matrix element is illegal; ``fault`` says where.
     """
     t_pole, u_pole, share, span, factor, clamps, temperature, mirror = how
     element_m2, screening, parameters = element
@@ -211,7 +211,7 @@ def free_batch(
 
 @partial(kernel, inlined=True)
 def draw_nodes(first, count, samples, who, tables, m2, angle, grid, scratch):
-    """Pairs of nodes p, k3 by their tables, as ``draw_free``; their numbers are LOW and HIGH."""
+    """Draw pairs of nodes p, k3 from tables as ``draw_free``; their indices are LOW and HIGH."""
     channel, batch, seed = who
     cumulative_p, cumulative_k = tables[0][1], tables[1][1]
     cells, h = grid
@@ -239,10 +239,10 @@ def draw_nodes(first, count, samples, who, tables, m2, angle, grid, scratch):
 
 @partial(kernel, inlined=True)
 def land_event(i, factor, m2, grid, spacing2, fields, w, cells_of):
-    """Where an event lands, and its full weight: 0 if there is no place for it.
+    """Land an event on nodes; return its full weight and the share r of the high pair.
 
-    cells_of: nodes of low k1 and k2, high k1 and k2, k3, p. Returns the weight and the share r of
-    the high pair. F_a F_b is interpolated geometrically, and spacing2 compensates, as in a run.
+    The weight is 0 if a product leaves the grid. cells_of: nodes of low k1 and k2, high k1 and k2,
+    k3, p. F_a F_b is interpolated geometrically, and spacing2 enters ``compensation``, as in a run.
     """
     cells, h = grid
     position = physics.position_of((w[K1X + i], w[K1Y + i], w[K1Z + i]), cells, h)
@@ -263,7 +263,7 @@ def land_event(i, factor, m2, grid, spacing2, fields, w, cells_of):
 
 @partial(kernel, inlined=True)
 def gather_nodes(count, factor, m2, thermal, grid, spacing2, fields, trial, room, w, sums):
-    """Land the events of a chunk, and add what they have to say about the trial functions."""
+    """Land the events of a chunk, and add their contributions to the brackets."""
     temperature, at_rest = thermal
     exponents, counts, lowest = trial
     powers, phi, gram, vectors = room
@@ -312,9 +312,10 @@ def nodes_batch(
     evaluate, samples, who, tables, m2, element, how, fields, grid, trial, coarse, scratch, room,
     sums, fault,
 ):  # fmt: skip
-    """Brackets from one batch of events on nodes; as ``free_batch``, with 1/E at rest in ``how``.
+    """Compute brackets from one batch of events on nodes, with 1/E at rest added to ``how``.
 
-    fields: ln F of k1 and k2, f of k3 and p at all nodes; coarse: as ``Task.coarse`` has it
+    fields: ln F of k1 and k2, f of k3 and p at all nodes; coarse: ``ChannelEvents.coarse``; the
+    other arguments are those of ``free_batch``
     """
     t_pole, u_pole, share, span, factor, clamps, temperature, at_rest = how
     element_m2, screening, parameters = element
@@ -337,7 +338,7 @@ def nodes_batch(
 
 
 def measure(elements: Elements, request: BracketRequest, threads: int) -> Array:
-    """Sums over the events of every task and batch; the same bits for any number of threads."""
+    """Sum over the events of every task and batch; bit-identical for any number of threads."""
     pool = Threads(threads)
     sums = np.zeros(request.shape)
     rooms = [_ChunkMemory(request) for _ in range(pool.count)]
@@ -355,7 +356,7 @@ def measure(elements: Elements, request: BracketRequest, threads: int) -> Array:
 
 
 class _ChunkMemory:
-    """What one thread needs for a chunk of events."""
+    """Scratch memory of one thread for a chunk of events."""
 
     def __init__(self, request: BracketRequest):
         ranks, pairs, many, _ = request.trial.shape(request.cells)
@@ -376,7 +377,7 @@ def _batch(
     batch: int,
     sums: Array,
 ) -> None:
-    """One batch of the events of a task."""
+    """Process one batch of the events of a task."""
     task, trial, grid = request.tasks[number], request.trial, request.grid
     function, parameters = elements.compiled[task.process]
     fault = np.zeros(6)

@@ -1,7 +1,7 @@
 """Collisions at one site: threads over chunks of events, private integer accumulators.
 
-Which thread takes which chunk never matters: deposits are integers, and everything summed in
-floating point is summed per chunk and then in the order of the chunks.
+Results do not depend on which thread takes which chunk: deposits are integers, and floating-point
+sums are taken per chunk and then in the order of the chunks.
 """
 
 import time
@@ -33,12 +33,12 @@ from .plan import ChunkGroup, Events, Kept, ThreadMemory, new_events
 from .threads import Threads
 
 STORE_LIMIT = 4e9
-"""Bytes of events to keep between the stages of a step; beyond, they are drawn again."""
+"""Most bytes of events to keep between the stages of a step; larger sets are redrawn."""
 EVENT_BYTES = 6 * 4 + 8 + 8
 Tables = Sequence[Array]
 """ln(f/F) and ln F of every cell, one table for each set of events."""
 Demands = tuple[Integers, Integers]
-"""Two sums over all events, by cell."""
+"""Total demands for losses and gains over all events, by cell."""
 NO_LIMITS = (np.empty(0), np.empty(0))
 ALONE = Threads(1)
 MOST_CHUNKS = 16
@@ -50,9 +50,9 @@ class Collider:
 
     Parameters
     ----------
-    grid, elements, sampling : what to solve
-    threads : that share the events; one, unless given
-    exchange : with workers that have the same state and share the events
+    grid, elements, sampling : the problem to solve
+    threads : threads that share the events; one by default
+    exchange : connection to workers that have the same state and share the events
     """
 
     def __init__(
@@ -90,17 +90,17 @@ class Collider:
         self._draw: DrawnEvents | None = None
         self._signed = np.zeros((2, len(model.processes)))
         self._added = np.zeros((0, 2))
-        """Forward and net flow of each chunk that compensation adds to those of collisions."""
+        """Forward and net flow that compensation adds to the collisions of each chunk."""
 
     def set_momentum_grid(self, grid: PhaseSpace) -> None:
-        """The nodes are now those of this grid."""
+        """Switch to a grid with equally many nodes but different momenta."""
         self.grid = grid
         self._inner = self.elements.inner_weights(grid, self.channels)
         self._geometry = tuple(map(float, grid.momentum_cells)), tuple(map(float, grid.spacing))
 
     @property
     def memory(self) -> int:
-        """Bytes of the events that are kept, and of the accumulators of all threads."""
+        """Bytes of the stored events and of the accumulators of all threads."""
         kept = sum(part.nbytes for part in self._all)
         return kept + sum(scratch.total.nbytes for scratch in self._scratch)
 
@@ -108,18 +108,18 @@ class Collider:
 
     @property
     def _capacity(self) -> int:
-        """Most events a chunk can hold: the paper's samplings have two roots."""
+        """Most events in a chunk: the paper's samplings have two roots per sample."""
         return k.CHUNK if self.sampling.kinematics == "cm" else 2 * k.CHUNK
 
     def samples_of(self, channel: Channel) -> int:
-        """Samples of a channel in one set of a step."""
+        """Return the number of samples of a channel in one set of a step."""
         return self.sampling.samples_of(channel, self.size)
 
     def _plan(self) -> list[ChunkGroup]:
-        """All samples of a step in chunks, and the chunks in groups that one call works through.
+        """Divide all samples of a step into chunks, and the chunks into groups, one per call.
 
-        Chunks are the same for any number of threads, so nothing that is summed in floating point
-        depends on it; groups only set how often threads have to meet.
+        Chunks are independent of the number of threads, so floating-point sums are too; groups
+        only determine how often threads synchronize.
         """
         chunks = [-(-self.samples_of(channel) // k.CHUNK) for channel in self.channels]
         many = self.threads.count * (self._exchange.size if self._exchange is not None else 1)
@@ -137,7 +137,7 @@ class Collider:
         return plan
 
     def _shared_out(self, plan: list[ChunkGroup]) -> list[ChunkGroup]:
-        """The groups that this worker draws: their chunks are counted from 0 again."""
+        """Return the groups that this worker draws, with chunks renumbered from 0."""
         if self._exchange is None:
             return plan
         rank, size = self._exchange.rank, self._exchange.size
@@ -153,7 +153,7 @@ class Collider:
         return own
 
     def _told(self, sums: Array) -> Array:
-        """Sums of the chunks of all workers, in the order of the chunks."""
+        """Gather the sums of the chunks of all workers, in the order of the chunks."""
         if self._exchange is None:
             return sums
         rooms = [np.empty((len(chunks), sums.shape[1])) for chunks in self._chunks]
@@ -164,12 +164,12 @@ class Collider:
         return every
 
     def _of_all(self, parts: list[Integers]) -> Integers:
-        """The sum of what all threads of all workers added up, in new memory."""
+        """Add the accumulators of all threads of all workers into new memory."""
         own = sum(parts[1:], parts[0].copy())
         return own if self._exchange is None else total(self._exchange, own)
 
     def _new_table(self) -> tuple[Integers, Integers, Integers]:
-        """cumulative, record and guide of ``sampling_table``."""
+        """Allocate cumulative, record and guide of ``sampling_table``."""
         buckets = 1 << max(0, (self.size - 1).bit_length())
         cumulative, record, guide = (
             np.zeros(length, np.int64) for length in (self.size + 1, self.size, buckets)
@@ -179,7 +179,7 @@ class Collider:
     # -- one step --------------------------------------------------------------------------------
 
     def tables(self, number: Integers, unit: float) -> tuple[Array, Array]:
-        """ln(f/F), ln F of every cell, and f, from N f in units of ``unit``."""
+        """Return ln(f/F), ln F of every cell, and f, from N f in units of ``unit``."""
         table = np.empty((self.cells, 2))
         occupancy = np.empty(self.cells)
 
@@ -196,10 +196,10 @@ class Collider:
     def draw(
         self, draw: DrawnEvents, table: Array, occupancy: Array, compensates: bool = True
     ) -> tuple[float, float]:
-        """Draw all events of a step; returns (weight of physical collisions, part lost).
+        """Draw all events of a step; return the weight of physical collisions and the weight lost.
 
         table, occupancy : ``tables`` of the state
-        compensates : whether events have the weight of ``projection.compensation``
+        compensates : whether weights include the factor ``projection.compensation``
         """
         self._compensates = compensates
         self._draw = draw
@@ -228,7 +228,7 @@ class Collider:
     def net(
         self, tables: Tables, scale: float, limits: tuple[Array, Array] = NO_LIMITS
     ) -> tuple[Integers, Flows]:
-        """What each set of events changes, (sets, cells), in whole units.
+        """Return the change (sets, cells) by each set of events in whole units, and the flows.
 
         An event moves round(scale W (e^x - e^y)); the events of a set see the table of that set.
         """
@@ -256,12 +256,12 @@ class Collider:
 
     @property
     def _in_one_call(self) -> bool:
-        """Whether the events of a set lie together, those of all channels, for one thread."""
+        """Whether one thread has the events of all channels of a set in contiguous memory."""
         alone = self.threads.pool is None and self._exchange is None
         return alone and self._stored and bool(self._groups)
 
     def gross(self, table: Array, scale: float) -> Demands:
-        """Gain and loss of every cell in whole units."""
+        """Return gain and loss of every cell in whole units."""
 
         def work(scratch: ThreadMemory, group: ChunkGroup) -> None:
             events, gain, loss = self._again(scratch, group), scratch.gain, scratch.total[0]
@@ -271,7 +271,7 @@ class Collider:
         return gain, loss
 
     def demands(self, tables: Tables, scale: float) -> Demands:
-        """What all events together want to take from, and to put into, every cell."""
+        """Return the total quanta that all events would take from and add to every cell."""
 
         def work(scratch: ThreadMemory, group: ChunkGroup) -> None:
             events, table = self._again(scratch, group), tables[group.which]
@@ -280,13 +280,13 @@ class Collider:
         return self._two_sums(work)
 
     def estimate(self, f: Array, draw: DrawnEvents) -> Estimate:
-        """C[f] from one draw of events; f (species, nodes)."""
+        """Estimate C[f] of f (species, nodes) from one event sample."""
         total, lost, table = self.draw_of(draw, f.ravel())
         same = (table,) * SETS
         scale = finest_scale(self.net(same, 0.0)[1])
         net, flows = self.net(same, scale)
         change = net.sum(axis=0)
-        if self._added.any():  # gain and loss are those of collisions
+        if self._added.any():  # gain and loss of collisions only, without compensation
             self.draw_of(draw, f.ravel(), compensates=False)
         gain, loss = self.gross(table, scale)
         null = lost / total if total > 0 else 0.0
@@ -295,18 +295,18 @@ class Collider:
     def draw_of(
         self, draw: DrawnEvents, f: Array, compensates: bool = True
     ) -> tuple[float, float, Array]:
-        """Draw the events of a given f: as ``draw``, and the table of f."""
+        """Draw the events of a given f; return the weights as ``draw`` does, and the table of f."""
         number = f * np.repeat(self.model.degeneracy, self.size)
         table, occupancy = self.tables(number, 1.0)
         return *self.draw(draw, table, occupancy, compensates), table
 
     def negative_weight(self, draw: DrawnEvents, occupancy: Array) -> Array:
-        """As ``Flows.negative_weight``, of newly drawn events."""
+        """Return ``Flows.negative_weight`` for newly drawn events."""
         self.draw_of(draw, occupancy)
         return self._flows(np.zeros((len(self._process_of), 4))).negative_weight
 
     def landing_share(self, draw: DrawnEvents, occupancy: Array) -> float:
-        """Part of the time of drawing that goes into landing, from one chunk of each channel."""
+        """Measure the share of drawing time spent on landing, from one chunk of each channel."""
         self.draw_of(draw, occupancy)
         scratch, spent = self._scratch[0], [0.0, 0.0]
         firsts = {group.channel: group for group in reversed(self._groups)}
@@ -319,7 +319,7 @@ class Collider:
     def _time_landing(
         self, scratch: ThreadMemory, group: ChunkGroup, draw: DrawnEvents
     ) -> tuple[float, float]:
-        """Seconds of drawing and landing one chunk, and of landing it again."""
+        """Return the seconds for drawing and landing one chunk, and for landing it again."""
         first = ChunkGroup(0, group.channel, 0, min(group.count, k.CHUNK), slice(0, 1))
         channel, room = self.channels[group.channel], scratch.events(self._capacity)
         mass, offsets = self._of_legs(channel, draw)
@@ -334,7 +334,7 @@ class Collider:
         return between - began, time.perf_counter() - between
 
     def _two_sums(self, work: Callable[[ThreadMemory, ChunkGroup], None]) -> Demands:
-        """Run work that adds to both accumulators; their sums over the threads."""
+        """Run work that adds to both accumulators; return their sums over the threads."""
         for scratch in self._scratch:
             scratch.gain = np.zeros(self.cells, np.int64)
             scratch.total[:] = 0
@@ -345,7 +345,7 @@ class Collider:
     # -- pieces ----------------------------------------------------------------------------------
 
     def _fill_table(self, a: int, mass_squared: float, occupancy: Array) -> None:
-        """Weights sqrt(f + 0.02 f_max)/E, or equal ones."""
+        """Fill the sampling table with weights sqrt(f + 0.02 f_max)/E, or equal weights."""
         f, inverse_e = np.empty(0), np.empty(0)
         if self.sampling.pair_sampling == "importance":
             f = occupancy[self._cells_of(a)]
@@ -353,23 +353,23 @@ class Collider:
         k.sampling_table(f, inverse_e, self.grid.packed, *self._tables[a])
 
     def _cells_of(self, a: int) -> slice:
-        """Cells of a species."""
+        """Return the cells of a species."""
         return slice(a * self.size, (a + 1) * self.size)
 
     def _events(self, scratch: ThreadMemory, group: ChunkGroup) -> Events:
-        """Where a group's events are kept."""
+        """Return the memory for a group's events."""
         if not self._stored:
             return scratch.events(len(group.chunks) * self._capacity)
         return self._kept(group.span)[2]
 
     def _kept(self, span: slice) -> Kept:
-        """Stored events of some chunks."""
+        """Return the stored events of some chunks."""
         part = slice(span.start * self._capacity, span.stop * self._capacity)
         legs, weights, ratios = self._all
         return self._counts[span], self._capacity, (legs[part], weights[part], ratios[part])
 
     def _again(self, scratch: ThreadMemory, group: ChunkGroup) -> Kept:
-        """A group's events, drawn again if they were not kept."""
+        """Return a group's events, redrawn if they were not stored."""
         events = self._events(scratch, group)
         if not self._stored:
             self._generate(scratch, group, events, np.empty((len(group.chunks), 5)))
@@ -378,25 +378,25 @@ class Collider:
     def _of_legs(
         self, channel: Channel, draw: DrawnEvents
     ) -> tuple[tuple[float, ...], tuple[int, ...]]:
-        """Squared masses of k1, k2, k3 and p, and where the cells of their species begin."""
+        """Return the squared masses of k1, k2, k3 and p, and the first cells of their species."""
         kinds = (*channel.pair, *channel.nodes)
         mass = tuple(float(draw.mass_squared[a]) for a in kinds)
         return mass, tuple(a * self.size for a in kinds)
 
     def _spacing2(self, channel: Channel) -> float:
-        """The squared spacing that compensation is to know."""
+        """Return the squared spacing for ``compensation``, 0 without compensation."""
         process = self.model.processes[channel.process]
         return self._compensates * self.sampling.compensated_spacing2(self.grid, process)
 
     def _before(self, channel: Channel) -> tuple[Any, ...]:
-        """The state that landing looks at, as ``events.land`` describes it."""
+        """Return the argument ``state`` of ``land``."""
         a, b = channel.pair
         return *self._state, float(self._ln_top[a] + self._ln_top[b])
 
     def _generate(
         self, scratch: ThreadMemory, group: ChunkGroup, events: Events, sums: Array
     ) -> None:
-        """Draw and land a group of chunks; sums: weights of each chunk, see ``land``."""
+        """Draw and land a group of chunks; sums : weights of each chunk, see ``land``."""
         assert self._draw is not None
         channel, draw = self.channels[group.channel], self._draw
         (k3, p), (mass, offsets) = channel.nodes, self._of_legs(channel, draw)
@@ -412,7 +412,7 @@ class Collider:
             4 * self.grid.momentum_max[0] * self.grid.momentum_max[1],
         )  # fmt: skip
         element_m2 = tuple(float(draw.mass_squared[a]) for a in legs)
-        fault = np.zeros(6)  # as ``inspect_elements`` has it
+        fault = np.zeros(6)  # see ``inspect_elements``
         arguments = (
             function, (group.first, group.count, samples, group.which),
             (group.channel, draw.step, self.sampling.seed, draw.site),
@@ -431,14 +431,14 @@ class Collider:
             raise negative_element(process.name, value, s, t, sum(element_m2) - s - t)
 
     def _run(self, work: Callable[[ThreadMemory, ChunkGroup], None]) -> None:
-        """All groups, on all threads."""
+        """Do the work for all groups, on all threads."""
         groups, scratch = self._groups, self._scratch
         self.threads.share(lambda thread, item: work(scratch[thread], groups[item]), len(groups))
 
     def _flows(self, sums: Array) -> Flows:
-        """Sums of the chunks, in their order, by process; unsymmetrical channels count one leg.
+        """Sum the flows of the chunks in order, by process; unsymmetric channels count one leg.
 
-        What compensation adds to the weights of events is no collision, and is taken off.
+        The weight that compensation adds to events is not due to collisions and is subtracted.
         """
         totals = np.zeros((2, len(self.model.processes)))
         forward, net = self._added.T
@@ -446,6 +446,6 @@ class Collider:
             (sums[:, 0], forward, self._gain_rows), (sums[:, 1], forward - net, 1 - self._gain_rows)
         ):  # fmt: skip
             np.add.at(totals, (rows, self._process_of), (flows - added) * self._leg_share)
-        totals = np.maximum(totals, 0.0)  # not below by rounding
+        totals = np.maximum(totals, 0.0)  # rounding may give negative values
         wanted, refused = float(sums[:, 2].sum()), float(sums[:, 3].sum())
         return Flows(totals[0], totals[1], wanted, refused, self._signed)

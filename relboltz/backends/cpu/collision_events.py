@@ -1,8 +1,8 @@
 """Kernels that draw and land events on the CPU: loops over a chunk, and over groups of chunks.
 
-A chunk lives in one flat scratch array with a row for each quantity. Rows are a fixed distance
-apart, so the compiler sees that they do not overlap and works on several events at once; what
-cannot be done that way (table look-ups, additions into cells) has loops of its own.
+A chunk is stored in one flat scratch array with a row for each quantity. Rows are a fixed distance
+apart, so the compiler sees that they do not overlap and vectorises over events; operations that
+cannot be vectorised (table look-ups, additions into cells) have separate loops.
 """
 
 from functools import partial
@@ -29,14 +29,14 @@ X, Y, NET, FORWARD = (row * CHUNK for row in range(29, 33))
 ROWS = 33
 
 THROUGH = {"cm": 0.0, "k2": 1.0, "k3": 2.0}
-"""Ways through the delta function: the centre-of-mass frame, or roots of the paper's two."""
+"""Treatments of the delta function: the centre-of-mass frame, or the paper's two root formulas."""
 PACKED_BITS = 30
 BITS = np.uint64(32)
 
 
 @kernel
 def bucket_shift(buckets):
-    """By how much a random word is shifted to give its bucket."""
+    """Return the number of bits by which a random word is shifted to give its bucket."""
     shift = 32
     while buckets > 1:
         buckets >>= 1
@@ -46,11 +46,11 @@ def bucket_shift(buckets):
 
 @kernel
 def sampling_table(f, inverse_e, packed, cumulative, record, guide):
-    """Tables to draw nodes with the weight of f and 1/E, exactly, from random words of 32 bits.
+    """Fill tables for drawing nodes from random 32-bit words with weights from f and 1/E, exactly.
 
     ``cumulative`` holds the first word of every node, ``guide`` the node of every bucket's first
-    word: from there on a search is short. ``record`` holds what is needed of a node once it is
-    drawn: its packed indices and its probability. An f without entries draws all nodes alike.
+    word: from there the search is short. ``record`` holds the packed indices and the probability
+    of every node. An f without entries draws all nodes with equal probability.
     """
     n = packed.size
     highest = f.max() if f.size > 0 else 0.0
@@ -78,7 +78,7 @@ def sampling_table(f, inverse_e, packed, cumulative, record, guide):
 
 @partial(kernel, inlined=True)
 def draw_words(first, count, channel, step, site, seed, words):
-    """Four random words for each of the samples first, first + 1, ..."""
+    """Generate four random words for each of the samples first, first + 1, ..."""
     k0, k1 = np.uint64(seed & 0xFFFFFFFF), np.uint64(seed >> 32)
     c1, c2, c3 = np.uint64(channel), np.uint64(step), np.uint64(site)
     for i in range(count):
@@ -89,9 +89,9 @@ def draw_words(first, count, channel, step, site, seed, words):
 
 @partial(kernel, inlined=True)
 def draw_pairs(first, count, samples, words, table_p, table_k, grid, w, nodes):
-    """Nodes p (stratified over the samples of a set) and k3 (independent), and 1/(q q).
+    """Draw nodes p (stratified over the samples of a set) and k3 (independent), and 1/(q q).
 
-    Sample j of N falls at (j + v)/N of the cumulative weight of p, v its first random word.
+    Sample j of N is at (j + v)/N of the cumulative weight of p, where v is its first random word.
     """
     cumulative, record_p, _ = table_p
     cumulative_k, record_k, guide = table_k
@@ -126,7 +126,7 @@ def draw_pairs(first, count, samples, words, table_p, table_k, grid, w, nodes):
 
 @partial(kernel, inlined=True)
 def draw_box(count, words, more, grid, nodes, w):
-    """Five uniforms for the paper's samplings: k1x, k1y and a whole momentum in the box.
+    """Draw k1x, k1y and a whole momentum uniformly in the momentum box for the paper's samplings.
 
     Only p is a node then, so 1/(q q) becomes 1/q of p times the number of nodes.
     """
@@ -143,7 +143,7 @@ def draw_box(count, words, more, grid, nodes, w):
 
 @partial(kernel, inlined=True)
 def scatter_chunk(count, m2, angle, inner, w):
-    """k1, s, t and the weight of every drawn pair, through the centre-of-mass frame."""
+    """Compute k1, s, t and the weight of every drawn pair in the centre-of-mass frame."""
     for i in range(count):
         p, k3 = (w[PX + i], w[PY + i], w[PZ + i]), (w[KX + i], w[KY + i], w[KZ + i])
         k1, w[E + i], s, w[T + i], w[WEIGHT + i] = physics.scatter(
@@ -156,9 +156,9 @@ def scatter_chunk(count, m2, angle, inner, w):
 
 @partial(kernel, inlined=True)
 def roots_chunk(count, m2, grid, area, branch, through_k3, w):
-    """k1, k3, s, t and the weight through one root of the paper's delta function.
+    """Compute k1, k3, s, t and the weight for one root of the paper's delta function.
 
-    The weight is 0 where k3 is outside of the box.
+    The weight is 0 if k3 is outside the momentum box.
     """
     cells, h = grid
     for i in range(count):
@@ -176,9 +176,9 @@ def roots_chunk(count, m2, grid, area, branch, through_k3, w):
 
 @partial(kernel, inlined=True)
 def inspect_elements(count, clamps, w, found):
-    """Add up flaws and legal matrix elements of a chunk; found: both sums, and the worst so far.
+    """Sum flaws and legal matrix elements of a chunk; found: both sums, and the worst case so far.
 
-    The worst one is told by its flaw, its value, and its s and t.
+    The worst case is stored as its flaw, its value, and its s and t.
     """
     for i in range(count):
         if w[WEIGHT + i] > 0.0:
@@ -192,7 +192,7 @@ def inspect_elements(count, clamps, w, found):
 
 @partial(kernel, inlined=True)
 def bracket_chunk(count, m2, grid, factor, w):
-    """The two nodes for every k1 whose pairs bracket its energy, the split, and the weight."""
+    """Find the two nodes for every k1 whose pairs bracket its energy, the split, and the weight."""
     cells, h = grid
     for i in range(count):
         position = physics.position_of((w[K1X + i], w[K1Y + i], w[K1Z + i]), cells, h)
@@ -206,9 +206,9 @@ def bracket_chunk(count, m2, grid, factor, w):
 
 @partial(kernel, inlined=True)
 def land_lower(i, m2, grid, w):
-    """A node whose pair lies below the energy shell, for an event that has none nearby.
+    """Find a node whose pair lies below the energy shell, for an event without one nearby.
 
-    Sets its row LOW and the split; leaves LOW = -1 if there is none.
+    Sets row LOW of the event and the split; leaves LOW = -1 if no such node exists.
     """
     cells, h = grid
     position = physics.position_of((w[K1X + i], w[K1Y + i], w[K1Z + i]), cells, h)
@@ -219,7 +219,7 @@ def land_lower(i, m2, grid, w):
 
 @kernel
 def fill_levels(table, levels):
-    """``level_of`` of every f; returns the largest ln f. table : ln(f/F) and ln F"""
+    """Fill ``level_of`` of every f; return the largest ln f. table : ln(f/F) and ln F"""
     largest = table[0, 0] + table[0, 1]
     for i in range(levels.size):
         ln_f = table[i, 0] + table[i, 1]
@@ -230,15 +230,15 @@ def fill_levels(table, levels):
 
 @partial(kernel, inlined=True)
 def ln_pair(table, first, second):
-    """ln(f f) of two cells."""
+    """Return ln(f f) of two cells."""
     return table[first, 0] + table[second, 0] + (table[first, 1] + table[second, 1])
 
 
 @kernel
 def land_across_front(i, m2, grid, offsets, table, largest, p, k3, w):
-    """Land an event beyond a front of f on the closest pairs that hold particles, if there are two.
+    """Land an event beyond a front of f on the two closest occupied pairs, if both exist.
 
-    largest : ln(f f) of the two species at their fullest nodes
+    largest : ln(f f) of the two species at the maxima of their f
     """
     cells, h = grid
     off_k1, off_k2, off_k3, off_p = offsets
@@ -265,9 +265,9 @@ def land_across_front(i, m2, grid, offsets, table, largest, p, k3, w):
 
 @partial(kernel, inlined=True)
 def nearest_chunk(count, grid, factor, w, nodes):
-    """The cells that hold k1, k2 and k3 of every pair, the paper's way, and the weight.
+    """Find the cells that contain k1, k2 and k3 of every pair, as in the paper, and the weight.
 
-    k1 and k2 take the rows of the low and of the high node.
+    k1 and k2 use the rows of the low and of the high node.
     """
     cells, h = grid
     for i in range(count):
@@ -282,7 +282,7 @@ def nearest_chunk(count, grid, factor, w, nodes):
 
 @partial(kernel, inlined=True)
 def compensate(i, m2, spacing2, w):
-    """``compensation`` of an event of the scratch array."""
+    """Return ``compensation`` for an event of the scratch array."""
     k1, k3 = (w[K1X + i], w[K1Y + i], w[K1Z + i]), (w[KX + i], w[KY + i], w[KZ + i])
     p = (w[PX + i], w[PY + i], w[PZ + i])
     return physics.compensation(k1, k3, p, m2, w[S + i], spacing2)
@@ -290,7 +290,7 @@ def compensate(i, m2, spacing2, w):
 
 @partial(kernel, inlined=True)
 def event_exponents(legs, table, ratio):
-    """``exponents`` of an event on six cells."""
+    """Return ``exponents`` for an event on six cells."""
     p, k3, l0, m0, l1, m1 = legs[0], legs[1], legs[2], legs[3], legs[4], legs[5]
     return physics.exponents(
         table[l0, 0] + table[m0, 0], table[l1, 0] + table[m1, 0], table[p, 0] + table[k3, 0],
@@ -300,15 +300,15 @@ def event_exponents(legs, table, ratio):
 
 @partial(kernel, inlined=True)
 def land(count, conserving, m2, grid, spacing2, offsets, state, w, nodes, events, sums):
-    """Turn drawn pairs into events on six cells; returns how many there are.
+    """Turn drawn pairs into events on six cells; return the number of events.
 
-    Conserving: the low and the high node of k1 come with k2 as the partner of each; else the cells
-    of k1 and k2 are one pair that counts as the low one. Pairs without a place are lost: they move
-    nothing, and their share of f_c f_d says how many physical collisions that costs. Likewise those
-    with |M|^2 < 0. state : f of all cells, ``fill_levels`` of it, ln(f/F) and ln F, and ln(f f) of
-    the species of k1 and k2 at their fullest nodes; spacing2 : as ``compensation`` has it; sums :
-    gain the weight of all physical collisions, of those lost, of those below 0, and the forward and
-    net flow that is not of collisions but of what compensation adds to them
+    If ``conserving``, the low and the high node of k1 each have their own partner k2; otherwise the
+    cells of k1 and k2 are one pair, used as the low pair. Pairs for which a product leaves the grid
+    are lost: they move nothing, and their share of f_c f_d measures the physical collisions lost.
+    Pairs with |M|^2 < 0 are treated in the same way. state : f of all cells, ``fill_levels`` of f,
+    ln(f/F) and ln F, and ln(f f) of the species of k1 and k2 at the maxima of their f; spacing2 :
+    see ``compensation``; sums : incremented by the weights of all physical collisions, of the lost
+    ones and of those with |M|^2 < 0, and by the forward and net flow added by compensation
     """
     occupancy, levels, table, largest = state
     off_k1, off_k2, off_k3, off_p = offsets
@@ -317,7 +317,7 @@ def land(count, conserving, m2, grid, spacing2, offsets, state, w, nodes, events
     everything, lost = 0.0, 0.0
     for i in range(count):
         weight = w[WEIGHT + i]
-        if not (weight > 0.0 or weight < 0.0):  # NaN: undefined where there is no event
+        if not (weight > 0.0 or weight < 0.0):  # NaN: undefined without an event
             continue
         p, k3 = nodes[i], nodes[CHUNK + i]
         physical = weight * occupancy[off_p + p] * occupancy[off_k3 + k3]
@@ -358,7 +358,7 @@ def land(count, conserving, m2, grid, spacing2, offsets, state, w, nodes, events
     return landed
 
 
-# --- several chunks in one call: threads meet only between calls --------------------------------
+# --- several chunks in one call: threads synchronize only between calls -------------------------
 
 _F, _I = types.float64, types.int64
 ELEMENT = types.void(_I, types.UniTuple(_F, 4), types.UniTuple(_F, 3), _F[::1], _F[::1])
@@ -386,14 +386,15 @@ def draw_group(
 ):  # fmt: skip
     """Draw and land the samples of a group of chunks.
 
-    span: first sample, how many, samples of the set, number of the set; who: channel, step, seed,
-    site; element: squared masses as the matrix element names them, its screening, parameters; how:
-    peak, span of the angle, squared spacing (``compensation``), factor of all weights, nearest
-    cells or not, whether |M|^2 < 0 counts as 0, the way through the delta function (``THROUGH``),
-    area of the box across z; inner: as ``scatter`` has it. found: events of each chunk, their
-    weights as ``land`` adds them up, and where a matrix element is illegal (value, s, t): then the
-    result is -1, else 0.
+    span: first sample, sample count, samples of the set, number of the set; who: channel, step,
+    seed, site; element: squared masses in the order of the matrix element, its screening,
+    parameters; how: peak, span of the angle, squared spacing (``compensation``), factor of all
+    weights, nearest cells or not, whether |M|^2 < 0 counts as 0, the treatment of the delta
+    function (``THROUGH``), transverse area of the momentum box; inner: see ``scatter``; found:
+    events of each chunk, their weights as summed by ``land``, and the location of an illegal matrix
+    element (value, s, t). Returns -1 if a matrix element is illegal, else 0.
     """
+
     first, total, samples, which = span
     channel, step, seed, site = who
     element_m2, screening, parameters = element

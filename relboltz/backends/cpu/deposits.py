@@ -1,6 +1,7 @@
-"""Kernels that apply events on the CPU: what they move, taken apart, or limited.
+"""Kernels that apply events on the CPU: net transfer, separate gain and loss, limits.
 
-An event has six cells (two nodes, a low and a high pair), a weight, and the split of the pairs.
+An event has six cells (two nodes, a low and a high pair), a weight, and the split between the
+pairs.
 """
 
 import numpy as np
@@ -12,7 +13,7 @@ from .collision_events import FORWARD, NET, X, Y, event_exponents
 
 @kernel
 def fill_logarithms(number, unit, degeneracy, eta, table, occupancy):
-    """ln(f/F) and ln F of one species' nodes, and f, from the number N f in fixed point."""
+    """Fill ln(f/F), ln F and f at the nodes of one species from the fixed-point number N f."""
     scale = unit / degeneracy
     for i in range(number.size):
         f = number[i] * scale
@@ -22,7 +23,7 @@ def fill_logarithms(number, unit, degeneracy, eta, table, occupancy):
 
 @scalar
 def chunk_of(group, chunk):
-    """Number of events of a chunk, their cells, weights and splits."""
+    """Return the number of events of a chunk, and their cells, weights and splits."""
     counts, capacity, (legs, weights, ratios) = group
     part = slice(chunk * capacity, chunk * capacity + counts[chunk])
     return counts[chunk], legs[part], weights[part], ratios[part]
@@ -39,7 +40,7 @@ def add_to_pairs(cells, legs, i, low, high):
 
 @kernel
 def amounts(count, legs, weights, ratios, table, w):
-    """Net and forward flow of every event; returns the sums of forward, backward and |net|."""
+    """Compute net and forward flow of every event; return the sums of forward, backward, |net|."""
     for i in range(count):
         w[X + i], w[Y + i] = event_exponents(legs[i], table, ratios[i])
     for i in range(count):
@@ -50,14 +51,14 @@ def amounts(count, legs, weights, ratios, table, w):
         net += w[NET + i]
         moved += abs(w[NET + i])
         forward += w[FORWARD + i] * weights[i]
-    return forward, max(forward - net, 0.0), moved  # not below 0 by rounding
+    return forward, max(forward - net, 0.0), moved  # rounding may give a negative difference
 
 
 @kernel
 def deposit(count, legs, ratios, scale, only_p, w, total):
-    """Move whole amounts: in at p and k3, out at the low and the high pair.
+    """Move whole quanta: into p and k3, out of the low and the high pair.
 
-    only_p : without symmetrical sampling a sample counts for the leg p alone
+    only_p : without symmetric sampling, a sample changes only the leg p
     """
     for i in range(count):
         amount = physics.nearest_integer(scale * w[NET + i])
@@ -73,7 +74,7 @@ def deposit(count, legs, ratios, scale, only_p, w, total):
 
 @kernel
 def limits(number, demands, capacity, fermion, allowance, low, high):
-    """Bounds of what cells lose and, for fermions, of what they gain; demands : loss and gain."""
+    """Fill limits on the losses of cells and, for fermions, on gains; demands : loss and gain."""
     loss, gain = demands
     for i in range(number.size):
         low[i] = physics.bound(number[i], loss[i], allowance)
@@ -84,7 +85,7 @@ def limits(number, demands, capacity, fermion, allowance, low, high):
 
 @kernel
 def limit(count, legs, ratios, bounds, w):
-    """Scale whole events by the tightest bound of their legs; returns what that refused."""
+    """Scale whole events by the tightest limit of their legs; return the amount refused."""
     loss, gain = bounds
     refused = 0.0
     for i in range(count):
@@ -101,13 +102,13 @@ def limit(count, legs, ratios, bounds, w):
     return refused
 
 
-# --- several chunks in one call: threads meet only between calls --------------------------------
-# group: numbers of events of its chunks, room for a chunk, and the events themselves
+# --- several chunks in one call: threads synchronize only between calls -------------------------
+# group: number of events in each of its chunks, capacity of a chunk, and the events themselves
 
 
 @kernel
 def apply_group(group, table, scale, bounds, only_p, w, total, sums):
-    """Net flows of a group of chunks, limited if bounds are given, added to the cells."""
+    """Add the net flows of a group of chunks to the cells, limited if bounds are given."""
     for chunk in range(group[0].size):
         n, legs, weights, ratios = chunk_of(group, chunk)
         sums[chunk, 0], sums[chunk, 1], sums[chunk, 2] = amounts(n, legs, weights, ratios, table, w)
@@ -118,7 +119,7 @@ def apply_group(group, table, scale, bounds, only_p, w, total, sums):
 
 @kernel
 def gross_group(group, table, scale, only_p, w, gain, loss):
-    """What comes in and what goes out, apart: e^x into the nodes, e^y out of them."""
+    """Add gains and losses separately: e^x into the nodes, e^y out of them."""
     for chunk in range(group[0].size):
         n, legs, weights, ratios = chunk_of(group, chunk)
         amounts(n, legs, weights, ratios, table, w)
@@ -136,7 +137,7 @@ def gross_group(group, table, scale, only_p, w, gain, loss):
 
 @kernel
 def demands_group(group, table, scale, w, loss, gain):
-    """What all events together want to take from, and to put into, every cell (rounded up)."""
+    """Add the quanta that all events would take from and add to every cell (rounded up)."""
     for chunk in range(group[0].size):
         n, legs, weights, ratios = chunk_of(group, chunk)
         amounts(n, legs, weights, ratios, table, w)

@@ -1,7 +1,7 @@
-"""Thermal states at rest that match sites: Newton's method of ``equilibrium.fits``, compiled.
+"""Fits of thermal states at rest to sites: the Newton method of ``equilibrium.fits``, compiled.
 
-Where nothing flows, unknown are beta and alpha_a alone, and alphas know each other through beta
-only: the step follows without a matrix.
+For matter at rest, the unknowns are beta and alpha_a only, and the alpha_a are coupled only through
+beta: the Newton step needs no matrix.
 """
 
 import numpy as np
@@ -16,7 +16,7 @@ SHORTEST = 2.0**-30
 
 
 def _add(theta, m2, momenta, weights, statistics, sums):
-    """Fill the sums over the nodes of every species; whether the state is legal."""
+    """Fill the sums over the nodes of every species; return whether the state is legal."""
     for a in range(statistics.size):
         for j in range(FIT_SUMS):
             sums[a, j] = 0.0
@@ -33,7 +33,7 @@ def _add(theta, m2, momenta, weights, statistics, sums):
 
 
 def _step(theta, target, degeneracy, sums, step):
-    """Fill Newton's step; ln Z - theta.target, and how much the step promises."""
+    """Fill the Newton step; return ln Z - theta.target and the decrease predicted for the step."""
     value, slope, curve = -theta[0] * target[0], target[0], 0.0
     for a in range(degeneracy.size):
         slope += degeneracy[a] * sums[a, 2]
@@ -64,7 +64,7 @@ step_of = kernel(_step, inlined=True)
 
 @kernel
 def fit_at_rest(theta, targets, squares, nodes, species, found):
-    """Fill theta of every row that starts with a legal one; NaN where none is found.
+    """Fill the fitted theta of every row with a legal initial theta; NaN where none is found.
 
     targets : -E, P, N_a; nodes : momenta and weights; species : statistics and degeneracies
     """
@@ -119,4 +119,4 @@ VECTOR, MATRIX = (types.Array(types.float64, n, "C") for n in (1, 2))
 KINDS = (MATRIX, MATRIX, MATRIX, types.Tuple((MATRIX, VECTOR)),
          types.UniTuple(VECTOR, 2), MATRIX)  # fmt: skip
 JOB = (__name__, "fit_at_rest", KINDS)
-"""Module, name and types of arguments: what another process must know to compile it."""
+"""Module, function name and argument types, for compilation in another process."""

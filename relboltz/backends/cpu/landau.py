@@ -1,8 +1,8 @@
-"""Equilibrium at rest with given energy and charges, at many sites: Newton's iteration.
+"""Equilibrium at rest with given energy and charges, at many sites, by Newton's method.
 
-Unknown are beta = 1/T, alpha_c = mu_c/T of every charge and, where masses are thermal, the squared
+The unknowns are beta = 1/T, alpha_c = mu_c/T of every charge and, for thermal masses, the squared
 masses M_a. With x_a = beta E_a - Sum_c q_ca alpha_c, f = 1/(e^x - eta), g = f (1 + eta f) and
-integrals over unlimited momentum space, what is sought solves
+integrals over unlimited momentum space, the equations are
 
     Sum_a N_a Int f E - (1/4) Sum_a (M_a - M_a0) Y_a = e
     Sum_a q_ca N_a Int f = n_c              Y_a = N_a Int f/E
@@ -18,17 +18,17 @@ from .moments import compiled
 
 TRIES = 80
 CLOSE = 1e-12
-"""Relative miss of energy, charges and masses at which a state counts as found."""
+"""Relative residual of energy, charges and masses at which the iteration has converged."""
 ROUGH = 1e-9
-"""The same where rounding lets it come no closer."""
+"""Relative residual accepted if rounding prevents further progress."""
 DEGENERATE, SURFACE = 3.0, 8.0
-"""(mu - m)/T beyond which fermions have a Fermi surface, and how many T it is wide to each side."""
-# what is summed over momenta: f, f E, f/E, f/E^3, f p^2/E, g E^2, g E, g, g/E, g/E^2
+"""(mu - m)/T above which fermions have a Fermi surface, and its half width in units of T."""
+# summed over momenta: f, f E, f/E, f/E^3, f p^2/E, g E^2, g E, g, g/E, g/E^2
 F, FE, F_E, F_E3, FPP, GE2, GE, G, G_E, G_E2 = range(10)
 
 
 def _missed(now, target, scale, model, points, sums, miss):
-    """Fill the sums of every species and what is missed; the largest of it, inf if illegal."""
+    """Fill the sums of every species and the residuals; return the largest, inf if illegal."""
     charges, degeneracy, statistics, coupling, constant = model
     radii, weights, nodes, shares = points
     many, kinds = charges.shape
@@ -50,12 +50,12 @@ def _missed(now, target, scale, model, points, sums, miss):
             sums[a, j] = 0.0
         fermi, below, above, tail = 0.0, 0.0, 0.0, 0.0
         if statistics[a] < 0.0 and alpha - beta * np.sqrt(m2) > DEGENERATE:
-            fermi = np.sqrt((alpha / beta) ** 2 - m2)  # f falls there, within T dp/dE
+            fermi = np.sqrt((alpha / beta) ** 2 - m2)  # f falls here within T dp/dE
             width = SURFACE * alpha / (beta * beta * fermi)
             below, above, tail = max(0.0, fermi - width), fermi + width, 4.0 / beta
         for i in range(radii.size):
             p, volume = scale * radii[i], scale**3 * weights[i]
-            if fermi > 0.0:  # below the surface, across it, beyond it
+            if fermi > 0.0:  # below, across and above the surface
                 part, j = i // nodes.size, i % nodes.size
                 p, step = below * nodes[j], below
                 if part == 1:
@@ -108,7 +108,7 @@ def _missed(now, target, scale, model, points, sums, miss):
 
 
 def _slopes(now, target, scale, model, sums, matrix):
-    """Fill the derivatives of what is missed, row after row."""
+    """Fill the derivatives of the residuals, row by row."""
     charges, _, _, coupling, constant = model
     many, kinds = charges.shape
     n, beta = now.size, now[0]
@@ -152,9 +152,9 @@ slopes = kernel(_slopes, inlined=True)
 def local_states(targets, guesses, scales, model, points, found):
     """Fill beta, alpha_c, M_a and the pressure of every site; NaN where no state is found.
 
-    targets : energy [GeV^4] and charge densities [GeV^3]; scales : of momenta [GeV]; model :
+    targets : energy [GeV^4] and charge densities [GeV^3]; scales : momentum scales [GeV]; model :
     charges (charges, species), degeneracies, statistics, K and M_a0; points : radii and weights of
-    d^3p/(2 pi)^3 in units of the scale, nodes and weights of (0, 1), a third of their number
+    d^3p/(2 pi)^3 in units of the scale, and nodes and weights on (0, 1), a third as many
     """
     n, many, kinds = guesses.shape[1], model[0].shape[0], model[0].shape[1]
     now, trial, miss, step = np.zeros(n), np.zeros(n), np.zeros(n), np.zeros(n)
@@ -188,7 +188,7 @@ def local_states(targets, guesses, scales, model, points, found):
         pressure = 0.0
         for a in range(kinds):
             pressure += sums[a, FPP] / 3.0
-            if n > 1 + many:  # and that of the field
+            if n > 1 + many:  # add the field contribution
                 pressure += 0.25 * (now[1 + many + a] - model[4][a]) * sums[a, F_E]
         for i in range(n):
             found[site, i] = now[i] if good else np.nan
@@ -199,4 +199,4 @@ VECTOR, MATRIX = (types.Array(types.float64, n, "C") for n in (1, 2))
 KINDS = (MATRIX, MATRIX, VECTOR, types.Tuple((MATRIX, VECTOR, VECTOR, MATRIX, VECTOR)),
          types.UniTuple(VECTOR, 4), MATRIX)  # fmt: skip
 JOB = (__name__, "local_states", KINDS)
-"""Module, name and types of arguments: what another process must know to compile it."""
+"""Module, function name and argument types, for compilation in another process."""

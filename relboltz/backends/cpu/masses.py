@@ -1,4 +1,4 @@
-"""The gap equation on the CPU: sums over the nodes, and Newton's iteration at many sites."""
+"""The gap equation on the CPU: sums over the nodes, and Newton's method at many sites."""
 
 import numpy as np
 
@@ -13,7 +13,7 @@ gap = build(FUNCTIONS, scalar)
 
 @kernel
 def inverse_energy_sums(f, p2, m2, at_rest):
-    """Sum f/E and Sum f/E^3 in eight lanes: a fixed order that still vectorises."""
+    """Return Sum f/E and Sum f/E^3, added in eight lanes: a fixed order that vectorises."""
     first, third = np.zeros(8), np.zeros(8)
     n = f.size
     for i in range(0, n - n % 8, 8):
@@ -36,7 +36,7 @@ def inverse_energy_sums(f, p2, m2, at_rest):
 
 @kernel
 def site_masses(number, unit, first, last, model, squares):
-    """Solve the gap equation at the sites first to last, from the squares given there.
+    """Solve the gap equation in place at the sites first to last, starting from ``squares``.
 
     number : (sites, species, nodes) in quanta of ``unit``; squares : m^2 of every species, then of
     every screening, at every site. Returns the first site that does not converge, or -1.
@@ -46,7 +46,7 @@ def site_masses(number, unit, first, last, model, squares):
     width = squares.shape[1]
     held, work = np.zeros((s, n)), np.zeros(9 * width + 1 + s * s)
     for site in range(first, last):
-        for a in range(width):  # one by one: Numba would compile much for whole rows
+        for a in range(width):  # element by element: whole rows take Numba long to compile
             work[a] = squares[site, a]
         held[:] = 0.0
         for a in range(s):
@@ -73,11 +73,11 @@ def site_masses(number, unit, first, last, model, squares):
     return -1
 
 
-# --- of a state that the host holds -------------------------------------------------------------
+# --- for a state in host memory -----------------------------------------------------------------
 
 
 def coupling_integrals(grid: PhaseSpace, model: Model, f: Array, mass_squared: Array) -> Array:
-    """Y_a = N_a Int d^3p/(2 pi)^3 f_a / E_a [GeV^2]."""
+    """Return Y_a = N_a Int d^3p/(2 pi)^3 f_a / E_a [GeV^2]."""
     sums = []
     for row, m2 in zip(f, np.asarray(mass_squared, float), strict=True):
         at_rest = grid.rest_inverse_energy if m2 == 0 else 0.0
@@ -86,9 +86,9 @@ def coupling_integrals(grid: PhaseSpace, model: Model, f: Array, mass_squared: A
 
 
 def masses(grid: PhaseSpace, model: Model, f: Array, start: Array | None = None) -> Array:
-    """Self-consistent m_a^2 = m_a,0^2 + Sum_b K_ab Y_b(m_b^2) of a given f [GeV^2].
+    """Solve m_a^2 = m_a,0^2 + Sum_b K_ab Y_b(m_b^2) self-consistently for a given f [GeV^2].
 
-    Newton's iteration to rounding. ``start`` is the m^2 of a similar state.
+    Newton's method converges to rounding. ``start`` is the m^2 of a similar state.
     """
     squares = np.zeros((1, len(model.species) + len(model.screenings)))
     m2 = squares[0, : len(model.species)]
@@ -104,7 +104,7 @@ def masses(grid: PhaseSpace, model: Model, f: Array, start: Array | None = None)
 
 
 def total_energy(grid: PhaseSpace, model: Model, f: Array, mass_squared: Array) -> float:
-    """Kinetic energy - (1/4) Sum_a (m_a^2 - m_a,0^2) Y_a, the conserved one [GeV fm^-3]."""
+    """Return the conserved energy, kinetic - (1/4) Sum_a (m_a^2 - m_a,0^2) Y_a [GeV fm^-3]."""
     y = coupling_integrals(grid, model, f, mass_squared)
     field = float(field_energy(model, mass_squared, y))
     return kinetic_energy(grid, model, f, mass_squared) + field

@@ -12,15 +12,15 @@ from ...util.jit import build, kernel, scalar
 
 compiled = build(FUNCTIONS, scalar)
 PART = 512
-"""Nodes whose sums are taken before they join the others: rounding grows with the root of both."""
+"""Nodes per partial sum: rounding grows as the roots of this and of the number of partial sums."""
 
 
 @kernel
 def measure_sites(number, unit, species, squares, nodes, final, span, room):
-    """Fill the moments of the sites in a span, the first and the one behind the last.
+    """Fill the moments of the sites in ``span`` (first, last + 1).
 
-    species : (species, 2), degeneracy and statistics; nodes : as ``tables`` has them; final : f to
-    measure the distance from; room : planes of three axes, shells, sums
+    species : (species, 2), degeneracy and statistics; nodes : see ``tables``; final : the f from
+    which distances are measured; room : planes of three axes, shells, sums
     """
     momenta, halves, packed, shell, at_rest = nodes
     x, y, z, shells, sums = room
@@ -28,7 +28,7 @@ def measure_sites(number, unit, species, squares, nodes, final, span, room):
     for site in range(span[0], span[1]):
         for a in range(number.shape[1]):
             scale, eta, m2 = unit / species[a, 0], species[a, 1], squares[site, a]
-            for j in range(SUMS):  # one by one: Numba would compile much for whole rows
+            for j in range(SUMS):  # element by element: whole rows take Numba long to compile
                 sums[site, a, j] = 0.0
             for begin in range(0, n, PART):
                 part = np.zeros(SUMS)
@@ -47,13 +47,13 @@ def measure_sites(number, unit, species, squares, nodes, final, span, room):
 
 
 def tables(grid: PhaseSpace, shells: Shells) -> tuple[Any, ...]:
-    """What ``measure_sites`` needs of the nodes."""
+    """Return the node tables for ``measure_sites``."""
     return grid.momenta, halves_of(grid), grid.packed, shells.index, grid.rest_inverse_energy
 
 
 @kernel
 def entropy_sum(f, eta):
-    """Sum of the entropy over the nodes."""
+    """Sum the entropy over the nodes."""
     total = 0.0
     for begin in range(0, f.size, PART):
         part = 0.0
@@ -65,7 +65,7 @@ def entropy_sum(f, eta):
 
 @kernel
 def add_up(number, sites, nodes, high, low):
-    """Add all cells to their sums, as two words."""
+    """Add all cells to their sums, stored as two words."""
     for site in range(number.shape[0]):
         for a in range(number.shape[1]):
             for i in range(number.shape[2]):
@@ -75,9 +75,9 @@ def add_up(number, sites, nodes, high, low):
 
 
 def marginal(grid: PhaseSpace, number: Integers, kept: Sequence[str]) -> tuple[Integers, Integers]:
-    """Exact sums of a state (sites, species, nodes) over all of x, y, z, px, py, pz but those kept.
+    """Sum a state (sites, species, nodes) exactly over all of x, y, z, px, py, pz except ``kept``.
 
-    Returns (species, cells of what is kept...), twice: what is above and what is below 2^32.
+    Returns two arrays (species, cells of the kept directions...): the parts above and below 2^32.
     """
     into = Marginal.of(grid, number.shape[1], kept)
     high = np.zeros((number.shape[1], int(np.prod(into.shape[1:]))), np.int64)
@@ -88,7 +88,7 @@ def marginal(grid: PhaseSpace, number: Integers, kept: Sequence[str]) -> tuple[I
 
 @kernel
 def fit_sums(theta, squares, which, momenta, weights, statistics, first, last, sums):
-    """Sums over the nodes at the sites which[first] to which[last]; ln Z is inf outside."""
+    """Sum over the nodes at the sites which[first] to which[last]; ln Z is inf if f is illegal."""
     for row in range(first, last):
         for a in range(statistics.size):
             s = np.zeros(FIT_SUMS)

@@ -1,4 +1,4 @@
-"""How the events of a step are shared out: chunks of samples, groups of chunks, scratch memory."""
+"""Division of the events of a step into chunks and groups of chunks, with scratch memory."""
 
 from dataclasses import dataclass
 
@@ -12,17 +12,17 @@ from . import collision_events as k
 Events = tuple[NDArray[np.int32], Array, Array]
 """Six cells, weight and split of every event."""
 Kept = tuple[Integers, int, Events]
-"""Numbers of events of some chunks, room for those of one chunk, and the events."""
+"""Number of events in each of several chunks, capacity of one chunk, and the events."""
 
 
 def new_events(count: int) -> Events:
-    """Room for so many events."""
+    """Allocate arrays for ``count`` events."""
     return np.empty((count, 6), np.int32), np.empty(count), np.empty(count)
 
 
 @dataclass(frozen=True)
 class ChunkGroup:
-    """Consecutive chunks of one set and channel: their first sample, and how many samples."""
+    """Consecutive chunks of one set and channel, with their first sample and sample count."""
 
     which: int
     """Number of the set."""
@@ -33,12 +33,12 @@ class ChunkGroup:
 
     @property
     def chunks(self) -> range:
-        """Numbers of the chunks among all chunks of a step."""
+        """Numbers of the chunks within all chunks of a step."""
         return range(self.span.start, self.span.stop)
 
 
 class ThreadMemory:
-    """What one thread needs for one chunk, and its accumulators."""
+    """Scratch memory of one thread for one chunk, and its accumulators."""
 
     def __init__(self, cells: int):
         self.w = np.zeros(k.ROWS * k.CHUNK)
@@ -50,7 +50,7 @@ class ThreadMemory:
         self._own = new_events(0)
 
     def events(self, capacity: int) -> Events:
-        """Room for the events of a group."""
+        """Return memory for the events of a group."""
         if len(self._own[1]) < capacity:
             self._own = new_events(capacity)
         legs, weights, ratios = self._own

@@ -1,9 +1,9 @@
-"""Some sites of a state on the CPU, in the hands of one worker of several.
+"""The sites of one worker on the CPU: a slab of the state.
 
-What it tells of a step it tells of all sites, so every worker decides as a single process would.
-Pencils along an axis that is cut are swept whole: everybody gives his part of them away, sweeps
-the ones that came to him, and gives them back. That works for slabs of any thickness; cells beyond
-the edge would have to be as many as a sweep reaches: ten, and any number where fluxes are mended.
+Step reports cover all sites, so every worker makes the decisions of a single process. Pencils
+along a divided axis are swept whole: each worker sends away its parts of the pencils, sweeps the
+pencils that it received, and returns them. This works for slabs of any thickness; ghost cells
+would have to be as many as a sweep reaches: ten, and any number where fluxes are repaired.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -28,7 +28,7 @@ from .backend import CpuBackend
 
 
 class CpuSlab:
-    """A slab of a state: sites of its own (``own``), and what happens to all sites."""
+    """Backend of one worker: holds the sites of its slab (``own``) and reports on all sites."""
 
     name = "cpu"
 
@@ -52,12 +52,12 @@ class CpuSlab:
 
     @property
     def local_sites(self) -> slice:
-        """The sites whose numbers it has."""
+        """Sites stored here, as a slice of all sites."""
         return self.sites
 
     @property
     def interrupt(self) -> object:
-        """Once it is true, work in hand is dropped and Halted raised."""
+        """Once true, the work in progress is abandoned and Halted raised."""
         return self.own.interrupt
 
     @interrupt.setter
@@ -66,78 +66,78 @@ class CpuSlab:
 
     @property
     def description(self) -> str:
-        """Where the work is done, in words."""
+        """Device, threads and precision in words."""
         return self.own.description
 
     @property
     def memory(self) -> int:
-        """Bytes of the slab, of what comes to it along axes that are cut, and of events."""
+        """Bytes of the slab, of pencils received along divided axes, and of events."""
         return self.own.memory + 2 * self._turned.nbytes
 
     # -- the slab --------------------------------------------------------------------------------
 
     def put(self, number: Integers, bits: int) -> None:
-        """Take over the sites of this slab."""
+        """Store the sites of this slab in quanta of 2^-bits."""
         self.own.put(number, bits)
 
     def get(self) -> Integers:
-        """The sites of this slab in quanta."""
+        """Return the sites of this slab in quanta."""
         return self.own.get()
 
     def save(self) -> None:
-        """Remember them."""
+        """Save a copy of the slab."""
         self.own.save()
 
     def restore(self) -> None:
-        """Back to what was remembered."""
+        """Return to the saved copy of the slab."""
         self.own.restore()
 
     def set_momentum_grid(self, grid: PhaseSpace) -> None:
-        """The nodes are now those of this grid, of all sites."""
+        """Switch to a grid, given for all sites, with different momenta."""
         self.grid = grid
         self.own.set_momentum_grid(replace(self.own.grid, momentum_max=grid.momentum_max))
 
     def moments(self, squares: Array, final: Array) -> Moments:
-        """Sums over the nodes of its own sites; squares : of all."""
+        """Sum over the nodes of the slab's sites; squares : those of all sites."""
         return self.own.moments(squares[self.sites], final)
 
     def marginal(self, kept: Sequence[str]) -> tuple[Integers, Integers]:
-        """Sums of its own sites."""
+        """Sum N f over the slab's sites and all directions except those in ``kept``."""
         return self.own.marginal(kept)
 
     def fits(self, theta: Array, squares: Array, which: Integers) -> Array:
-        """Sums of thermal states at some of its own sites, by their number in the run."""
+        """Sum thermal states at some sites of the slab, given by their global numbers."""
         return self.own.fits(theta, squares[self.sites], which - self.sites.start)
 
     def squares(self, f: Array) -> Array:
-        """The squares that f (species, nodes) of any site causes."""
+        """Return the squared masses, then squared screening masses, of f (species, nodes)."""
         return self.own.squares(f)
 
     def estimates(self, f: Array, squares: Array, batches: range) -> Callable[[], Estimates]:
-        """C[f] of f (species, nodes) of any site."""
+        """Estimate C[f] of f (species, nodes)."""
         return self.own.estimates(f, squares, batches)
 
     # -- all sites -------------------------------------------------------------------------------
 
-    def advance(self, state: State, course: StepPlan, stop: float) -> Iterator[Segment]:
-        """Step until the stop [fm]."""
-        return advance(self, state, course, stop)  # type: ignore[arg-type]
+    def advance(self, state: State, step_plan: StepPlan, stop: float) -> Iterator[Segment]:
+        """Step to the time ``stop`` [fm], yielding a segment after every step."""
+        return advance(self, state, step_plan, stop)  # type: ignore[arg-type]
 
     def masses(self, start: Array) -> Array:
-        """The squares of all sites."""
+        """Solve for the squares of all sites."""
         mine = self.own.masses(start[self.sites])
         return concatenated(self.exchange, mine, self.division.counts)
 
     def gather_sites(self, rows: Array) -> Array:
-        """Everybody is told of all sites."""
+        """Return the rows of all sites to every worker."""
         return concatenated(self.exchange, rows, self.division.counts)
 
     def stresses(self, squares: Array) -> Array:
-        """Pressures of all sites, and how full their box is."""
+        """Return pressures and outer momentum moments of all sites."""
         return self.gather_sites(self.own.stresses(squares[self.sites]))
 
     def collide(self, step: int, length: float, squares: Array) -> StepReport:
-        """Collisions at all sites; everybody is told of all."""
+        """Collide at all sites; every worker gets the report on all sites."""
         if not self.model.processes:
             return StepReport.nothing(self.grid.sites, length)
         counts, rows = to_rows(self.own.collided(step, length, squares[self.sites]))
@@ -150,7 +150,7 @@ class CpuSlab:
     def stream(
         self, axis: int, length: float, squares: Array, push: Array | None = None
     ) -> WallFlux:
-        """Stream and push along an axis; everybody is told what left anywhere."""
+        """Stream and push along an axis; every worker gets the wall fluxes of all sites."""
         whole = Pencils.of(self.grid, self.model, axis)
         if self.division.cuts(axis):
             return self._across(whole, length, squares, push)
@@ -165,7 +165,7 @@ class CpuSlab:
     def _across(
         self, whole: Pencils, length: float, squares: Array, push: Array | None
     ) -> WallFlux:
-        """Sweep along an axis that is cut."""
+        """Sweep along a divided axis."""
         division, rank, number = self.division, self.exchange.rank, self.own.number
         nodes, shares = self._nodes_of(whole.axis), division.pencils(whole.axis)
         parts = [np.take(number, some, axis=2) for some in nodes]
@@ -181,7 +181,7 @@ class CpuSlab:
         return self._passage(whole, *found)
 
     def _passage(self, whole: Pencils, left: Integers, energies: Array, refused: Array) -> WallFlux:
-        """What left and was refused, of the pencils of all workers in their order."""
+        """Combine the wall fluxes of the pencils of all workers, in order."""
         shape, shares = (whole.across, whole.species), self.division.pencils(whole.axis)
         blocks = [whole.some(share).blocks for share in shares]
         rooms = [np.empty((*shape, count, 4)) for count in blocks]
@@ -197,14 +197,15 @@ class CpuSlab:
         return whole.passage(every, found[:, :2].copy(), found[:, 2:].copy())
 
     def _nodes_of(self, axis: int) -> list[Integers]:
-        """Nodes that each worker sweeps along an axis."""
+        """Return the nodes that each worker sweeps along an axis."""
         if axis not in self._nodes:
             shares = self.division.pencils(axis)
             self._nodes[axis] = [self.division.nodes(axis, share) for share in shares]
         return self._nodes[axis]
 
     def _room(self, shape: tuple[int, int, int]) -> Integers:
-        """Memory for what comes, kept from sweep to sweep."""
+        """Return memory for received pencils, reused from sweep to sweep."""
+
         size = shape[0] * shape[1] * shape[2]
         if self._turned.size < size:
             self._turned = np.empty(size, np.int64)

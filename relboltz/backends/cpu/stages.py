@@ -1,12 +1,12 @@
 """A step of collisions at one site: crossed sets of events, limits that keep f legal.
 
 The events of a step are split into two sets A and B, each an unbiased estimate of C, and each is
-evaluated again on what the other one predicts:
+evaluated again on the prediction of the other:
 
     n = n0 + dt/4 [A(n0) + B(n0) + A(n0 + dt B(n0)) + B(n0 + dt A(n0))]
 
-An event that moves the very cells it is evaluated on next would saturate itself, and relaxation
-would be too slow by O(dt/samples), however well everything is conserved.
+An event evaluated again on cells that it has itself changed would saturate itself, and relaxation
+would be too slow by O(dt/samples), even with exact conservation.
 """
 
 import math
@@ -21,14 +21,14 @@ from .collider import Collider, Demands, Tables
 from .deposits import limits
 
 Both = tuple[Integers, Integers, Flows, float]
-"""What the first and the last stage change, flows of the first, the part that limits refused."""
+"""Changes of the first and the last stage, flows of the first, fraction refused by limits."""
 
 
 def noise_sums(first: Integers) -> tuple[float, float]:
-    """Sums over the cells of the squared standard error of C, and of C^2.
+    """Return the sums over the cells of the squared standard error of C, and of C^2.
 
-    first : what each of the two sets contributes to C. They are independent, so with
-        C = (A + B)/2 the standard error is |A - B|/2.
+    first : contributions A, B of the two independent sets of events: with C = (A + B)/2 the
+        standard error is |A - B|/2.
     """
     a, b = first.astype(np.float64)
     return float(np.square(a - b).sum()), float(np.square(a + b).sum())
@@ -48,7 +48,7 @@ class SiteStages:
     def collide(
         self, n0: Integers, draw: DrawnEvents, length: float
     ) -> tuple[Integers, StepReport]:
-        """Numbers of quanta after a step of collisions with these events."""
+        """Return the numbers of quanta after a step of collisions with these events."""
         table, occupancy = self.collider.tables(n0, self.unit)
         drawn = self.collider.draw(draw, table, occupancy)
         half = 0.5 * length / self.unit
@@ -63,7 +63,7 @@ class SiteStages:
         return number, StepReport(length, [counts], flows, drawn, refused, noise)
 
     def _stages(self, n0: Integers, table: Array, half: float) -> Both | None:
-        """First and last stage of a step without limits; None if a cell would become illegal."""
+        """Compute both stages of a step without limits; None if a cell would become illegal."""
         first, flows = self.collider.net((table,) * SETS, half)
         last, again = self.collider.net(self._predicted(n0, first), half)
         wanted = half * (flows.wanted + again.wanted)
@@ -75,9 +75,9 @@ class SiteStages:
         return None
 
     def _limited(self, n0: Integers, table: Array, half: float) -> Both:
-        """Both stages, each limited where a cell asks for it, and the part that was refused.
+        """Compute both stages, each limited where a cell requires it, and the fraction refused.
 
-        The first one may use up half of what a cell holds, the last one what that leaves.
+        The first stage may use half of the content of a cell, the last stage the remainder.
         """
         first, flows, limited = self._stage((table,) * SETS, half, n0, 2)
         tables = self._predicted(n0, first)
@@ -85,7 +85,7 @@ class SiteStages:
         return first, last, flows, max(limited, more)
 
     def _predicted(self, n0: Integers, first: Integers) -> Tables:
-        """For each set the table of what the other one predicts: no event sees itself.
+        """Return for each set the table of the other's prediction, so that no event sees itself.
 
         first : half a step by both sets together
         """
@@ -95,13 +95,13 @@ class SiteStages:
     def _stage(
         self, tables: Tables, half: float, base: Integers, times: int
     ) -> tuple[Integers, Flows, float]:
-        """Half the change of an Euler step by each set, limited only if a cell asks for it.
+        """Compute half the change of an Euler step by each set, limited only if necessary.
 
         base + times * change must be legal. If it is not, every event is scaled as a whole by
         the tightest limit of its cells, so that conservation stays exact.
         """
         change, flows = self.collider.net(tables, half)
-        wanted = half * flows.wanted  # no cell can change by more than twice that
+        wanted = half * flows.wanted  # no cell can change by more than twice this amount
         fits = not wanted >= 2.0**SUM_BITS
         if fits and self._legal(base + times * change.sum(axis=0)):
             return change, flows, 0.0
@@ -121,7 +121,7 @@ class SiteStages:
         return bool((number >= 0).all() and (number <= self._capacity).all())
 
     def _bounds(self, number: Integers, demands: Demands, allowance: float) -> tuple[Array, Array]:
-        """s = min(1, f / 2D) for losses and, for fermions, min(1, (1 - f) / 2G) for gains."""
+        """Return min(1, f / 2D) for losses and, for fermions, min(1, (1 - f) / 2G) for gains."""
         low, high = np.empty(number.size), np.empty(number.size)
         limits(number, demands, self._capacity, self._fermion, allowance, low, high)
         return low, high

@@ -1,4 +1,4 @@
-"""Threads of the host that share out pieces of work."""
+"""Host threads that share pieces of work."""
 
 import itertools
 import os
@@ -14,7 +14,7 @@ PARTS_PER_THREAD = 8
 
 
 def available_cores() -> int:
-    """Cores that this process may use."""
+    """Return the number of cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
@@ -23,17 +23,17 @@ def available_cores() -> int:
 class Threads:
     """Threads that take the next piece of work when they are free.
 
-    Which thread takes which piece never matters to the result; callers see to that.
+    Callers must ensure that the result does not depend on which thread does which piece.
     """
 
     def __init__(self, count: int = 0):
         self.count = count or available_cores()
         self.interrupt: object = False
-        """Once it is true, work in hand is dropped and Halted raised."""
+        """Once true, the work in progress is abandoned and Halted raised."""
         self.pool = ThreadPoolExecutor(self.count) if self.count > 1 else None
 
     def parts(self, count: int) -> list[tuple[int, int]]:
-        """range(count) in consecutive parts, several for each thread."""
+        """Split range(count) into consecutive parts, several for each thread."""
         parts = max(1, min(count, PARTS_PER_THREAD * self.count))
         bounds = np.linspace(0, count, parts + 1).astype(int).tolist()
         return list(itertools.pairwise(bounds))
@@ -57,7 +57,7 @@ class Threads:
                         raise Halted
                     work(thread, item)
             except BaseException:
-                failed.set()  # the others need not go on
+                failed.set()  # the other threads can stop
                 raise
 
         if self.pool is None or count == 1:

@@ -1,6 +1,6 @@
-"""One substep of transport on the CPU: pencils are independent, threads share them out.
+"""One substep of transport on the CPU: threads share independent pencils.
 
-The loops over lanes are what a compiler vectorises: what lanes share is found before them.
+The compiler vectorises the loops over lanes: quantities common to all lanes are computed first.
 """
 
 import numpy as np
@@ -19,7 +19,7 @@ compiled = build(
 
 @kernel
 def flow_field(w, q2, m2, push, p, dp, dx, shape):
-    """Velocity on x faces and force on p faces; push : the external force of every x cell."""
+    """Fill velocity on x faces and force on p faces; push : external force of every x cell."""
     n, m, lanes, _, _ = shape
     for i in range(n + 1):
         for j in range(m):
@@ -35,9 +35,9 @@ def flow_field(w, q2, m2, push, p, dp, dx, shape):
 
 @kernel
 def fluxes(w, along, up, m2, push, upwind, shape):
-    """Fluxes of a stage, or the upwind ones of the whole substep: then sums are what goes beyond.
+    """Fill the fluxes of a stage, or the upwind fluxes of the whole substep.
 
-    along and up : substep over dx and dp
+    In the second case, the sums become the excess over upwind. along and up : substep over dx, dp
     """
     n, m, lanes, _, _ = shape
     for i in range(n + 1):
@@ -62,7 +62,7 @@ def fluxes(w, along, up, m2, push, upwind, shape):
 
 @kernel
 def make_stage(w, along, up, part, shape):
-    """STAGE = NUMBER and a part of what the fluxes in two rows bring."""
+    """Fill STAGE = NUMBER plus a fraction of the change by the fluxes in two rows."""
     for i in range(shape[0]):
         here = compiled.spot(i, 0, shape)
         for k in range(here, here + shape[1] * shape[2]):
@@ -71,7 +71,7 @@ def make_stage(w, along, up, part, shape):
 
 @kernel
 def runge_kutta(w, along, up, m2, push, shape):
-    """Fluxes of the three stages, weighted, in SUM_ALONG and SUM_UP."""
+    """Sum the weighted fluxes of the three stages in SUM_ALONG and SUM_UP."""
     for keep, share, part in plane.STAGES:
         fluxes(w, along, up, m2, push, False, shape)
         for k in range(compiled.length(shape)):
@@ -82,7 +82,7 @@ def runge_kutta(w, along, up, m2, push, shape):
 
 @kernel
 def find_limits(w, held, capacity, only, shape):
-    """What every cell can give and take."""
+    """Fill the limits on outflow and inflow of every cell."""
     for i in range(shape[0]):
         here = compiled.spot(i, 0, shape)
         for k in range(here, here + shape[1] * shape[2]):
@@ -91,7 +91,7 @@ def find_limits(w, held, capacity, only, shape):
 
 @kernel
 def limited_fluxes(w, strict, shape):
-    """Whole fluxes that the limits allow."""
+    """Compute the whole-quanta fluxes that the limits allow."""
     n, m, lanes, _, _ = shape
     for i in range(n + 1):
         for j in range(m):
@@ -107,7 +107,7 @@ def limited_fluxes(w, strict, shape):
 
 @kernel
 def mark_illegal(w, capacity, everything, shape):
-    """Mark the cells that the fluxes would take beyond their bounds; returns how many."""
+    """Mark the cells that the fluxes would take out of bounds; return their number."""
     bad = 0
     for i in range(shape[0]):
         here = compiled.spot(i, 0, shape)
@@ -118,11 +118,12 @@ def mark_illegal(w, capacity, everything, shape):
 
 @kernel
 def limit_fluxes(w, capacity, shape):
-    """Whole fluxes that leave every cell within its bounds.
+    """Compute whole-quanta fluxes that leave every cell within its bounds.
 
-    Limits are found for the fluxes beyond upwind, which alone keeps f legal where the flow is free
-    of divergence. What rounding, closed momentum faces or an external force spoil is mended cell by
-    cell: a cell that is still illegal gives no more than it had and takes no more than fits.
+    Limits apply to the excess over the upwind fluxes, which by themselves keep f legal where the
+    flow is divergence-free. Violations due to rounding, closed momentum faces or an external force
+    are repaired cell by cell: a cell that is still illegal gives no more than it had and takes no
+    more than fits.
     """
     make_stage(w, ALONG, UP, 1.0, shape)
     find_limits(w, STAGE, capacity, False, shape)
@@ -142,7 +143,7 @@ def limit_fluxes(w, capacity, shape):
 
 @kernel
 def refusal(w, up, shape):
-    """Quanta that the force would have pushed through closed momentum faces."""
+    """Return the quanta that the force would have pushed through closed momentum faces."""
     low, high = 0.0, 0.0
     for i in range(shape[0]):
         for lane in range(shape[2]):
@@ -153,16 +154,17 @@ def refusal(w, up, shape):
 
 @kernel
 def sweep(number, squares, push, span, lines, walls, steps, p, transverse_p2, capacity, w, found):
-    """Advance the pencils of groups in a span, first to last, along one axis, in place.
+    """Advance the pencils of the groups in ``span``, first to last, along one axis, in place.
 
     number : (sites, species, nodes) in quanta; squares : (sites, species ...), m^2 to use
     push : (sites, species, 2), external force along the axis, constant and linear in p
     lines : space cells and their distance in sites; momentum cells and their distance in nodes
     walls : kinds of boundary in x and p; steps : substep [fm], dx [fm], dp [GeV]
     capacity : quanta that a cell of each species can hold
-    found : ledger (2, species, nodes) of what left through open walls; of every group the energy
-        that left and the quanta that closed momentum faces refused, low and high side
+    found : ledger (2, species, nodes) of quanta that left through open walls; for every group the
+        energy that left and the quanta that closed momentum faces refused, low and high side
     """
+
     n, site_step, m, node_step = lines
     dt, dx, dp = steps
     along, up = dt / dx, dt / dp

@@ -1,1 +1,1 @@
-"""A GPU: the state lives there, the host launches steps and reads records."""
+"""CUDA backend: the state lives on the GPU; the host launches steps and reads records."""

@@ -1,4 +1,4 @@
-"""Sums over events on a GPU: what the kernel of brackets is given, and what comes back."""
+"""Input and output of the bracket kernel on a GPU: packs the tasks and gathers the sums."""
 
 from itertools import pairwise
 from typing import Any
@@ -18,21 +18,21 @@ from .draw import kinds_of
 from .driver import toolkit
 
 PART = 8192
-"""Events of a block, unless there would be more than MOST_PARTS of them in a batch."""
+"""Events per block of threads, unless a batch would then have more than MOST_PARTS blocks."""
 MOST_PARTS = 64
 FLAW, LEGAL = -1, -2
-"""Entries that hold sums of illegal and of legal matrix elements, see ``events.collisions``."""
+"""Ranks of the entries that sum illegal and legal matrix elements (``events.collisions``)."""
 
 
 class BracketMeasurer:
-    """Adds up brackets of a model's trial functions on a GPU."""
+    """Sums brackets of a model's trial functions on a GPU."""
 
     def __init__(self, model: Model):
         self.model = model
         self._kernels: dict[Any, Any] = {}
 
     def measure(self, elements: Elements, request: BracketRequest) -> Array:
-        """Sums over the events of every task and batch, as ``cpu.brackets.measure``."""
+        """Return sums over the events of every task and batch, as ``cpu.brackets.measure`` does."""
         cuda = toolkit()
         entries = _entries(request)
         blocks = _blocks(request)
@@ -49,7 +49,7 @@ class BracketMeasurer:
         return self._gathered(elements, request, blocks, sums.copy_to_host())
 
     def _arrays(self, request: BracketRequest) -> tuple[Any, ...]:
-        """Numbers of the tasks, and the tables that they share."""
+        """Return the numbers that describe the tasks, and the tables that they share."""
         _, kinds, parameters = kinds_of(self.model.processes)
         tables: dict[int, int] = {}
         edges: list[Array] = []
@@ -82,7 +82,7 @@ class BracketMeasurer:
     def _gathered(
         self, elements: Elements, request: BracketRequest, blocks: Integers, sums: Array
     ) -> Array:
-        """Sums of blocks, part after part, in their places."""
+        """Add up the sums of the blocks in order, each at its place in the result."""
         result = np.zeros(request.shape)
         places = _places(request)
         for (task, batch, _, _), row in zip(blocks, sums, strict=True):
@@ -93,7 +93,7 @@ class BracketMeasurer:
         return result
 
     def _fault(self, elements: Elements, request: BracketRequest, task: int) -> None:
-        """The CPU draws the same events and names the matrix element that is illegal."""
+        """Draw the same events on the CPU, which names the illegal matrix element."""
         on_cpu(elements, request, threads=0)
         name = self.model.processes[request.tasks[task].process].name
         raise InputError(
@@ -103,7 +103,7 @@ class BracketMeasurer:
 
 
 def _numbers(task: ChannelEvents) -> tuple[float, ...]:
-    """What kernels need to know of a task, but for 1/E at rest."""
+    """Return the floating-point numbers of a task, except 1/E at rest and the coarse-grid ones."""
     return (
         *task.m2, *task.named, *task.screening, *task.alpha, *task.eta, *task.poles, task.span,
         task.factor, task.clamps, task.temperature, task.mirror,
@@ -111,7 +111,7 @@ def _numbers(task: ChannelEvents) -> tuple[float, ...]:
 
 
 def _entries(request: BracketRequest) -> Integers:
-    """Rank, legs and places of the powers of every sum; the last two are of matrix elements."""
+    """Return rank, legs and power slots of every sum; the last two sum matrix elements."""
     trial, rows = request.trial, []
     for rank, many in enumerate(trial.counts):
         for a in range(request.cells):
@@ -124,7 +124,7 @@ def _entries(request: BracketRequest) -> Integers:
 
 
 def _places(request: BracketRequest) -> Integers:
-    """Where the entries stand among the sums of a batch, in the order of ``_entries``."""
+    """Return the positions of the entries among a batch's sums, in the order of ``_entries``."""
     shape = request.trial.shape(request.cells)
     inside = np.zeros(shape, bool)
     for rank, many in enumerate(request.trial.counts):
@@ -133,7 +133,7 @@ def _places(request: BracketRequest) -> Integers:
 
 
 def _blocks(request: BracketRequest) -> Integers:
-    """Task, batch, first sample and number of samples of every block."""
+    """Return task, batch, first sample and number of samples of every block."""
     rows = []
     for i, task in enumerate(request.tasks):
         parts = min(MOST_PARTS, max(1, -(-task.samples // PART)))

@@ -1,8 +1,8 @@
-"""Brackets of trial functions on a GPU: the twin of ``backends/cpu/brackets.py``.
+"""Brackets of trial functions on a GPU: the counterpart of ``backends/cpu/brackets.py``.
 
-One kernel, generated with the matrix elements of a model inside. Every thread of a block draws an
-event into shared memory; then every thread adds up some entries of the sums over these events, in
-order. A block has a fixed part of a batch, so that two runs give the same bits.
+One kernel is generated with the matrix elements of the model inlined. Every thread of a block draws
+an event into shared memory; every thread then adds up some entries of the sums over these events,
+in order. Each block has a fixed part of a batch, so that two runs agree bit for bit.
 """
 
 from typing import Any
@@ -16,9 +16,9 @@ from .driver import SIMULATED
 
 THREADS = 4 if SIMULATED else 64
 SHARED_NUMBERS = 6000
-"""Of 8 bytes that a block may use."""
+"""Most 8-byte numbers of shared memory that a block may use."""
 
-TEMPLATE = '''"""Generated: brackets of trial functions from the events of a model on a GPU."""
+TEMPLATE = '''"""Generated code: brackets of trial functions from the events of a model on a GPU."""
 
 import math
 
@@ -26,7 +26,7 @@ from numba import float64, int64
 
 from relboltz.backends.cuda import layout as k
 from relboltz.backends.cuda.driver import device_function, kernel
-from relboltz.backends.cuda.physics import WORD, cuda, physics, piece
+from relboltz.backends.cuda.physics import WORD, array_function, cuda, physics
 from relboltz.events.collisions import LARGEST_ELEMENT, MORE_WORDS
 {imports}
 THREADS, STRIDE, SIZE, OWNED, LEGS = {threads}, {stride}, {size}, {owned}, {legs}
@@ -35,7 +35,7 @@ VECTORS, SHARES, WEIGHT, FLAW, LEGAL = {vectors}, {shares}, {weight}, {flaw}, {l
 {elements}
 
 def matrix_element(kind, s, t, m2, screening2, exchange2, q2, qu2, ekt, own, channel):
-    """|M|^2 of the process that a task belongs to."""
+    """Return |M|^2 of the process that a task belongs to."""
     ma2, mb2, mc2, md2 = m2
 {choice}
     return 0.0
@@ -45,7 +45,7 @@ matrix_element = device_function(matrix_element)
 
 
 def uniform64(high, low):
-    """Two random words as one number between 0 and 1."""
+    """Combine two random words into a number between 0 and 1."""
     return (float64(high) * 4294967296.0 + float64(low) + 0.5) * 5.421010862427522e-20
 
 
@@ -53,7 +53,7 @@ uniform64 = device_function(uniform64)
 
 
 def place(cumulative, first, count, u):
-    """In which of ``count`` bins from ``first`` on a number falls."""
+    """Return which of the ``count`` bins from ``first`` on contains a number."""
     low, high = 0, count
     while high - low > 1:
         middle = (low + high) // 2
@@ -64,20 +64,20 @@ def place(cumulative, first, count, u):
     return low
 
 
-place = piece(place)
+place = array_function(place)
 
 
 def density(k, first, bins, edges, cumulative):
-    """Density in d^3p at which a table draws a momentum."""
+    """Return the density in d^3p with which a table samples a momentum."""
     p = physics.root(physics.dot(k, k))
     return physics.radial_density(p, first + place(edges, first, bins, p), edges, cumulative)
 
 
-density = piece(density)
+density = array_function(density)
 
 
 def keep(shared, at, leg, momentum, energy, share, temperature):
-    """Momentum and powers of the energy of a leg, in units of T."""
+    """Store momentum and powers of the energy of a leg, in units of T."""
     over = 1.0 / temperature
     for axis in range(3):
         shared[at + VECTORS + 3 * leg + axis] = momentum[axis] * over
@@ -94,11 +94,11 @@ def keep(shared, at, leg, momentum, energy, share, temperature):
         power *= downwards
 
 
-keep = piece(keep)
+keep = array_function(keep)
 
 
 def contraction(rank, a, b):
-    """Tensors of two legs, summed over their components."""
+    """Return the contraction of the tensors of two legs."""
 {ranks}
     return 1.0
 
@@ -110,11 +110,11 @@ def brackets(
     blocks, whole, numbers, own, edges, cumulative, fields, geometry, entries, seed, first_batch,
     sums,
 ):
-    """Sums over a part of the events of a batch.
+    """Sum over a part of the events of a batch.
 
     blocks: task, batch, first sample, samples; whole: kind of matrix element, samples of a batch,
-    bins, place of the fields, places of the tables of p, k3, k2, k1; entries: rank, two legs, where
-    their powers are.
+    bins, position of the fields, positions of the tables of p, k3, k2, k1; entries: rank, two legs,
+    slots of their powers.
     """
     shared = cuda.shared.array(SIZE, float64)
     total = cuda.local.array(OWNED, float64)
@@ -237,7 +237,7 @@ FREE = {
                 keep(shared, at, 2, k3, ek, 1.0, temperature)
                 keep(shared, at, 3, p3, ep, 1.0, temperature)""",
 }
-"""In unlimited momentum space."""
+"""Template parts for continuous, unbounded momentum space."""
 NODES = {
     "ranks": """    if rank == 0:
         return physics.tensor_axes(a, b)
@@ -278,11 +278,11 @@ NODES = {
                             temperature,
                         )""",
 }
-"""On nodes."""
+"""Template parts for momenta on the nodes of a grid."""
 
 
 def bracket_kernel(model: Model, request: BracketRequest, entries: int) -> Any:
-    """The kernel for a model and these trial functions; entries : of the sums of a block."""
+    """Return the kernel for a model and a request; entries : number of sums per block."""
     stride, owned = _stride(request), -(-entries // THREADS)
     ours = all(process.built_in for process in model.processes)
     legs, span = request.cells, request.trial.span
@@ -302,7 +302,7 @@ def bracket_kernel(model: Model, request: BracketRequest, entries: int) -> Any:
 
 
 def _stride(request: BracketRequest) -> int:
-    """Numbers that an event has in shared memory; odd, so that threads do not collide."""
+    """Return the count of shared-memory numbers per event, odd to avoid bank conflicts."""
     legs = request.cells
     stride = legs * request.trial.span + 4 * legs + 3
     stride += 1 - stride % 2

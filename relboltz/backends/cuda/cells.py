@@ -1,6 +1,6 @@
-"""Kernels over cells: before, between and after the stages of a step.
+"""Kernels over cells that run before, between and after the stages of a step.
 
-Cells are added up in whole numbers; sums of floating-point numbers are taken in a fixed order.
+Cells accumulate integers; floating-point sums are taken in a fixed order.
 """
 
 from functools import partial
@@ -13,13 +13,13 @@ from . import layout as k
 from .driver import kernel
 from .layout import FEW, THREADS
 from .physics import (  # fmt: skip
+    array_function,
     block_max,
     block_sum,
     cuda,
     inverse_energy,
     keep_sums,
     physics,
-    piece,
     place,
     warp_max,
     warp_scan,
@@ -27,34 +27,34 @@ from .physics import (  # fmt: skip
 )
 
 CHUNKS = k.TILE // k.WARP
-"""Parts of a tile that a warp takes at once."""
+"""Warp-sized chunks of a tile."""
 COUNTED = (k.COUNTS + 1) * (THREADS // k.WARP)
 
 
-@piece
+@array_function
 def largest_inverse(scalars, m2):
-    """The largest 1/E of all nodes: of the slowest one, or of a massless one at rest."""
+    """Return the largest 1/E of all nodes: the slowest node, or a massless one at rest."""
     if scalars[k.P2_MIN] + m2 > 0.0:
         return inverse_energy(scalars[k.P2_MIN], m2, 0.0)
     return max(scalars[k.AT_REST], inverse_energy(scalars[k.P2_NEXT], m2, 0.0))
 
 
-@piece
+@array_function
 def importance(scalars, top, m2):
-    """The largest weight of a node of a species, top : its largest f."""
+    """Return the largest node weight of a species; top : its largest f."""
     return physics.node_weight(top, top, largest_inverse(scalars, m2))
 
 
 @partial(kernel, max_registers=48)
 def prepare(control, first_site, scalars, squares, given, number, species, highest, p2, tables,
             tops, change, prefix, tiles):  # fmt: skip
-    """Logarithms and importance of every cell; clears what the step will add up.
+    """Compute logarithms and importance of every cell; clear the changes of the step.
 
     squares : squared masses of the species and of the screenings at every site
-    given : f of every cell, and the largest of every species, to be used instead of the state
-        if it has entries
-    species : degeneracy, statistics of each; tops : ln f at the fullest node of every species
-    prefix : whole weights of the nodes before, in a tile
+    given : f of every cell and the largest f of every species, used instead of the state unless
+        empty
+    species : degeneracy and statistics of each; tops : ln f at the fullest node of every species
+    prefix : sum of the integer weights of the preceding nodes in a tile
     """
     chunks = cuda.shared.array(CHUNKS, int32)
     own = cuda.local.array(FEW, int32)
@@ -90,9 +90,9 @@ def prepare(control, first_site, scalars, squares, given, number, species, highe
         cumulate_tile(chunks, own, prefix[row], tiles[row])
 
 
-@piece
+@array_function
 def cumulate_tile(chunks, own, prefix, tiles):
-    """Weights of the nodes before each one of a tile; the whole tile's. own : of this thread."""
+    """Prefix-sum the node weights of a tile, and its total; own : weights of this thread."""
     t, tile = cuda.threadIdx.x, cuda.blockIdx.x
     warp, warps = t // k.WARP, THREADS // k.WARP
     for j in range(FEW):
@@ -116,7 +116,7 @@ def cumulate_tile(chunks, own, prefix, tiles):
 
 @kernel
 def cumulate(control, first_site, prefix, tiles, shift, cumulative, guide):
-    """First random word of every node, and the node of every bucket's first word."""
+    """Compute the first random word of every node, and the node of every bucket's first word."""
     shared = cuda.shared.array(THREADS, int64)
     if control[k.STATUS] != k.GO or control[k.IMPORTANCE] == 0:
         return
@@ -149,7 +149,7 @@ def cumulate(control, first_site, prefix, tiles, shift, cumulative, guide):
 
 @kernel
 def predict(control, first_site, scalars, number, species, capacity, tables, change):
-    """Logarithms of what each set predicts: n0 plus 4 times its part of half a step."""
+    """Take logarithms of each set's prediction: n0 plus 4 times its part of half a step."""
     if control[k.STATUS] != k.GO:
         return
     tile, row = cuda.blockIdx.x, cuda.blockIdx.y
@@ -167,9 +167,9 @@ def predict(control, first_site, scalars, number, species, capacity, tables, cha
                 tables[which, cell, 0], tables[which, cell, 1] = physics.logarithms(f, eta)
 
 
-@piece
+@array_function
 def count(shared, values, counts, highest):
-    """Add the sums over a block of all values but the last, and keep the largest of that."""
+    """Add block sums of all values but the last to ``counts``; the last updates a maximum."""
     t, most = cuda.threadIdx.x, k.COUNTS
     warp, warps = t // k.WARP, THREADS // k.WARP
     for i in range(most):
@@ -195,12 +195,12 @@ def count(shared, values, counts, highest):
 def update(
     control, first_site, number, species, capacity, change, highest, spread, trouble, counts
 ):
-    """The new state; how far the stages are apart, and the sets of events.
+    """Write the new state, and compare the two stages and the two sets of events.
 
-    spread : sums of the blocks of the squared standard error of C, and of C^2
+    spread : block sums of the squared standard error of C, and of C^2
     """
     shared = cuda.shared.array(THREADS, float64)
-    whole = cuda.shared.array(COUNTED, int64)  # the simulator tells them apart by their lines
+    whole = cuda.shared.array(COUNTED, int64)  # own line: the simulator identifies arrays by line
     if control[k.STATUS] != k.GO or control[k.FAULT] < k.NO_FAULT:
         return
     tile, row = cuda.blockIdx.x, cuda.blockIdx.y
@@ -236,13 +236,13 @@ def update(
 
 @kernel
 def peaks(control, number, highest, first_row):
-    """The largest number of quanta of every row of nodes."""
+    """Find the largest number of quanta in every row of nodes."""
     shared = cuda.shared.array(THREADS, int64)
     row, n = cuda.blockIdx.x, control[k.NODES]
     state = number[control[k.SOURCE], (first_row + row) * n :]
     largest = 0
     for first in range(cuda.threadIdx.x, n, k.TILE):
-        for j in range(FEW):  # no branches: all of them are read at once
+        for j in range(FEW):  # no branches, so that all loads are issued at once
             i = first + j * THREADS
             largest = max(largest, state[np.uint32(i if i < n else 0)])
     largest = block_max(shared, largest)

@@ -1,4 +1,4 @@
-"""The kernel that applies kept events, and the pieces of those that draw and limit them."""
+"""Kernel that applies kept events, and device functions shared with drawing and limiting."""
 
 import math
 
@@ -10,14 +10,14 @@ from ...events.projection import FAR
 from . import layout as k
 from .driver import SIMULATED, kernel
 from .layout import THREADS
-from .physics import ALL, add, cuda, flow_single, keep_sums, physics, piece
+from .physics import ALL, add, array_function, cuda, flow_single, keep_sums, physics
 
 
-@piece
+@array_function
 def independent(cumulative, guide, a, word, shift, even):
-    """The node that a random word stands for, and its chance in units of 2^-32.
+    """Return the node that a random word selects, and its probability in units of 2^-32.
 
-    even : number of nodes if all are drawn alike, else 0
+    even : number of nodes if all are equally likely, else 0
     """
     if even > 0:
         i = (word * even) >> 32
@@ -31,15 +31,15 @@ def independent(cumulative, guide, a, word, shift, even):
     return int64(i), end - begin
 
 
-@piece
+@array_function
 def stratified(cumulative, guide, a, sample, word, samples, shift, even):
-    """The node at (sample + word 2^-32) / samples of the cumulative weight, and its chance."""
+    """Return the node at cumulative weight (sample + word 2^-32) / samples, and its probability."""
     position = (np.uint64(sample) << np.uint64(32)) | np.uint64(word)
     estimate = (float(sample) + word * 2.0**-32) * (4294967296.0 / samples)
     at = min(int64(estimate), 4294967295)
     count = np.uint64(samples)
     if even > 0:
-        if np.uint64(at) * count > position:  # the estimate may be one off
+        if np.uint64(at) * count > position:  # the estimate may be off by one
             at -= 1
         elif np.uint64(at + 1) * count <= position:
             at += 1
@@ -54,9 +54,9 @@ def stratified(cumulative, guide, a, sample, word, samples, shift, even):
     return int64(i), cumulative[a, np.uint32(i + 1)] - cumulative[a, np.uint32(i)]
 
 
-@piece
+@array_function
 def pair_logs(table, cells):
-    """Sums over the low pair, the high pair, and p and k3: of ln(f/F), then of ln F."""
+    """Sum ln(f/F), then ln F, over the low pair, the high pair, and p and k3."""
     p, k3, l0, m0, l1, m1 = cells
     return (
         table[l0, 0] + table[m0, 0], table[l1, 0] + table[m1, 0], table[p, 0] + table[k3, 0],
@@ -64,34 +64,35 @@ def pair_logs(table, cells):
     )  # fmt: skip
 
 
-@piece
+@array_function
 def flow_of(logs, r, single):
-    """Net and forward flow of an event of unit weight. logs : ``pair_logs``; r : its split."""
+    """Return net and forward flow at unit weight; logs : ``pair_logs``; r : energy split."""
     x, y = physics.exponents(*logs, r)
     if single != 0:
         return flow_single(x, y)
     return physics.flow(x, y)
 
 
-@piece
+@array_function
 def event_flow(table, cells, r, single):
-    """Net and forward flow of an event of unit weight on six cells."""
+    """Return net and forward flow of an event of unit weight on six cells."""
     return flow_of(pair_logs(table, cells), r, single)
 
 
-@piece
+@array_function
 def across_front(table, start, both, logs, landed, where, grid):
-    """As ``cpu.events.land_across_front``: the closest pairs that hold particles, at a front of f.
+    """Land at a front of f on the closest pairs that hold particles, as the CPU does.
 
-    start : first cell of the species of k1; both : sum of a cell of k1 and of its partner; logs :
-    ``pair_logs``; landed : nodes of the low and of the high pair, and the split; where : position
-    of k1, index sum of p and k3, energy, squared masses
+    start : first cell of the species of k1; both : sum of the cell indices of k1 and its partner;
+    logs : ``pair_logs``; landed : nodes of the low and of the high pair, and the split; where :
+    position of k1, index sum of p and k3, energy, squared masses. The CPU version is
+    ``cpu.collision_events.land_across_front``.
     """
     position, total, e, m2 = where
     cells, h = grid
     below, above, own = logs[0] + logs[3], logs[1] + logs[4], logs[2] + logs[5]
     best = (-1.0, 0.0, FAR, -1.0, 0.0, FAR)
-    for corner in range(int32(min(8.0, 8.0 * cells[0]))):  # 8, but the loop is not to be unrolled
+    for corner in range(int32(min(8.0, 8.0 * cells[0]))):  # 8, written so that it is not unrolled
         node, pair, distance = physics.corner_pair(corner, position, total, m2, cells, h)
         if distance < FAR:
             k1 = start + int64(node)
@@ -103,15 +104,15 @@ def across_front(table, start, both, logs, landed, where, grid):
     return landed
 
 
-@piece
+@array_function
 def both_occupied(table, p, k3):
-    """f_p f_k3, to single precision."""
+    """Return f_p f_k3 in single precision."""
     return math.exp(np.float32(table[p, 0] + table[p, 1] + table[k3, 0] + table[k3, 1]))
 
 
-@piece
+@array_function
 def deposit(change, row, cells, whole, low, high):
-    """Whole amounts: in at k3, out at the low and the high pair; p is for the caller."""
+    """Add integer amounts at k3 and take them from both pairs; the caller adds at p."""
     _, k3, l0, m0, l1, m1 = cells
     if whole != 0:
         add(change, row, k3, whole)
@@ -123,11 +124,11 @@ def deposit(change, row, cells, whole, low, high):
         add(change, row, m1, -high)
 
 
-@piece
+@array_function
 def move(change, row, cells, r, amount, only_p):
-    """An amount as a whole number, moved but for p, which is returned for the caller to move.
+    """Round an amount and move it at all cells except p; return it for the caller to add at p.
 
-    only_p : 1 if there is nothing but p, without symmetrical sampling
+    only_p : 1 if only p changes (sampling that is not symmetrical)
     """
     whole = int64(physics.nearest_integer(amount))
     if whole != 0 and only_p == 0:
@@ -137,12 +138,12 @@ def move(change, row, cells, r, amount, only_p):
 
 
 PAIRED = not SIMULATED
-"""Whether two neighbouring threads share what they add: a shuffle."""
+"""Whether neighbouring threads exchange what they add, by a shuffle."""
 
 
-@piece
+@array_function
 def shared_out(net, gain, odd):
-    """What this thread adds for the event of the even, and of the odd thread of its pair."""
+    """Return what this thread adds for the events of the even and the odd thread of a pair."""
     own, other = (gain, net) if odd != 0 else (net, gain)
     if not PAIRED:
         return net, gain
@@ -150,9 +151,9 @@ def shared_out(net, gain, odd):
     return (other, own) if odd != 0 else (own, other)
 
 
-@piece
+@array_function
 def add_apart(change, row, cell, amounts, odd):
-    """Add to the two places of a cell: even threads net changes, odd ones gains, of both."""
+    """Add to the two slots of a cell: even threads add both net changes, odd ones both gains."""
     first, second = amounts
     if not PAIRED:
         if first != 0:
@@ -168,12 +169,12 @@ def add_apart(change, row, cell, amounts, odd):
         add(change, row, 2 * int64(odd_cell) + odd, second)
 
 
-@piece
+@array_function
 def deposit_apart(change, row, cells, r, whole, gain):
-    """Net changes and gains of an event, but for p, in the two places of each cell.
+    """Add net changes and gains of an event, except at p, to the two slots of each cell.
 
-    What comes in at the pairs is what does not stay of the gain at the nodes. Two threads add to
-    neighbouring places at once, which the memory takes as one addition.
+    The gain of the pairs is the gain at the nodes minus the net amount. Two threads add to
+    neighbouring slots at once, which the memory handles as one addition.
     """
     _, k3, l0, m0, l1, m1 = cells
     odd = cuda.threadIdx.x & 1
@@ -188,9 +189,9 @@ def deposit_apart(change, row, cells, r, whole, gain):
     add_apart(change, row, m1, high, odd)
 
 
-@piece
+@array_function
 def gather(change, row, p, whole, last_p, gathered):
-    """Keep what goes to p; what was gathered for another p is moved. Returns p and what is kept."""
+    """Accumulate amounts for p; flush the sum when p changes. Return p and the running sum."""
     if p == last_p:
         return p, gathered + whole
     if gathered != 0:
@@ -198,19 +199,19 @@ def gather(change, row, p, whole, last_p, gathered):
     return p, whole
 
 
-@piece
+@array_function
 def three(shared, place):
-    """Three numbers of a block."""
+    """Return three consecutive numbers of shared memory."""
     return shared[place], shared[place + 1], shared[place + 2]
 
 
-@piece
+@array_function
 def four(shared, place):
-    """Four numbers of a block."""
+    """Return four consecutive numbers of shared memory."""
     return shared[place], shared[place + 1], shared[place + 2], shared[place + 3]
 
 
-@piece
+@array_function
 def add_to_pairs(into, cells, low, high):
     """Add to the cells of the low and of the high pair of an event."""
     cuda.atomic.add(into, cells[2], low)
@@ -219,12 +220,12 @@ def add_to_pairs(into, cells, low, high):
     cuda.atomic.add(into, cells[5], high)
 
 
-@piece
+@array_function
 def cells_of(nodes, j, shift, conserving):
-    """The six cells of a kept event.
+    """Return the six cells of a kept event.
 
-    Conserving: the low and the high node of k1 are kept, and k2 is the partner P - k1 of each.
-    Nearest: the cells of k1 and k2 are kept, and the pair counts as the low one.
+    Conserving: the low and the high node of k1 are stored, and k2 is the partner P - k1 of each.
+    Nearest: the cells of k1 and k2 are stored, and count as the low pair.
     """
     p, k3, l0, l1 = nodes[0, j], nodes[1, j], nodes[2, j], nodes[3, j]
     m0 = p + k3 - l0 + shift if conserving != 0 else l1
@@ -233,29 +234,29 @@ def cells_of(nodes, j, shift, conserving):
     return np.uint32(p), np.uint32(k3), np.uint32(l0), np.uint32(m0), np.uint32(l1), np.uint32(m1)
 
 
-@piece
+@array_function
 def slot_of(i, roots):
-    """Where the i-th event of this thread is kept: in the order of sites and blocks."""
+    """Return the slot of this thread's i-th event, ordered by site and block."""
     block = cuda.blockIdx.y * cuda.gridDim.x + cuda.blockIdx.x
     return np.uint32((block * k.EACH * roots + i) * THREADS + cuda.threadIdx.x)
 
 
-@piece
+@array_function
 def partner_shift(control, channels, channel):
-    """Takes p + k3 - k1, all as cells of their species, to the cell of k2."""
+    """Return the offset from p + k3 - k1, as cell indices of their species, to the cell of k2."""
     a = channels[channel, k.K1] + channels[channel, k.K2]
     return (a - channels[channel, k.K3] - channels[channel, k.P]) * control[k.NODES]
 
 
-@piece
+@array_function
 def seen(which, stage):
-    """The table that a set of events sees: of the state, at last of what the other predicts."""
+    """Return the table a set uses: the state, or in the last stage the other set's prediction."""
     return 1 - which if stage == k.LAST_STAGE else 0
 
 
-@piece
+@array_function
 def first_half(change, cell):
-    """What the first stage of both sets changes: half an Euler step."""
+    """Return the first-stage change of both sets together: half an Euler step."""
     return change[0, cell] + change[1, cell]
 
 
@@ -264,7 +265,7 @@ def apply(
     control, scalars, channels, blocks, nodes, weights, ratios, tables, first_block, roots,
     conserving, change, trouble, sums, stage, redone,
 ):  # fmt: skip
-    """Apply kept events to the cells; redone : 1 for sites whose first stage has changed alone."""
+    """Apply kept events to the cells; redone : 1 for only sites whose first stage was redone."""
     shared = cuda.shared.array(THREADS, float64)
     if control[k.STATUS] != k.GO or (redone != 0 and trouble[cuda.blockIdx.y, k.REDONE] == 0):
         return
@@ -280,11 +281,11 @@ def apply(
         weight = float64(weights[j])
         if weight > 0.0:
             cells, r = cells_of(nodes, j, shift, conserving), ratios[j]
-            flow, ahead = event_flow(table, cells, r, control[k.SINGLE])
+            flow, one_way = event_flow(table, cells, r, control[k.SINGLE])
             flow *= weight
             net += flow
             moves += abs(flow)
-            forward += ahead * weight
+            forward += one_way * weight
             whole = move(change, row, cells, r, scalars[k.SCALE] * flow, only_p)
             last_p, gathered = gather(change, row, cells[0], whole, last_p, gathered)
     if gathered != 0:
@@ -295,7 +296,7 @@ def apply(
 
 @kernel
 def hammer(array, additions):
-    """Additions to cells all over an array, as events make them: what the memory can take."""
+    """Benchmark memory by adding to cells all over an array, as events do."""
     word = np.uint32(cuda.grid(1) * 2654435761 + 12345)
     for _ in range(additions):
         word = np.uint32(word * 1664525 + 1013904223)

@@ -1,8 +1,8 @@
-"""Kernels that other processes compile, all at once, into the cache that this process reads.
+"""Parallel compilation of kernels by other processes, into the cache that this process reads.
 
-Numba compiles one function at a time in a process, and all kernels of a step take it half a minute.
-Where they are not in the cache yet, each goes to a process of its own that needs no GPU and ends
-when it has written its kernel. Whatever goes wrong there, this process compiles for itself.
+Numba compiles one function at a time per process and needs half a minute for all kernels of a step.
+Kernels missing from the cache are shared among processes that need no GPU and exit once their
+kernels are written. If such a process fails, this process compiles the kernel itself.
 """
 
 import atexit
@@ -23,22 +23,22 @@ from ...util.gc_pause import resting
 from ...util.jit import cache_folder
 
 FEWEST_CORES = 4
-"""With fewer, processes would wait for one another."""
+"""Least number of cores: with fewer, the processes would wait for one another."""
 MOST_BUILDERS = 6
-"""Processes at a time: each needs a quarter of a gigabyte."""
+"""Most processes at a time: each needs a quarter of a gigabyte."""
 OFTEN = 0.05
-"""Seconds between looks into the cache."""
+"""Seconds between checks of the cache."""
 LONGEST = 100.0
-"""Seconds to wait for a kernel before it is compiled here."""
+"""Seconds to wait for a kernel before compiling it in this process."""
 PROGRAM = "from relboltz.backends.cuda.compiler_processes import serve; serve()"
 Job = tuple[str, str, tuple[Any, ...]]
 """Module and name of a kernel, and the types of its arguments."""
 
 
 class Kernel:
-    """A kernel as numba-cuda has it, that waits for the process that compiles it, if there is one.
+    """A numba-cuda kernel that waits for the process compiling it, if there is one.
 
-    noting.list : while it is one, kernels that this thread launches join it, with their arguments
+    noting.list : if a list, this thread appends kernels and arguments to it instead of launching
     """
 
     noting = threading.local()
@@ -51,7 +51,7 @@ class Kernel:
         return getattr(self.compiled, name)
 
     def __getitem__(self, configuration: Any) -> Any:
-        """The kernel, to be launched with so many blocks and threads."""
+        """Return the kernel configured with numbers of blocks and threads."""
         noted = getattr(Kernel.noting, "list", None)
         if noted is not None:
             return partial(self._note, noted)
@@ -61,7 +61,7 @@ class Kernel:
         return self.compiled[configuration]
 
     def _wait(self, builder: "subprocess.Popen[bytes]") -> None:
-        """Until the kernel is in the cache, or never will be."""
+        """Wait until the kernel is in the cache, its process has ended, or LONGEST has passed."""
         patience = time.monotonic() + LONGEST
         with resting():
             while builder.poll() is None and time.monotonic() < patience and not self.kept:
@@ -71,14 +71,14 @@ class Kernel:
         noted.append((self, arguments))
 
     def job(self, arguments: tuple[Any, ...]) -> Job:
-        """What a process must know to compile it."""
+        """Return what another process needs to compile this kernel."""
         kinds = tuple(self.compiled.typeof_pyval(argument) for argument in arguments)
         return self.compiled.py_func.__module__, self.compiled.py_func.__name__, kinds
 
     @property
     def kept(self) -> bool:
-        """Whether compiled code of this kernel is in the cache, or will not be."""
-        if not self.cached:  # a user's, generated without a module
+        """Whether compiled code of this kernel is in the cache, or is never cached."""
+        if not self.cached:  # generated from a user's function, without a module
             return True
         folder = cache_folder()
         name = f"{self.compiled._cache._cache_file.name}-*.nbc"
@@ -88,9 +88,9 @@ class Kernel:
 def build_ahead(
     work: Callable[[], None], device: Callable[[], dict[str, Any]], others: Sequence[Job] = ()
 ) -> None:
-    """Have the kernels that ``work`` launches compiled by other processes; they are not launched.
+    """Compile the kernels that ``work`` would launch in other processes; none is launched.
 
-    device : tells of the GPU that they are for; others : kernels of the host, needed later
+    device : returns the properties of the target GPU; others : host functions needed later
     """
     noted: list[tuple[Kernel, tuple[Any, ...]]] = []
     Kernel.noting.list = noted
@@ -103,7 +103,7 @@ def build_ahead(
     if not wanted or _cores() < FEWEST_CORES or cache_folder() is None or not sys.executable:
         return
     capability = device()["capability"]
-    kernels = list(wanted)[::-1]  # masses come last in a step, and are needed first
+    kernels = list(wanted)[::-1]  # masses come last in a step but are needed first
     for i in range(builders):
         own = kernels[i::builders]
         builder = _started([kernel.job(wanted[kernel]) for kernel in own], capability)
@@ -114,12 +114,12 @@ def build_ahead(
 
 
 def _cores() -> int:
-    """Cores that this process may use."""
+    """Return the number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
 
 
 def _started(jobs: list[Job], capability: tuple[int, int]) -> "subprocess.Popen[bytes] | None":
-    """A process that compiles some kernels; it ends when this one does."""
+    """Start a process that compiles some kernels and exits if this process does."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     try:
         process = subprocess.Popen(
@@ -128,35 +128,35 @@ def _started(jobs: list[Job], capability: tuple[int, int]) -> "subprocess.Popen[
         )  # fmt: skip
         assert process.stdin is not None
         pickle.dump((jobs, capability), process.stdin)
-        process.stdin.flush()  # and stays open: its end tells the process of ours
+        process.stdin.flush()  # left open: end of file tells it that we exited
     except OSError:
         return None
     atexit.register(process.kill)
     return process
 
 
-# --- in the other process -----------------------------------------------------------------------
+# --- run in the other process -------------------------------------------------------------------
 
 
 def serve() -> None:
-    """Compile what is asked for on standard input, into the cache."""
+    """Compile the kernels listed on standard input into the cache."""
     jobs, capability = pickle.load(sys.stdin.buffer)
     threading.Thread(target=_end_with_parent, daemon=True).start()
     _pretend(capability)
     for module, name, kinds in jobs:
         getattr(_imported(module), name).compile(kinds)
-    os._exit(0)  # the thread still reads
+    os._exit(0)  # the other thread is still reading
 
 
 def _end_with_parent() -> None:
-    """Nothing more comes on standard input, until the process at its other end is gone."""
+    """Exit when standard input closes, that is, when the parent process is gone."""
     while os.read(0, 1):
         pass
     os._exit(1)
 
 
 def _imported(module: str) -> Any:
-    """A module of the package, or one that it generated."""
+    """Import a module of the package, or load one that it generated."""
     if module.startswith("relboltz."):
         return importlib.import_module(module)
     from ..elements import load
@@ -167,7 +167,7 @@ def _imported(module: str) -> Any:
 
 
 def _pretend(capability: tuple[int, int]) -> None:
-    """Compile for a GPU that this process does not open: it costs time and memory of the GPU."""
+    """Compile for a GPU without opening it, which would cost time and GPU memory."""
     codegen: Any = importlib.import_module("numba.cuda.codegen")
     dispatcher: Any = importlib.import_module("numba.cuda.dispatcher")
     device = SimpleNamespace(compute_capability=capability)

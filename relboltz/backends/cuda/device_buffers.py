@@ -1,4 +1,4 @@
-"""Arrays of the CUDA backend and the order in which its kernels are launched."""
+"""GPU arrays of the CUDA backend, and the launches of its kernels."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -25,19 +25,19 @@ cuda = engine.toolkit()
 
 @dataclass
 class LaunchContext:
-    """What a sequence of launches works from: every sequence may have its own."""
+    """Control numbers, scalars and masses that a sequence of kernel launches reads."""
 
     control: Any
     scalars: Any
     squares: Any = None
-    """Of the sites at work."""
+    """Squared masses at the sites of the current batch."""
 
 
 class DeviceBuffers(DeviceProblem):
     """Arrays and kernels of one model on one grid.
 
-    exchange : with workers that have the same state, of one site, and share its events
-    before : sites of the run before the first one here; only faults are told so
+    exchange : communication with workers that hold the same one-site state and share its events
+    before : number of sites of the run before the first one here, used only to report faults
     """
 
     before = 0
@@ -50,7 +50,7 @@ class DeviceBuffers(DeviceProblem):
         free: float,
         exchange: Exchange | None = None,
     ):
-        """numbers : of the sites of the state; free : bytes of memory"""
+        """site_ids : site numbers in the run; free : free GPU memory in bytes"""
         super().__init__(*plan.given, elements)
         self.batch, self._most_events = plan.batch(free)
         self.sites, self.exchange = len(site_ids), exchange
@@ -67,27 +67,27 @@ class DeviceBuffers(DeviceProblem):
         self._upload_constants()
         self._allocate_cells()
         self._allocate_events()
-        self.desk = self.new_desk()
+        self.context = self.new_context()
         if not all(process.built_in for process in self.model.processes):
             self._compile_draw()
 
-    def new_desk(self) -> LaunchContext:
-        """A desk of its own."""
+    def new_context(self) -> LaunchContext:
+        """Return a new, independent launch context."""
         return LaunchContext(self.new(k.CONTROLS, np.int64), self.new(k.SCALARS, np.float64))
 
     def launch(self, kernel: Any, blocks: int | tuple[int, int], *arguments: Any) -> None:
-        """Launch a kernel with so many blocks of threads."""
+        """Launch a kernel with the given number of thread blocks."""
         kernel[blocks, k.THREADS, self.stream](*arguments)
 
     def over_cells(self, kernel: Any, *arguments: Any) -> None:
-        """Launch a kernel over all cells of the sites at work, a thread for each."""
+        """Launch a kernel over all cells of the current batch of sites, one thread per cell."""
         blocks = (-(-self.nodes // k.THREADS), self.species * self.count)
-        self.launch(kernel, blocks, self.desk.control, self.first_site, *arguments)
+        self.launch(kernel, blocks, self.context.control, self.first_site, *arguments)
 
     def over_tiles(self, kernel: Any, *arguments: Any) -> None:
-        """Launch a kernel over all cells of the sites at work, a few for each thread."""
+        """Launch a kernel over all cells of the current batch of sites, FEW cells per thread."""
         blocks = (self.tiles, self.species * self.count)
-        self.launch(kernel, blocks, self.desk.control, self.first_site, *arguments)
+        self.launch(kernel, blocks, self.context.control, self.first_site, *arguments)
 
     # -- memory ----------------------------------------------------------------------------------
 
@@ -102,7 +102,7 @@ class DeviceBuffers(DeviceProblem):
         self.groups = self.to(masses.group, np.int64)
 
     def set_momentum_grid(self, grid: PhaseSpace) -> None:
-        """The nodes are now those of this grid."""
+        """Switch to the momentum nodes of another grid."""
         super().set_momentum_grid(grid)
         self.momentum.copy_to_device(np.concatenate([grid.axis(i) for i in range(3)]))
 
@@ -113,7 +113,7 @@ class DeviceBuffers(DeviceProblem):
         self.number = self.room((2, self.sites * self.cells), np.int64)
         self.change = self.new((SETS + 1, cells), np.int64)
         self.tables = self.new((SETS + 1, cells, 2), np.float64)
-        self.table = self.tables[SETS]  # of the state itself; the others of what sets predict
+        self.table = self.tables[SETS]  # of the state itself; the others: predictions of the sets
         self.tops = self.new(rows, np.float64)
         self.prefix = self.new((rows, n), np.int32)
         self.tile_sums = self.new((rows, self.tiles), np.int64)
@@ -137,7 +137,7 @@ class DeviceBuffers(DeviceProblem):
         self.limits = tuple(self.room(cells, kind) for kind in kinds)
 
     def _allocate_events(self) -> None:
-        """Room for as many blocks of events as are needed, or as fit: then they are redrawn."""
+        """Allocate all event blocks, or as many as fit; the others are drawn again when needed."""
         per_block = event_bytes(self.precision) * k.SPAN * self.roots
         room = min(USED_PART * engine.free_memory(), self._most_events) / self.batch
         own = len(self.own_blocks)
@@ -151,15 +151,15 @@ class DeviceBuffers(DeviceProblem):
 
     @property
     def samples_drawn(self) -> int:
-        """Samples of a step, all channels together."""
+        """Number of samples in a step, summed over channels."""
         return SETS * sum(self.sampling.samples_of(c, self.nodes) for c in self.channels)
 
     def _compile_draw(self) -> None:
-        """Compile the model's matrix elements now: what is wrong with them is said before a run."""
+        """Compile the model's matrix elements now, to report errors before the run."""
         control = np.zeros(k.CONTROLS, np.int64)
-        control[k.STATUS] = k.ARRIVED  # nothing is done
-        self.desk.control.copy_to_device(control)
-        self.desk.squares = self.new((1, self.width), np.float64)
+        control[k.STATUS] = k.ARRIVED  # the kernel does nothing
+        self.context.control.copy_to_device(control)
+        self.context.squares = self.new((1, self.width), np.float64)
         if self.blocks:
             with self.compiling():
                 self.draw(0, 1, self.sums, False)
@@ -167,9 +167,9 @@ class DeviceBuffers(DeviceProblem):
     # -- launches --------------------------------------------------------------------------------
 
     def prepare(self, given: Any = None) -> None:
-        """Logarithms and sampling tables of the state, or of a given f."""
+        """Compute logarithms and sampling tables of the state, or of a given f."""
         self.over_tiles(
-            kernels.prepare, self.desk.scalars, self.desk.squares,
+            kernels.prepare, self.context.scalars, self.context.squares,
             self.nothing if given is None else given, self.number, self.species_numbers,
             self.highest, self.p2, self.tables, self.tops, self.change,
             self.prefix, self.tile_sums,
@@ -179,24 +179,24 @@ class DeviceBuffers(DeviceProblem):
         )
 
     def slabs(self) -> Iterator[tuple[int, int]]:
-        """First block and number of blocks whose events fit into memory together."""
+        """Yield first block and number of blocks whose events fit into memory together."""
         last = self.own_blocks.stop
         for first in range(self.own_blocks.start, last, self.slab):
             yield first, min(self.slab, last - first)
 
     def draw(self, first: int, count: int, sums: Any, use: bool, land: bool = True) -> None:
-        """Draw and keep the events of some blocks; use: apply them as well."""
-        desk = self.desk
+        """Draw and keep the events of some blocks; use : apply them as well."""
+        context = self.context
         self.launch(
-            self.draw_kernel, (count, self.count), desk.control, desk.scalars, desk.squares,
-            self.geometry, self.channel_integers, self.channel_floats, self.block_table,
-            self.cumulative, self.guide, self.table, self.tops, self.event_nodes,
+            self.draw_kernel, (count, self.count), context.control, context.scalars,
+            context.squares, self.geometry, self.channel_integers, self.channel_floats,
+            self.block_table, self.cumulative, self.guide, self.table, self.tops, self.event_nodes,
             self.event_weights, self.event_ratios, self.change, sums, self.site_ids, first,
             self.first_site, self.shift, int(land), int(use),
         )  # fmt: skip
 
     def draw_all(self, use: bool) -> None:
-        """All events of a step; what does not fit into memory is drawn again when needed."""
+        """Draw all events of a step; those that do not fit in memory are redrawn when needed."""
         with self._shared_out([self.change[:SETS]], self.sums):
             for first, count in self.slabs():
                 self.draw(first, count, self.sums, use)
@@ -206,15 +206,15 @@ class DeviceBuffers(DeviceProblem):
     ) -> None:
         """Launch a kernel over the events of all blocks, drawn again if they were not kept.
 
-        cells : what it adds to; sums : what it sums up for every block
+        cells : arrays that the kernel adds to; sums : its sums for every block
         """
-        desk = self.desk
+        context = self.context
         with self._shared_out(cells, sums):
             for first, count in self.slabs():
                 if self.slab < len(self.own_blocks):
                     self.draw(first, count, self.sums_3, False)
                 self.launch(
-                    kernel, (count, self.count), desk.control, desk.scalars,
+                    kernel, (count, self.count), context.control, context.scalars,
                     self.channel_integers, self.block_table, self.event_nodes, self.event_weights,
                     self.event_ratios, self.tables, first, self.roots, self.conserving,
                     *arguments,
@@ -222,12 +222,12 @@ class DeviceBuffers(DeviceProblem):
 
     @contextmanager
     def _shared_out(self, cells: Sequence[Any], sums: Any) -> Iterator[None]:
-        """Within it events add to cells; afterwards those of all workers have done so."""
+        """Let events add to cells in the body, then add up the contributions of all workers."""
         exchange = self.exchange
         if exchange is None:
             yield
             return
-        if exchange.rank > 0:  # what is there already counts once
+        if exchange.rank > 0:  # existing content must be counted only once
             for array in cells:
                 engine.clear(array, self.stream)
         yield
@@ -238,44 +238,44 @@ class DeviceBuffers(DeviceProblem):
             sums.copy_to_device(concatenated(exchange, mine, np.diff(self._edges).tolist()))
 
     def stage_of(self, stage: int) -> Any:
-        """Changes by a stage."""
+        """Return the rows of changes made by a stage."""
         return self.change[SETS:] if stage == k.LAST_STAGE else self.change[:SETS]
 
     def apply(self, stage: int, redone: bool = False) -> None:
-        """The kept events as a stage of a step; redone : where the first stage has changed."""
+        """Apply kept events as a stage; redone : only where the first stage was redone."""
         self.over_events(
             kernels.apply, self.change, self.trouble, self.sums_2, stage, int(redone),
             cells=[self.stage_of(stage)], sums=self.sums_2,
         )  # fmt: skip
 
     def find_peaks(self) -> None:
-        """The largest numbers of the sites at work: what drawing needs to know of them."""
+        """Find the largest number of quanta per site and species, which drawing needs."""
         self.launch(
-            kernels.peaks, self.species * self.count, self.desk.control, self.number,
+            kernels.peaks, self.species * self.count, self.context.control, self.number,
             self.highest, self.first_site * self.species,
         )  # fmt: skip
 
     def predict(self) -> None:
-        """Logarithms of what the two sets of events predict."""
+        """Take logarithms of the predictions of the two sets of events."""
         self.over_tiles(
-            kernels.predict, self.desk.scalars, self.number, self.species_numbers, self.capacity,
+            kernels.predict, self.context.scalars, self.number, self.species_numbers, self.capacity,
             self.tables, self.change,
         )  # fmt: skip
 
     def update(self) -> None:
-        """The new state."""
+        """Write the new state."""
         self.over_tiles(
             kernels.update, self.number, self.species_numbers, self.capacity, self.change,
             self.highest, self.spread, self.trouble, self.counts,
         )  # fmt: skip
 
     def wait(self) -> None:
-        """Until everything launched is done."""
+        """Wait until everything launched is done."""
         if self.stream:
             self.stream.synchronize()
 
     def fetch(self, array: Any) -> NDArray[Any]:
-        """A copy on the host, once everything launched is done."""
+        """Return a copy on the host, once everything launched is done."""
         self.wait()
         copy: NDArray[Any] = array.copy_to_host()
         return copy

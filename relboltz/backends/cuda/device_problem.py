@@ -1,4 +1,4 @@
-"""What a GPU has to know of a model on a grid to draw its events: channels, blocks, constants."""
+"""GPU tables of a model on a grid needed to draw events: channels, blocks and constants."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,7 +23,7 @@ cuda = engine.toolkit()
 
 
 class DeviceProblem:
-    """A model on the momenta of a grid."""
+    """A model on a momentum grid, with its tables on the GPU."""
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class DeviceProblem:
         self.shift, self.buckets = 32 - bits, 1 << bits
 
     def set_momentum_grid(self, grid: PhaseSpace) -> None:
-        """The nodes are now those of this grid."""
+        """Switch to the momentum nodes of another grid."""
         self.grid = grid
         for c, channel in enumerate(self.channels):
             samples = self.sampling.samples_of(channel, grid.size)
@@ -69,13 +69,13 @@ class DeviceProblem:
 
     @cached_property
     def plain_floats(self) -> Any:
-        """As ``channel_floats``, but events have the weights of collisions."""
+        """``channel_floats`` without compensation: events have the weights of collisions."""
         floats = self._floats.copy()
         floats[:, k.SPACING] = 0.0
         return self.to(floats, np.float64)
 
     def compensates(self, mass_squared: Array) -> bool:
-        """Whether any event may get more weight from ``projection.compensation``."""
+        """Return whether ``projection.compensation`` may increase the weight of any event."""
         return not all(
             heavy(  # type: ignore[no-untyped-call]
                 mass_squared[[*channel.pair, *channel.nodes]].tolist(), spacing2
@@ -84,7 +84,7 @@ class DeviceProblem:
         )
 
     def of_nodes(self, scalars: Array) -> None:
-        """Fill what kernels must know of the nodes."""
+        """Fill the scalars that describe the nodes."""
         grid = self.grid
         scalars[k.P2_MIN] = grid.momentum_squared.min()
         moving = grid.momentum_squared[grid.momentum_squared > 0]
@@ -94,7 +94,7 @@ class DeviceProblem:
 
     @cached_property
     def shares(self) -> tuple[Array, Array, Array]:
-        """Which channel is of which process; what it adds to its rate, as written and turned."""
+        """Map of channels to processes, and their shares of its forward and reverse rates."""
         channels, processes = self.channels, len(self.model.processes)
         belongs = np.zeros((len(channels), processes))
         belongs[np.arange(len(channels)), [channel.process for channel in channels]] = 1.0
@@ -105,22 +105,22 @@ class DeviceProblem:
     # -- memory ----------------------------------------------------------------------------------
 
     def to(self, values: Any, kind: Any) -> Any:
-        """A copy on the GPU, for as long as this machine."""
+        """Return a copy on the GPU, counted in ``allocated``."""
         array = self.upload(values, kind)
         self.allocated += int(array.nbytes)
         return array
 
     @staticmethod
     def upload(values: Any, kind: Any) -> Any:
-        """A copy on the GPU, for a while."""
+        """Return a temporary copy on the GPU, not counted in ``allocated``."""
         return cuda.to_device(np.ascontiguousarray(values, dtype=kind))
 
     def new(self, shape: Any, kind: Any) -> Any:
-        """Zeros on the GPU."""
+        """Return zeros on the GPU."""
         return self.to(np.zeros(shape), kind)
 
     def room(self, shape: Any, kind: Any) -> Any:
-        """Memory on the GPU, whatever is in it."""
+        """Return uninitialized memory on the GPU."""
         array = cuda.device_array(shape, kind)
         self.allocated += int(array.nbytes)
         return array
@@ -130,7 +130,7 @@ class DeviceProblem:
     def _channel_tables(
         self, kinds: list[int], parameters: list[list[float]]
     ) -> tuple[Integers, Array, Integers]:
-        """Whole and other numbers of every channel, and what each block of threads works on."""
+        """Return integers and floats of every channel, and the samples of each thread block."""
         model, grid = self.model, self.grid
         most = max((len(own) for own in parameters), default=0)
         integers = np.zeros((len(self.channels), k.LAST_BLOCK + 1), np.int64)
@@ -162,7 +162,7 @@ class DeviceProblem:
         return integers, floats, np.concatenate(blocks)
 
     def _coarse(self) -> Array:
-        """What channels are to know of the spacing: see ``layout.MORE_3``."""
+        """Return the channel numbers that depend on the grid spacing: see ``layout.MORE_3``."""
         rows = []
         inner = self.elements.inner_weights(self.grid, self.channels)
         for channel, row in zip(self.channels, inner, strict=True):
@@ -171,7 +171,7 @@ class DeviceProblem:
         return np.array(rows).reshape(-1, 4)
 
     def fresh_control(self, unit: float) -> tuple[Integers, Array]:
-        """Control and scalars of a state that has not moved yet."""
+        """Return control and scalars of an initial state."""
         control = np.zeros(k.CONTROLS, np.int64)
         scalars = np.zeros(k.SCALARS)
         sampling, model, grid = self.sampling, self.model, self.grid
@@ -190,19 +190,19 @@ class DeviceProblem:
         return control, scalars
 
     def drawing(self, apart: bool) -> Any:
-        """The kernel that draws events: for steps, or for C[f] (apart)."""
+        """Return the kernel that draws events, for steps or (apart) for C[f]."""
         how = self.sampling.projection, self.sampling.kinematics
         return draw_kernel(self.model, *how, apart)
 
     @contextmanager
     def compiling(self) -> Iterator[None]:
-        """Within it matrix elements are compiled: what is wrong with them is said in words."""
+        """Turn errors from compiling matrix elements in the body into readable InputErrors."""
         names = {getattr(p.matrix_element, "__name__", "?") for p in self.model.processes}
         try:
             yield
         except InputError:
             raise
-        except Exception as error:  # compilers complain in many ways
+        except Exception as error:  # compilers raise many kinds of errors
             lines = [line.strip() for line in str(error).splitlines() if line.strip()]
             raise InputError(
                 f"the matrix elements ({', '.join(sorted(names))}) do not compile for the GPU: "

@@ -1,7 +1,7 @@
-"""Sweeps along axes that slabs cut: pencils go to whoever sweeps them, and come back.
+"""Sweeps along axes cut by slabs: pencils go to the worker that sweeps them, and come back.
 
-As ``cpu/slab`` does it; a GPU puts the nodes of a slab into the order of those who sweep them, so
-that what each of them is given lies together, and gets there through the memory of the host.
+The scheme is that of ``cpu/slab``. The GPU orders the nodes of a slab by the worker that sweeps
+them, so that each worker's share is contiguous; shares are sent through host memory.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
     from .backend import CudaBackend
 
 Buffer = tuple[Integers, list[Integers]]
-"""Memory of the host, and the parts of it that are of each worker."""
+"""Host memory, and the part of it that belongs to each worker."""
 
 
 @kernel
 def turn(control, number, places, back, turned, aside):
-    """The slab in another order of its nodes, or back again; aside : tells sweeps of the status.
+    """Reorder the nodes of the slab by worker, or back; aside : control array for the sweeps.
 
-    places : node, first node and number of nodes of whoever sweeps it, in the other order
+    places : node, and first node and number of nodes of its worker, in the order by worker
     """
     nodes = places.shape[1]
     pieces = (nodes + THREADS - 1) // THREADS
@@ -53,7 +53,7 @@ def turn(control, number, places, back, turned, aside):
 
 @dataclass
 class CutAxis:
-    """An axis that is cut: which nodes each worker sweeps, and the pencils of this one, if any."""
+    """An axis cut by slabs: the nodes that each worker sweeps, and this worker's sweep, if any."""
 
     nodes: list[Integers]
     places: Any
@@ -63,33 +63,33 @@ class CutAxis:
 
 
 class DistributedSweep:
-    """All axes of a division that are cut, for one of the workers."""
+    """Sweeps along all cut axes of a division, for one worker."""
 
     def __init__(self, backend: CudaBackend, division: Division, rank: int):
         self.backend, self.division, self.rank = backend, division, rank
-        self.machine = machine = backend.machine
-        size = DistributedSweep.bytes(division, rank, machine.species) // 8
-        self._turned = machine.room((1, size), np.int64)
-        self._aside = machine.new(k.CONTROLS, np.int64)  # numbers are in its row 0
+        self.buffers = buffers = backend.buffers
+        size = DistributedSweep.bytes(division, rank, buffers.species) // 8
+        self._turned = buffers.room((1, size), np.int64)
+        self._aside = buffers.new(k.CONTROLS, np.int64)  # the quanta are in row 0 of _turned
         self._given, self._taken = (driver.pinned(size, np.int64) for _ in range(2))
         self._axes: dict[int, CutAxis] = {}
         self._grid = division.grid
 
     def set_momentum_grid(self, grid: PhaseSpace) -> None:
-        """The nodes are now those of this grid."""
+        """Switch to the momentum nodes of another grid."""
         self._grid = grid
         for axis, cut in self._axes.items():
             if cut.sweep is not None:
                 cut.sweep.set_momentum_grid(self._pencils(axis))
 
     def _pencils(self, axis: int) -> Pencils:
-        """Those of this worker."""
+        """Return the pencils that this worker sweeps."""
         whole = Pencils.of(self._grid, self.backend.model, axis)
         return whole.some(self.division.pencils(axis)[self.rank])
 
     @staticmethod
     def bytes(division: Division, rank: int, species: int) -> int:
-        """Of a slab, or of the pencils that come in its place, whatever is more."""
+        """Return the bytes of a slab or of the pencils that replace it, whichever is larger."""
         grid, sizes = division.grid, [division.counts[rank] * division.grid.size]
         for axis in filter(division.cuts, range(3)):
             share = division.pencils(axis)[rank]
@@ -102,30 +102,30 @@ class DistributedSweep:
         return self._axes[axis]
 
     def _cut(self, axis: int) -> CutAxis:
-        machine, shares = self.machine, self.division.pencils(axis)
+        buffers, shares = self.buffers, self.division.pencils(axis)
         nodes = [self.division.nodes(axis, share) for share in shares]
         lengths = [len(some) for some in nodes]
         first = np.cumsum([0, *lengths[:-1]])
         places = np.stack(
             [np.concatenate(nodes), np.repeat(first, lengths), np.repeat(lengths, lengths)]
         )
-        sweep, sums = None, [machine.new((n, 4), np.float64) for n in (1, machine.species)]
+        sweep, sums = None, [buffers.new((n, 4), np.float64) for n in (1, buffers.species)]
         if lengths[self.rank]:
             own, scratch = self._pencils(axis), self.backend.scratch
-            sweep = Sweep(machine, own, lengths[self.rank], scratch)
+            sweep = Sweep(buffers, own, lengths[self.rank], scratch)
             sums = [sweep.energies, sweep.refused]
-        return CutAxis(nodes, machine.to(places, np.int64), sweep, *sums)
+        return CutAxis(nodes, buffers.to(places, np.int64), sweep, *sums)
 
     def sweep(self, exchange: Exchange | None, axis: int, squares: Any, push: Any) -> CutAxis:
-        """Sweep along an axis, for as long as the desk says; without exchange it is only launched.
+        """Sweep along an axis for the duration in the context; without exchange, only launch it.
 
-        squares, push : of all sites
+        squares, push : squared masses and external force at all sites
         """
-        cut, machine, division = self._axis(axis), self.machine, self.division
+        cut, buffers, division = self._axis(axis), self.buffers, self.division
         lengths = [len(some) for some in cut.nodes]
-        rows = division.counts[self.rank] * machine.species
-        width = lengths[self.rank] * machine.species
-        given = self._given[: rows * machine.nodes]
+        rows = division.counts[self.rank] * buffers.species
+        width = lengths[self.rank] * buffers.species
+        given = self._given[: rows * buffers.nodes]
         taken = self._taken[: width * division.grid.sites]
         parts = np.split(given, rows * np.cumsum(lengths)[:-1])
         pieces = np.split(taken, width * np.cumsum(division.counts)[:-1])
@@ -140,33 +140,33 @@ class DistributedSweep:
         return cut
 
     def left(self, exchange: Exchange, axis: int) -> Integers:
-        """Quanta that left in sweeps of all workers through open walls (side, species, node)."""
-        cut, species = self._axis(axis), self.machine.species
+        """Return quanta that left through open walls in all sweeps (side, species, node)."""
+        cut, species = self._axis(axis), self.buffers.species
         pieces = [np.zeros((2, species, len(some)), np.int64) for some in cut.nodes]
         own = pieces[self.rank]
         if cut.sweep is not None:
             own = self.backend.take_out(cut.sweep).reshape(own.shape)
         gathered(exchange, own, pieces)
-        every = np.zeros((2, species, self.machine.nodes), np.int64)
+        every = np.zeros((2, species, self.buffers.nodes), np.int64)
         for some, piece in zip(cut.nodes, pieces, strict=True):
             every[:, :, some] = piece
         return every
 
     def _turn(self, cut: CutAxis, rows: int, back: bool) -> None:
-        machine = self.machine
-        machine.launch(
-            turn, rows * -(-machine.nodes // k.THREADS), machine.desk.control, machine.number,
+        buffers = self.buffers
+        buffers.launch(
+            turn, rows * -(-buffers.nodes // k.THREADS), buffers.context.control, buffers.number,
             cut.places, int(back), self._turned, self._aside,
         )  # fmt: skip
 
     def _swap(self, exchange: Exchange, mine: Buffer, theirs: Buffer) -> None:
-        """Give away what lies in the memory of the GPU, and put there what comes."""
+        """Send the contents of the GPU buffer to the workers, and fill it with what they send."""
         (sent, parts), (come, rooms) = mine, theirs
-        machine, turned = self.machine, self._turned[0]
+        buffers, turned = self.buffers, self._turned[0]
         if sent.size:
-            turned[: sent.size].copy_to_host(sent, stream=machine.stream)
-            machine.wait()
+            turned[: sent.size].copy_to_host(sent, stream=buffers.stream)
+            buffers.wait()
         exchange.swap(parts, rooms)
         rooms[self.rank][...] = parts[self.rank]
         if come.size:
-            turned[: come.size].copy_to_device(come, stream=machine.stream)
+            turned[: come.size].copy_to_device(come, stream=buffers.stream)

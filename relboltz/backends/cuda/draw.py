@@ -1,7 +1,7 @@
-"""Generates the kernel that draws events, with the matrix elements of a model inside.
+"""Generates the kernel that draws events, with the matrix elements of a model inlined.
 
-One launch serves all processes: every block works on one channel, so the choice between the
-matrix elements is the same for all its threads.
+One launch serves all processes: every block works on one channel, so the choice of matrix element
+is the same for all its threads.
 """
 
 import dis
@@ -20,11 +20,11 @@ from ...util.jit import Function
 from ..elements import arguments_of, load, preamble
 
 Kinds = dict[tuple[Function, str], int]
-"""Different matrix elements and what they are called with, numbered."""
+"""Distinct matrix elements and their arguments, numbered."""
 REGISTERS = 128
-"""Most registers of a thread: more threads at once hide more of the waiting for memory."""
+"""Most registers per thread: more resident threads hide more of the memory latency."""
 
-TEMPLATE = '''"""Generated: draws, lands and applies the events of a model on a GPU."""
+TEMPLATE = '''"""Generated code: draws, lands and applies the events of a model on a GPU."""
 
 import numpy as np
 from numba import float64, int64
@@ -48,7 +48,7 @@ SHARED = k.SHARED_SUMS + 27
 {elements}
 
 def matrix_element(kind, s, t, m2, screening2, exchange2, q2, qu2, ekt, own, channel):
-    """|M|^2 of the process that a channel belongs to."""
+    """Return |M|^2 of the process that a channel belongs to."""
     ma2, mb2, mc2, md2 = m2
 {choice}
     return 0.0
@@ -63,7 +63,7 @@ def draw(
 ):
     """{words}
 
-    A block belongs to one set of the events of a channel, whose samples are stratified together.
+    Each block belongs to one set of events of a channel; samples of a set are stratified together.
     """
     shared = cuda.shared.array(SHARED, float64)
     if control[k.STATUS] != k.GO:
@@ -91,7 +91,7 @@ def draw(
     even = n if control[k.IMPORTANCE] == 0 else 0
     for i in range(k.SUMS):
         shared[i * k.THREADS + thread] = 0.0
-    if thread == 0:  # numbers of the whole block: read when needed, to leave registers free
+    if thread == 0:  # numbers of the block, in shared memory to save registers
         for i in range(6):
             shared[CELLS + i] = geometry[i]
         for i in range(4):
@@ -234,12 +234,12 @@ TWO_PAIRS = {
     "pairs": "l0, np.uint32(both - int64(l0)), l1, np.uint32(both - int64(l1))",
     "logs": "pass",
 }
-"""The second node that is kept is that of the high pair; partners follow."""
+"""Template parts for events that store one node each of the low and the high pair."""
 ONE_PAIR = {
     "other": "np.uint32(kind_2 * n + int64(max(high, 0.0)))", "cells": "pass",
     "pairs": "l0, l1, l0, l1", "logs": "logs = pair_logs(table, six)",
 }  # fmt: skip
-"""The second node that is kept is that of k2."""
+"""Template parts for events that store the nodes of k1 and k2."""
 
 
 STEPS = {
@@ -258,8 +258,8 @@ STEPS = {
         sample = first + thread * k.EACH + i""",
     "rest": "",
 }
-"""For the steps of a run: events are kept for the last stage; cells, tables and masses of a site
-lie behind those of the sites before."""
+"""Template parts for the steps of a run: events are kept for the last stage; cells, tables and
+masses are ordered by site."""
 STEPS_OF_EVENTS = {
     "only": "",
     "if_landing": " and land != 0",
@@ -276,7 +276,7 @@ STEPS_OF_EVENTS = {
             shared[k.NET * k.THREADS + thread] += flow
             shared[k.MOVES * k.THREADS + thread] += abs(flow)
             shared[k.FORWARD * k.THREADS + thread] += ahead * weight
-            if more > 1.0:  # rates are those of collisions
+            if more > 1.0:  # rates exclude compensation
                 shared[k.NET * k.THREADS + thread] -= (1.0 - 1.0 / more) * flow
                 shared[k.FORWARD * k.THREADS + thread] -= (1.0 - 1.0 / more) * ahead * weight
             whole = move(change, row, six, r, shared[SCALED] * flow, only_p)
@@ -294,8 +294,8 @@ APART = {
         sample = first + (thread * k.EACH + i if alive else 0)""",
     "rest": "if gained != 0:\n        add(change, row, last_p + 1, gained)",
 }
-"""For C[f]: nothing is kept, and every draw has a row of its own, with two places for each cell:
-its net change and its gain. All threads do the same, since they share what they add."""
+"""Template parts for C[f]: no event is kept, and every draw has its own row with two slots for each
+cell, net change and gain. No thread skips a sample, since threads exchange what they add."""
 APART_OF_EVENTS = {
     "only": "        weight = weight if alive else 0.0\n",
     "if_landing": "",
@@ -309,7 +309,7 @@ APART_OF_EVENTS = {
             ahead *= weight
             shared[k.NET * k.THREADS + thread] += flow
             shared[k.FORWARD * k.THREADS + thread] += ahead
-            if more > 1.0:  # rates are those of collisions
+            if more > 1.0:  # rates exclude compensation
                 shared[k.NET * k.THREADS + thread] -= (1.0 - 1.0 / more) * flow
                 shared[k.FORWARD * k.THREADS + thread] -= (1.0 - 1.0 / more) * ahead
             whole = int64(physics.nearest_integer(shared[SCALED] * flow))
@@ -327,7 +327,7 @@ def _deeper(text: str) -> str:
 
 
 def body(projection: str, sampling: str, apart: bool) -> str:
-    """What happens to a sample once p is drawn."""
+    """Return the source that handles a sample once p is drawn."""
     conserving = projection == "conserving"
     variant = dict(APART_OF_EVENTS if apart else STEPS_OF_EVENTS)
     pairs = TWO_PAIRS if conserving else ONE_PAIR
@@ -339,7 +339,7 @@ def body(projection: str, sampling: str, apart: bool) -> str:
     return THROUGH_ROOTS.format(through_k3=sampling == "k3", weigh=_deeper(weigh))
 
 
-NUMPY = types.ModuleType("numpy", "What matrix elements may use of NumPy on a GPU: scalars only.")
+NUMPY = types.ModuleType("numpy", "NumPy functions for matrix elements on a GPU: scalars only.")
 vars(NUMPY).update(
     {name: getattr(math, name) for name in (
         "sqrt", "exp", "expm1", "log", "log1p", "log2", "log10", "sin", "cos", "tan", "sinh",
@@ -351,7 +351,7 @@ vars(NUMPY).update(
 
 
 def for_gpu(function: Function) -> Function:
-    """A user's function as a GPU can compile it: NumPy's scalar functions are those of math."""
+    """Return a user's function with NumPy's scalar functions replaced by those of math."""
     plain = inspect.unwrap(getattr(function, "py_func", function))
     if any(step.opname == "RAISE_VARARGS" for step in dis.get_instructions(plain)):
         raise InputError(
@@ -367,7 +367,7 @@ def for_gpu(function: Function) -> Function:
 
 
 def kinds_of(processes: Sequence[Process]) -> tuple[Kinds, list[int], list[list[float]]]:
-    """Different matrix elements, which of them each process uses, and their parameters."""
+    """Return the distinct matrix elements, the one each process uses, and its parameters."""
     kinds: Kinds = {}
     numbers, parameters = [], []
     for process in processes:
@@ -378,11 +378,11 @@ def kinds_of(processes: Sequence[Process]) -> tuple[Kinds, list[int], list[list[
 
 
 _package: dict[Any, Any] = {}
-"""Kernels with nothing but this package's own matrix elements, which do not change."""
+"""Kernels that use only this package's own matrix elements, which do not change."""
 
 
 def draw_kernel(model: Model, projection: str, sampling: str, apart: bool) -> Any:
-    """The kernel that draws the events of a model: for steps, or for C[f] (apart)."""
+    """Return the kernel that draws the events of a model, for steps or (apart) for C[f]."""
     kinds, _, _ = kinds_of(model.processes)
     if not all(process.built_in for process in model.processes):
         return _generated(kinds, projection, sampling, apart, False)
@@ -393,7 +393,7 @@ def draw_kernel(model: Model, projection: str, sampling: str, apart: bool) -> An
 
 
 def element_parts(kinds: Kinds, ours: bool) -> tuple[dict[str, Any], dict[str, str]]:
-    """Functions of matrix elements, and the parts of a generated module that hold them."""
+    """Return the matrix-element functions and the source parts of a module that calls them."""
     imports, elements, choice = [], [], []
     functions: dict[str, Any] = {}
     for (function, arguments), i in kinds.items():
@@ -414,7 +414,7 @@ def element_parts(kinds: Kinds, ours: bool) -> tuple[dict[str, Any], dict[str, s
 
 
 def _generated(kinds: Kinds, projection: str, sampling: str, apart: bool, ours: bool) -> Any:
-    """The kernel with these matrix elements inside; ours : all are of this package."""
+    """Generate the kernel with these matrix elements; ours : all belong to this package."""
     functions, parts = element_parts(kinds, ours)
     text = TEMPLATE.format(
         **parts, body=body(projection, sampling, apart),

@@ -1,6 +1,6 @@
-"""numba-cuda: imported here alone, and only when a GPU is asked for.
+"""Access to numba-cuda, which is imported only here and only when a GPU is requested.
 
-``trouble()`` says why no GPU can be used and what to do; without a driver it imports nothing.
+``trouble()`` explains why no GPU can be used and what to do; without a driver it imports nothing.
 """
 
 import contextlib
@@ -23,7 +23,7 @@ from .compiler_processes import Kernel
 SIMULATED = os.environ.get("NUMBA_ENABLE_CUDASIM", "0") not in ("", "0")
 """Whether kernels run in Numba's simulator: no GPU, plain Python, for tests of tiny systems."""
 OLDEST, OLDEST_13 = (7, 0), (7, 5)
-"""Compute capability that the kernels need (V100), and that CUDA 13 needs."""
+"""Least compute capability for the kernels (V100), and for CUDA 13."""
 
 
 def _installed(name: str) -> str | None:
@@ -34,7 +34,7 @@ def _installed(name: str) -> str | None:
 
 
 def parts() -> dict[str, str]:
-    """Versions of the CUDA parts of this installation; 'missing' where there is none."""
+    """Return the versions of the installed CUDA packages; 'missing' where there is none."""
     wanted = [
         ("numba-cuda",), ("cuda-bindings",), ("cuda-core",),
         ("nvidia-nvvm", "nvidia-cuda-nvcc-cu12"), ("nvidia-nvjitlink", "nvidia-nvjitlink-cu12"),
@@ -44,7 +44,7 @@ def parts() -> dict[str, str]:
 
 
 def _no_device() -> str:
-    """What to do about a driver without a GPU."""
+    """Return advice for a driver that sees no GPU."""
     hidden = os.environ.get("CUDA_VISIBLE_DEVICES")
     if hidden is not None:
         return f"CUDA_VISIBLE_DEVICES is {hidden!r}: unset it, or ask the batch system for a GPU"
@@ -53,7 +53,7 @@ def _no_device() -> str:
 
 @cache
 def driver() -> tuple[int, int] | str:
-    """CUDA version of the driver, e.g. (13, 0); or why there is no usable one."""
+    """Return the CUDA version of the driver, e.g. (13, 0), or why there is no usable driver."""
     for name in ("libcuda.so.1", "nvcuda.dll"):
         try:
             library = ctypes.CDLL(name)
@@ -62,10 +62,10 @@ def driver() -> tuple[int, int] | str:
             continue
     else:
         return "no NVIDIA driver is installed; install one if there is an NVIDIA GPU"
-    with ThreadPoolExecutor(1) as pool:  # it takes a while to start: what follows is imported
+    with ThreadPoolExecutor(1) as pool:  # the driver starts slowly: import meanwhile
         starting = pool.submit(library.cuInit, 0)
         if importlib.util.find_spec("numba_cuda") is not None:
-            with contextlib.suppress(Exception):  # ``trouble`` says so
+            with contextlib.suppress(Exception):  # reported by ``trouble``
                 toolkit()
         code = starting.result()
     if code != 0:
@@ -79,14 +79,14 @@ def driver() -> tuple[int, int] | str:
 
 
 def extra() -> str:
-    """The extra to install for this driver."""
+    """Return the pip extra to install for this driver."""
     version = driver()
     return "cuda12" if isinstance(version, tuple) and version < (13, 0) else "cuda"
 
 
 @cache
 def trouble() -> str | None:
-    """Why no GPU can be used, and what to do; None if one can."""
+    """Return why no GPU can be used and what to do; None if one can be used."""
     if SIMULATED:
         return None
     version = driver()
@@ -109,7 +109,7 @@ def trouble() -> str | None:
 
 
 def _import_trouble() -> str | None:
-    """What only shows once numba-cuda is imported."""
+    """Return the problems that appear only once numba-cuda is imported."""
     try:
         numpy_version = tuple(int(v) for v in importlib.metadata.version("numpy").split(".")[:2])
         if numpy_version >= (2, 5):
@@ -123,7 +123,7 @@ def _import_trouble() -> str | None:
             )
         from numba.cuda.cudadrv import nvvm
 
-        nvvm.NVVM()  # says so if the compiler is missing
+        nvvm.NVVM()  # raises an error if the compiler is missing
         capability = tuple(cuda.get_current_device().compute_capability)
         oldest = OLDEST_13 if parts()["nvidia-nvvm"].startswith("13") else OLDEST
         if capability < oldest:
@@ -142,7 +142,7 @@ def _import_trouble() -> str | None:
 
 
 def toolkit() -> Any:
-    """The module numba.cuda."""
+    """Import and return the module numba.cuda."""
     import numba
 
     if not SIMULATED:
@@ -153,7 +153,7 @@ def toolkit() -> Any:
 
 
 def instruction(name: str) -> Any:
-    """A PTX instruction that takes and returns one float64, callable in device code."""
+    """Return a PTX instruction on one float64 as a function for device code."""
     toolkit()
     from llvmlite import ir
     from numba import types
@@ -172,9 +172,9 @@ def instruction(name: str) -> Any:
 
 
 def adder() -> Any:
-    """``add(array, row, column, value)``: array[row, column] += value, atomically, int64.
+    """Return ``add(array, row, column, value)``: atomic array[row, column] += value for int64.
 
-    The same as cuda.atomic.add, but it asks for no old value back.
+    Unlike cuda.atomic.add, it does not return the old value.
     """
     toolkit()
     from llvmlite import ir
@@ -205,14 +205,14 @@ def adder() -> Any:
 
 
 def device_function(function: Function) -> Any:
-    """A scalar physics function for the GPU; the simulator takes it as it is."""
+    """Compile a scalar function for the GPU; the simulator uses it unchanged."""
     if SIMULATED:
         return function
     return toolkit().jit(device=True, fastmath=True)(function)
 
 
 def kernel(function: Function, cached: bool = True, **flags: Any) -> Any:
-    """A GPU kernel, compiled on first use and kept between runs."""
+    """Return a GPU kernel, compiled on first use and cached between runs."""
     cuda = toolkit()
     if SIMULATED:
         return cuda.jit(function)
@@ -223,15 +223,15 @@ def kernel(function: Function, cached: bool = True, **flags: Any) -> Any:
 
 
 def roomy(launch: Any) -> Any:
-    """A launch of a kernel that may use all shared memory of a block: 48 KiB unless asked for."""
-    callbacks = getattr(launch, "pre_launch_callbacks", None)  # none where it is only noted
+    """Let a launch use all shared memory of a block instead of the default 48 KiB."""
+    callbacks = getattr(launch, "pre_launch_callbacks", None)  # absent if launches are only noted
     if not SIMULATED and callbacks is not None and _ask_for_room not in callbacks:
         callbacks.append(_ask_for_room)
     return launch
 
 
 def _ask_for_room(kernel: Any, launch: Any) -> None:
-    """Before the first launch, so that recorded ones need not."""
+    """Raise the shared-memory limit before the first launch, so that graphs need not."""
     from cuda.bindings import driver
 
     function = kernel._codelibrary.get_cufunc()
@@ -249,7 +249,7 @@ _roomy: set[Any] = set()
 
 
 def recorded(stream: Any, work: Callable[[], None]) -> Callable[[], None]:
-    """A sequence of launches as one graph: launching it again costs next to nothing."""
+    """Record a sequence of launches as one CUDA graph, which is cheap to launch again."""
     from cuda.bindings import driver
 
     def check(result: tuple[Any, ...]) -> Any:
@@ -275,7 +275,7 @@ def recorded(stream: Any, work: Callable[[], None]) -> Callable[[], None]:
 
 
 class RepeatedLaunch:
-    """Work that is launched again and again: the first time as it is, later as a graph."""
+    """Repeated work: launched directly the first time, then as a CUDA graph."""
 
     def __init__(self, stream: Any, work: Callable[[], None]):
         self._stream, self._work = stream, work
@@ -283,7 +283,7 @@ class RepeatedLaunch:
         self._graph: Callable[[], None] | None = None
 
     def __call__(self, count: int = 1) -> None:
-        """Launch it so many times, without waiting for it."""
+        """Launch the work ``count`` times without waiting for it."""
         if count > 0 and (SIMULATED or not self._seen):
             self._work()
             self._seen, count = True, 0 if SIMULATED else count - 1
@@ -295,32 +295,32 @@ class RepeatedLaunch:
 
 
 def pinned(shape: int | tuple[int, ...], kind: Any = np.float64) -> NDArray[Any]:
-    """Memory of the host that a GPU can reach by itself."""
+    """Return page-locked host memory that a GPU can access directly."""
     array: NDArray[Any] = toolkit().pinned_array(shape, kind)
     return array
 
 
 class HostCopies:
-    """Arrays of a GPU that the host looks at again and again."""
+    """Host copies of GPU arrays that are read repeatedly."""
 
     def __init__(self, stream: Any, *arrays: Any):
         self._stream, self._arrays = stream, arrays
         self._copies = [pinned(a.shape, a.dtype) for a in arrays]
 
     def launch(self) -> None:
-        """Copy them, without waiting for it."""
+        """Start copying the arrays without waiting."""
         for array, copy in zip(self._arrays, self._copies, strict=True):
             array.copy_to_host(copy, stream=self._stream)
 
     def arrived(self) -> list[NDArray[Any]]:
-        """What was copied last, once everything launched is done."""
+        """Return the latest copies, once everything launched is done."""
         if self._stream:
             self._stream.synchronize()
         return [copy.copy() for copy in self._copies]
 
 
 def clear(array: Any, stream: Any) -> None:
-    """Set an array to zero, without waiting for it."""
+    """Set an array to zero without waiting."""
     if SIMULATED:
         array.copy_to_device(np.zeros(array.shape, array.dtype))
         return
@@ -334,7 +334,7 @@ def clear(array: Any, stream: Any) -> None:
 
 @cache
 def device() -> dict[str, Any]:
-    """Name, memory [bytes] and compute capability of the GPU in use."""
+    """Return name, memory [bytes] and compute capability of the GPU in use."""
     if SIMULATED:
         return {"name": "simulator", "memory": 2**34, "capability": (9, 0)}
     cuda = toolkit()
@@ -346,7 +346,7 @@ def device() -> dict[str, Any]:
 
 @cache
 def multiprocessors() -> int:
-    """Of the GPU in use."""
+    """Return the number of multiprocessors of the GPU in use."""
     if SIMULATED:
         return 1
     return int(toolkit().get_current_device().MULTIPROCESSOR_COUNT)
@@ -354,7 +354,7 @@ def multiprocessors() -> int:
 
 @cache
 def shared_memory() -> tuple[int, int]:
-    """Bytes that a block can have, and that a multiprocessor has, of the GPU in use."""
+    """Return the shared memory [bytes] available to a block and present on a multiprocessor."""
     if SIMULATED:
         return 2**15, 2**15
     unit = toolkit().get_current_device()
@@ -365,21 +365,21 @@ def shared_memory() -> tuple[int, int]:
 
 
 def free_memory() -> int:
-    """Bytes of the GPU's memory that are free now."""
+    """Return the free memory of the GPU in bytes."""
     if SIMULATED:
         return 2**33
     context = toolkit().current_context()
-    context.memory_manager.deallocations.clear()  # given up, but not yet given back
+    context.memory_manager.deallocations.clear()  # released, but not yet returned
     return int(context.get_memory_info()[0])
 
 
 def use(number: int) -> None:
-    """Work on one of the GPUs of this machine from now on, in turn."""
+    """Select GPU ``number``, modulo the number of GPUs of this computer."""
     if not SIMULATED:
         cuda = toolkit()
         cuda.select_device(number % len(cuda.gpus))
 
 
 def name() -> str:
-    """The GPU in use, as no other is called."""
+    """Return a unique identifier of the GPU in use."""
     return "simulator" if SIMULATED else str(toolkit().get_current_device().uuid)

@@ -1,7 +1,7 @@
-"""C[f] of a given f on a GPU: independent draws of events side by side, added up where they are.
+"""C[f] of a given f on a GPU, from independent draws of events that run in parallel.
 
-No event is kept: drawing moves net changes and gains at once, in quanta that a few blocks of the
-first draw have chosen. A draw that turns out to need others is done again with them.
+No event is kept: drawing adds net changes and gains at once, in quanta chosen from a few blocks of
+the first draw. A draw that needs different quanta is repeated with them.
 """
 
 import dataclasses
@@ -32,21 +32,21 @@ from .memory import MemoryPlan, check_memory
 from .physics import cuda, keep_sums, physics
 
 SIDE_BY_SIDE = 2**26
-"""Bytes for draws that are done at once: far less than a GPU has, far more than fill it."""
+"""Bytes for draws done in parallel: far less than a GPU has, far more than keep it busy."""
 KEPT = 2**27
-"""Bytes of work space that may stay on the GPU for the next estimates."""
+"""Most bytes of work space that stay on the GPU for the next estimates."""
 PILOT = 256
-"""Blocks of the first draw that choose the quanta."""
+"""Number of blocks of the first draw used to choose the quanta."""
 GOLDEN = (math.sqrt(5) - 1) / 2
 COARSEST, FINEST = GROSS_BITS - 3, GROSS_BITS + 2
-"""Binary digits of the sum of all gross rates with which a draw stands."""
+"""Range of bits in the sum of all gross rates within which a draw is accepted."""
 NET, GAIN, LOSS, ERROR = range(4)
-"""What is found of every cell: means, and the standard error of the first."""
+"""Results for every cell: means, and the standard error of NET."""
 
 
 @kernel
 def add_up_channels(channels, sums, blocks, found):
-    """Sums over the blocks of a channel in a draw, and how many of these are illegal."""
+    """Sum over the blocks of a channel in a draw, and count the illegal blocks."""
     shared = cuda.shared.array(THREADS, float64)
     channel, row = cuda.blockIdx.x, cuda.blockIdx.y
     everything, lost, faults, below, forward, net = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
@@ -66,9 +66,9 @@ def add_up_channels(channels, sums, blocks, found):
 
 @kernel
 def average(change, units, draws, species, nodes, before, found, squared):
-    """Means over draws and the scatter of the net change, draw after draw (Welford).
+    """Update means over draws and the scatter of the net change, draw by draw (Welford).
 
-    change : net changes and gains of each draw, in units of its own; before : draws so far;
+    change : net changes and gains of each draw, in units of that draw; before : draws so far;
     squared : sum of the squared deviations
     """
     cell = cuda.grid(1)
@@ -95,16 +95,16 @@ def average(change, units, draws, species, nodes, before, found, squared):
 
 
 class Estimator:
-    """What ``collision_term`` needs of a GPU: no state, and nothing for steps."""
+    """GPU part of ``collision_term``: holds no state and cannot take steps."""
 
     def __init__(self, problem: DeviceProblem):
         self.elements, self._problem = problem.elements, problem
         self._draw_kernel = problem.drawing(apart=True)
         self.spare: list[DrawMemory] = []
-        """Work space that is not in use."""
+        """Work space not in use at present."""
 
     def squares(self, f: Array) -> Array:
-        """See ``contract.Estimator``; nodes with the same momentum count as one."""
+        """Implement ``contract.Estimator``; nodes of equal momentum are merged."""
         problem, model = self._problem, self._problem.model
         gap, which = self._gap
         held = [n * np.bincount(which, row) for n, row in zip(model.degeneracy, f, strict=True)]
@@ -116,16 +116,16 @@ class Estimator:
 
     @cached_property
     def _gap(self) -> tuple[MassModel, Integers]:
-        """The gap equation with one node for each momentum, and which of them a node is."""
+        """Gap equation with one node per distinct momentum, and the map from nodes to these."""
         p2, which = np.unique(self._problem.grid.momentum_squared, return_inverse=True)
         gap = MassModel.of(self._problem.grid, self._problem.model)
         return dataclasses.replace(gap, p2=p2), which
 
     def estimates(self, f: Array, squares: Array, batches: range) -> Callable[[], Estimates]:
-        """See ``contract.Estimator``."""
+        """Implement ``contract.Estimator``."""
         rows = DrawMemory.rows_of(self._problem, len(batches))
         try:
-            room = self.spare.pop()  # one thread alone gets it
+            room = self.spare.pop()  # only one thread can get it
         except IndexError:
             room = None
         if room is None or room.rows < rows:
@@ -135,7 +135,7 @@ class Estimator:
 
         def found() -> Estimates:
             result = draws.result()
-            if problem.compensates(squares[: problem.species]):  # gain, loss: those of collisions
+            if problem.compensates(squares[: problem.species]):  # gain and loss of collisions alone
                 plain = IndependentDraws(*given, problem.plain_floats).result()
                 result = dataclasses.replace(result, gain=plain.gain, loss=plain.loss)
             if room.allocated <= KEPT:
@@ -146,9 +146,9 @@ class Estimator:
 
 
 def estimator(grid: PhaseSpace, model: Model, sampling: Sampling, precision: str) -> Estimator:
-    """Of a model on the momenta of a grid; the last one is kept, work space included."""
+    """Return the estimator of a model on a grid; the last one is kept, with its work space."""
     ours = all(process.built_in for process in model.processes)
-    key = (grid, model.value, sampling, precision) if ours else None  # others' functions may change
+    key = (grid, model.value, sampling, precision) if ours else None  # user functions may change
     found = _last.get(key)
     if found is None:
         check_memory(MemoryPlan(grid, model, sampling, precision), driver.free_memory())
@@ -160,11 +160,11 @@ def estimator(grid: PhaseSpace, model: Model, sampling: Sampling, precision: str
 
 
 _last: dict[Any, Estimator] = {}
-"""The last estimator, by what it is of."""
+"""The last estimator, by its arguments."""
 
 
 class DrawMemory:
-    """Work space for some draws at once."""
+    """Work space for several draws at once."""
 
     def __init__(self, problem: DeviceProblem, rows: int):
         self.problem, self.rows = problem, rows
@@ -197,25 +197,25 @@ class DrawMemory:
         self.pilot_sums = room((max(1, len(chosen)), k.SUMS), np.float64)
 
     def _new(self, shape: Any, kind: Any) -> Any:
-        """Memory on the GPU, whatever is in it."""
+        """Return uninitialized memory on the GPU."""
         array = cuda.device_array(shape, kind)
         self.allocated += int(array.nbytes)
         return array
 
     @staticmethod
     def rows_of(problem: DeviceProblem, batches: int) -> int:
-        """Draws that are done at once, of so many."""
+        """Return how many of the draws are done at once."""
         of_one = 2 * 8 * problem.cells + 8 * k.SUMS * problem.blocks
         return max(1, min(batches, SIDE_BY_SIDE // of_one, 65535))
 
 
 class IndependentDraws:
-    """Independent draws of events from one state, on their way once this is made."""
+    """Independent draws of events from one state, launched on construction."""
 
     def __init__(
         self, drawing: Any, room: DrawMemory, f: Array, squares: Array, batches: range, floats: Any
     ):
-        """drawing : the kernel that draws; floats : what it knows of the channels"""
+        """drawing : kernel that draws; floats : its floating-point numbers of the channels"""
         self._draw_kernel, self._channel_floats = drawing, floats
         self.room, self.problem, self.f, self.squares = room, room.problem, f, squares
         self.batches, self.rows = batches, DrawMemory.rows_of(room.problem, len(batches))
@@ -226,10 +226,10 @@ class IndependentDraws:
         self._prepare()
         self._scale = self._choose_scale() if self.problem.blocks else 1.0
         self._begin(0)
-        self._found = np.full(room.found.shape, np.nan)  # memory of the host, while the GPU draws
+        self._found = np.full(room.found.shape, np.nan)  # allocated while the GPU draws
 
     def result(self) -> Estimates:
-        """Once all draws are done."""
+        """Return the estimates, once all draws are done."""
         problem, parts = self.problem, []
         for first in range(0, len(self.batches), self.rows):
             if first > 0:
@@ -246,7 +246,7 @@ class IndependentDraws:
     # -- launches --------------------------------------------------------------------------------
 
     def _prepare(self) -> None:
-        """Logarithms and sampling tables of f; no draw has changed anything yet."""
+        """Compute logarithms and sampling tables of f; clear the changes."""
         problem, room = self.problem, self.room
         blocks = (problem.tiles, problem.species)
         kernels.prepare[blocks, THREADS](
@@ -259,7 +259,7 @@ class IndependentDraws:
         )
 
     def _draw(self, blocks: Any, draws: int, first: int, change: Any, sums: Any) -> None:
-        """Draw the events of some blocks, in so many draws from the first one on."""
+        """Draw the events of some blocks in ``draws`` draws, starting with draw ``first``."""
         problem, room = self.problem, self.room
         self._draw_kernel[(blocks.shape[0], draws), THREADS](
             room.control, room.scalars, room.squares, problem.geometry, problem.channel_integers,
@@ -268,7 +268,7 @@ class IndependentDraws:
         )  # fmt: skip
 
     def _choose_scale(self) -> float:
-        """Quanta per unit of N f, from blocks that lie all over the first draw."""
+        """Return quanta per unit of N f, from blocks spread over the first draw."""
         room = self.room
         with self.problem.compiling():
             self._draw(room.pilot, 1, 0, room.change, room.pilot_sums)
@@ -282,7 +282,7 @@ class IndependentDraws:
         self.room.scalars.copy_to_device(self._scalars)
 
     def _begin(self, first: int) -> None:
-        """Launch as many draws as are done at once."""
+        """Launch the draws that are done at once, starting with draw ``first``."""
         problem, room = self.problem, self.room
         count = min(self.rows, len(self.batches) - first)
         if problem.blocks:
@@ -293,7 +293,7 @@ class IndependentDraws:
             )
 
     def _add_up(self, first: int) -> Array:
-        """Sums of the channels in the draws that are under way; their changes are averaged."""
+        """Return the channel sums of the draws in progress, and average their changes."""
         problem, room = self.problem, self.room
         count = min(self.rows, len(self.batches) - first)
         scales, sums = np.full(room.rows, self._scale), np.zeros((count, 0, k.SUMS))
@@ -309,18 +309,18 @@ class IndependentDraws:
         return sums
 
     def _look_for_faults(self, first: int, sums: Array) -> None:
-        """Report the first illegal matrix element."""
+        """Raise InputError for the first illegal matrix element."""
         problem = self.problem
         for row, channel in np.argwhere(sums[..., k.NEGATIVE] > 0)[:1]:
             draw = DrawnEvents.of(self.batches[first + int(row)], self.squares, problem.species)
             report_fault(problem, int(problem.first_blocks[channel]), draw, self.f)
 
     def _redraw(self, first: int, sums: Array, scales: Array) -> None:
-        """Draw again, with quanta of its own, what does not fit its quanta."""
+        """Repeat draws whose quanta are too coarse or too fine, with quanta of their own."""
         rates = rates_of(sums).sum(axis=1)
         share = 1.0 if self.problem.sampling.symmetrical else 0.25
-        for row, (ahead, back, *_) in enumerate(share * rates):
-            own = finest_scale(Flows(ahead, back, 0.0, 0.0))
+        for row, (there, back, *_) in enumerate(share * rates):
+            own = finest_scale(Flows(there, back, 0.0, 0.0))
             finer = math.log2(scales[row] / own)
             if COARSEST - GROSS_BITS <= finer <= FINEST - GROSS_BITS:
                 continue

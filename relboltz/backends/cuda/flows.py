@@ -1,4 +1,4 @@
-"""What the sums of the blocks tell: flows of processes, lost weight, illegal matrix elements."""
+"""Flows of processes and illegal matrix elements, from the sums of event blocks."""
 
 from typing import NoReturn
 
@@ -13,25 +13,25 @@ from .device_problem import DeviceProblem
 
 
 def flows_of(problem: DeviceProblem, channel_flows: Array) -> Flows:
-    """Flows of processes (...) from those of channels (..., channels, 4).
+    """Return the flows of processes (...) from those of channels (..., channels, 4).
 
-    Of each channel ahead, back, weight above and below 0.
+    Each channel has forward flow, backward flow, and weights above and below 0.
     """
     belongs, same, turned = problem.shares
-    ahead, back, above, below = np.moveaxis(channel_flows[..., : len(belongs), :], -1, 0)
+    there, back, above, below = np.moveaxis(channel_flows[..., : len(belongs), :], -1, 0)
     signed = np.stack([above @ belongs, below @ belongs])
-    return Flows(ahead @ same + back @ turned, back @ same + ahead @ turned, 0.0, 0.0, signed)
+    return Flows(there @ same + back @ turned, back @ same + there @ turned, 0.0, 0.0, signed)
 
 
 def rates_of(by_channel: Array) -> Array:
-    """Flows of the channels (..., channels, 4) from their sums (..., channels, SUMS)."""
-    ahead, net = by_channel[..., k.FORWARD], by_channel[..., k.NET]
+    """Return the flows of channels (..., channels, 4) from their sums (..., channels, SUMS)."""
+    there, net = by_channel[..., k.FORWARD], by_channel[..., k.NET]
     weights = by_channel[..., k.EVERYTHING], by_channel[..., k.BELOW]
-    return np.stack([ahead, np.maximum(ahead - net, 0.0), *weights], axis=-1)
+    return np.stack([there, np.maximum(there - net, 0.0), *weights], axis=-1)
 
 
 def report_fault(problem: DeviceProblem, block: int, draw: DrawnEvents, f: Array) -> NoReturn:
-    """The error for an illegal matrix element: the CPU draws the same events and names it."""
+    """Raise InputError for an illegal matrix element; the CPU redraws the events and names it."""
     Collider(problem.grid, problem.elements, problem.sampling).draw_of(draw, f.ravel())
     channel = problem.channels[int(np.searchsorted(problem.first_blocks, block, side="right")) - 1]
     raise InputError(

@@ -1,9 +1,9 @@
-"""A GPU that steps ahead on its own from one stop to the next; the host looks when it arrives.
+"""Stepping on the GPU from one stop to the next, without a decision by the host.
 
-Everything that is decided during steps is decided there (``conclude``): masses, lengths, limits,
-whether a step stands. The host launches steps without waiting, and reads where the GPU is. A step
-is one recorded graph of launches, with limits or without: most steps need none, and one that turns
-out to need them is done again.
+All decisions during steps are taken on the GPU (``judge``, ``conclude``): masses, step lengths,
+limits, and whether a step is accepted. The host launches steps without waiting, and then reads how
+far the GPU has come. A step is one CUDA graph, with or without limits: most steps need none, and a
+step that turns out to need them is repeated.
 """
 
 from __future__ import annotations
@@ -39,70 +39,70 @@ if TYPE_CHECKING:
     from .backend import CudaBackend
 
 LONGEST_BATCH = 0.25
-"""Seconds of work to launch before the host looks again."""
+"""Seconds of work to launch before the host reads the state again."""
 CAREFUL_STEPS = 8
-"""Steps that look for limits at once after one that needed them."""
+"""Number of steps with limits after one that needed them."""
 WATCHED = {
     "noise": k.NOISE, "scatter": k.SCATTER, "moved": k.SIZE, "null_max": k.NULL_MAX,
     "limited_sum": k.LIMITED_SUM, "changed": k.CHANGED, "elapsed": k.ELAPSED,
     "length": k.LAST_LENGTH,
 }  # fmt: skip
-"""Where a GPU keeps what ``Watch`` adds up."""
+"""Positions in ``scalars`` of the sums that ``Watch`` holds."""
 
 
 class GraphStepper:
-    """Matter on its way on a GPU.
+    """Steps a state on a GPU by launching graphs of kernels.
 
-    grid : of all sites of the run, if the backend does not have them all (``together``)
+    grid : grid of all sites of the run, if the backend holds only some of them (``multi_gpu``)
     """
 
     def __init__(self, backend: CudaBackend, grid: PhaseSpace | None = None):
-        self.backend, self.machine = backend, backend.machine
-        machine = self.machine
-        self.alone = machine.exchange is None and grid is None
-        """Whether nobody has to be told anything within a step."""
+        self.backend, self.buffers = backend, backend.buffers
+        buffers = self.buffers
+        self.alone = buffers.exchange is None and grid is None
+        """Whether steps need no communication with other workers."""
         grid = grid or backend.grid
-        self.told, self.counts, self.site_flows = machine.told, machine.counts, machine.site_flows
-        self.desk = machine.new_desk()
+        self.told, self.counts, self.site_flows = buffers.told, buffers.counts, buffers.site_flows
+        self.context = buffers.new_context()
         self.parts = parts(grid)
-        self.rows = machine.new(
-            (k.PARTS + 3 * len(self.parts), grid.sites, machine.width), np.float64
+        self.rows = buffers.new(
+            (k.PARTS + 3 * len(self.parts), grid.sites, buffers.width), np.float64
         )
         pencils = {axis: Pencils.of(grid, backend.model, axis) for axis in grid.moving_axes}
         walls = [(*p.lines[:2], p.walls[0] == PERIODIC) for p in pencils.values()]
         self.now = self.rows[k.NOW]
-        self._axes = machine.to(np.reshape(walls, (-1, 3)), np.int64)
-        self._widths = machine.to(np.reshape([p.widths for p in pencils.values()], (-1, 2)), float)
-        self.ledger = WallLedger(machine, pencils)
-        self._stages = BatchStages(machine)
+        self._axes = buffers.to(np.reshape(walls, (-1, 3)), np.int64)
+        self._widths = buffers.to(np.reshape([p.widths for p in pencils.values()], (-1, 2)), float)
+        self.ledger = WallLedger(buffers, pencils)
+        self._stages = BatchStages(buffers)
         self._steps = [
-            driver.RepeatedLaunch(machine.stream, partial(self.step, careful))
+            driver.RepeatedLaunch(buffers.stream, partial(self.step, careful))
             for careful in (False, True)
         ]
         self._copies = driver.HostCopies(
-            machine.stream, self.desk.control, self.desk.scalars, self.rows, machine.flows,
+            buffers.stream, self.context.control, self.context.scalars, self.rows, buffers.flows,
             *self.ledger.arrays,
         )  # fmt: skip
         self._look = self._again(self._copies.launch)
-        self._stop, self._next = machine.new(1, np.float64), driver.pinned(1)
-        self._set_off = self._again(self._set_course)
+        self._stop, self._next = buffers.new(1, np.float64), driver.pinned(1)
+        self._set_off = self._again(self._set_step_plan)
         self._step_seconds, self._careful = 0.0, False
         self._under_way: tuple[State, float] | None = None
         self.forget()
 
     def forget(self) -> None:
-        """The state was changed by others: what is known of it here no longer holds."""
+        """Forget the uploaded state, because it has been changed elsewhere."""
         self._known: tuple[Any, ...] = (None,) * 3
 
     def _again(self, work: Callable[[], None]) -> Callable[[], None]:
-        """Launches to be recorded: not those of workers, who may be threads of one process."""
-        return driver.RepeatedLaunch(self.machine.stream, work) if self.alone else work
+        """Record launches as a graph, unless workers share the run: these may be threads."""
+        return driver.RepeatedLaunch(self.buffers.stream, work) if self.alone else work
 
     # -- a step, as launches ---------------------------------------------------------------------
 
     def step(self, careful: bool) -> None:
-        """One attempt at a step; nothing of it is waited for."""
-        machine, thermal = self.machine, self.machine.model.thermal
+        """Launch one attempt at a step, without waiting for it."""
+        buffers, thermal = self.buffers, self.buffers.model.thermal
         seen: set[int] = set()
         for i, part in enumerate(self.parts):
             self._next_part(i)
@@ -115,81 +115,84 @@ class GraphStepper:
                 self._masses()
         self._next_part(len(self.parts))
         self.ledger.enter(self._let_out())
-        kernels.conclude[1, k.WIDE, machine.stream](
-            self.desk.control, self.desk.scalars, self.rows, self._axes, self._widths,
-            self.site_flows, machine.flows, self.ledger.passed, self.ledger.all,
+        kernels.conclude[1, k.WIDE, buffers.stream](
+            self.context.control, self.context.scalars, self.rows, self._axes, self._widths,
+            self.site_flows, buffers.flows, self.ledger.passed, self.ledger.all,
         )  # fmt: skip
 
     def launches(self) -> None:
-        """All that a run launches again and again."""
-        machine = self.machine
-        before = machine.desk, machine.exchange
-        machine.desk, machine.exchange = self.desk, None  # only noted: there is nothing to tell
+        """Launch every kernel that a run uses repeatedly, so that all can be compiled."""
+        buffers = self.buffers
+        before = buffers.context, buffers.exchange
+        buffers.context, buffers.exchange = (
+            self.context,
+            None,
+        )  # launches are only noted: no exchange needed
         self.step(careful=True)
-        machine.find_peaks()
-        self._set_course()
-        machine.desk, machine.exchange = before
+        buffers.find_peaks()
+        self._set_step_plan()
+        buffers.context, buffers.exchange = before
 
     def _next_part(self, i: int) -> None:
         share = self.parts[i].share if i < len(self.parts) else 0.0
         last = self.parts[i - 1].share if i > 0 else 0.0
         blocks = -(-self.rows[0].size // k.THREADS)
-        self.machine.launch(
-            kernels.next_part, blocks, self.desk.control, self.desk.scalars, self.rows, i, share,
-            last,
+        self.buffers.launch(
+            kernels.next_part, blocks, self.context.control, self.context.scalars, self.rows, i,
+            share, last,
         )  # fmt: skip
 
     def _collide(self, careful: bool) -> None:
-        machine = self.machine
-        if machine.blocks:
+        buffers = self.buffers
+        if buffers.blocks:
             limited = self._stages.careful if careful else lambda: None
             self._stages.everywhere(self._own(k.USED), len(self.parts) > 1, limited)
             self._tell_collisions()
-        machine.launch(
-            kernels.judge, 1, self.desk.control, self.desk.scalars, self.told, self.counts,
+        buffers.launch(
+            kernels.judge, 1, self.context.control, self.context.scalars, self.told, self.counts,
             int(careful),
         )  # fmt: skip
 
     def _own(self, row: int) -> Any:
-        """A row of the sites that the backend holds."""
+        """Return a row of ``rows`` for the sites that the backend holds."""
         return self.rows[row]
 
     def _sweep(self, axis: int) -> tuple[Any, Any]:
-        """Sweep along an axis; energies that left and quanta refused."""
+        """Sweep along an axis; return the energies that left and the quanta refused."""
         swept = self.backend.sweep(axis, self.rows[k.USED])
         return swept.energies, swept.refused
 
     def _masses(self) -> None:
         """Solve the masses after a part of the step."""
         now, expected = self._own(k.AT), self._own(k.EXPECTED)
-        launch_masses(self.machine, self.backend.mass_room, self.desk, now, expected, expected)
+        launch_masses(self.buffers, self.backend.mass_room, self.context, now, expected, expected)
 
     def _tell_collisions(self) -> None:
-        """What collisions showed is known here."""
+        """Send collision sums to other workers; a single GPU has none to inform."""
 
     def _let_out(self) -> dict[int, Any]:
-        """Quanta that left in the step through open walls, by axis."""
+        """Return the quanta that left through open walls in this step, by axis."""
         return {axis: self.backend.let_out(axis) for axis in self.ledger.words}
 
     def steps(self, count: int) -> None:
-        """Launch attempts at steps."""
-        self.machine.desk = self.desk
+        """Launch ``count`` attempts at steps."""
+        self.buffers.context = self.context
         if self.alone:
             self._steps[self._careful](count)
-        else:  # one, and not as a graph: workers meet within it
+        else:  # a single one, not as a graph: workers communicate within it
             self.step(self._careful)
 
     # -- from stop to stop -----------------------------------------------------------------------
 
-    def advance(self, state: State, course: StepPlan, stop: float) -> Iterator[Segment]:
-        """Step until the stop [fm]."""
-        machine, under_way = self.machine, self._under_way
+    def advance(self, state: State, step_plan: StepPlan, stop: float) -> Iterator[Segment]:
+        """Step until ``stop`` [fm]."""
+        buffers, under_way = self.buffers, self._under_way
         launched = under_way is not None and under_way[0] is state and under_way[1] == stop
         if not launched:
             self.synchronize()
             if state.time >= stop:
                 return
-            self.start(state, course, stop)
+            self.start(state, step_plan, stop)
         rates_known = False
         while True:
             began, before = time.perf_counter(), state.watch.steps
@@ -202,72 +205,77 @@ class GraphStepper:
             launched = False
             flows = None
             if not rates_known and self._integers[k.WANT_RATES] == 0:
-                flows = flows_of(machine, self._flows)
+                flows = flows_of(buffers, self._flows)
                 rates_known = True
             if done:
                 yield Segment(state.watch.length, flows, float(self._scalars[k.RATES_NULL]))
             self._raise_trouble(state, status)
-            if status == k.ARRIVED:  # the next steps may be on their way
+            if status == k.ARRIVED:  # the next steps may already be launched
                 return
             if self.backend.interrupt:
                 raise Halted
             if status == k.LIMIT:
                 self._go_on_carefully()
 
-    def launch_steps(self, state: State, course: StepPlan, stop: float) -> None:
-        """Launch steps towards a stop: whoever asks next sees where they came to."""
+    def launch_steps(self, state: State, step_plan: StepPlan, stop: float) -> None:
+        """Launch steps towards ``stop``; the next call reads how far they came."""
         self.synchronize()
-        self.start(state, course, stop)
+        self.start(state, step_plan, stop)
         self.steps(self._batch(state, stop))
         self._under_way = state, stop
 
     def knows(self, squares: Array) -> bool:
-        """Whether the masses of the state, ``now``, are these on the GPU as well."""
+        """Return whether these squared masses are the ones held on the GPU in ``now``."""
         return squares is self._known[1]
 
     def synchronize(self) -> None:
-        """Let steps that were set out on arrive, and tell their state."""
+        """Wait for launched steps and read back their state."""
         if self._under_way is not None:
             self._read(self._under_way[0])
 
     def _go_on_carefully(self) -> None:
-        """Do the same step again with limits, and the next few as well."""
+        """Repeat the step with limits, and take the next few with limits as well."""
         self._careful = True
         self._integers[k.STATUS] = k.GO
         self._integers[k.NEEDED] = self._integers[k.ACCEPTED] + 1
-        self.desk.control.copy_to_device(self._integers)
+        self.context.control.copy_to_device(self._integers)
 
-    def start(self, state: State, course: StepPlan, stop: float) -> LaunchContext:
-        """Set out for a stop; the desk that steps are launched from."""
-        self.machine.desk = self.desk
+    def start(self, state: State, step_plan: StepPlan, stop: float) -> LaunchContext:
+        """Prepare stepping to ``stop``; return the context that steps are launched from."""
+        self.buffers.context = self.context
         pace, squares, known = self._known
-        same = squares is state.squares and known == course
+        same = squares is state.squares and known == step_plan
         if not same or pace != (state.step, state.wanted):
-            self._upload(state, course)
-        self._course = course
+            self._upload(state, step_plan)
+        self._step_plan = step_plan
         self._next[0] = stop
         self._set_off()
-        return self.desk
+        return self.context
 
-    def _set_course(self) -> None:
-        stream = self.machine.stream
+    def _set_step_plan(self) -> None:
+        stream = self.buffers.stream
         self._stop.copy_to_device(self._next, stream=stream)
-        kernels.set_course[1, k.WIDE, stream](
-            self.desk.control, self.desk.scalars, self.rows, self._axes, self._widths, self._stop
+        kernels.set_step_plan[1, k.WIDE, stream](
+            self.context.control,
+            self.context.scalars,
+            self.rows,
+            self._axes,
+            self._widths,
+            self._stop,
         )
 
-    def _upload(self, state: State, course: StepPlan) -> None:
-        """Tell the GPU of a state that it does not know."""
-        machine = self.machine
-        integers, scalars = machine.fresh_control(state.unit)
-        integers[k.AUTOMATIC], integers[k.STATUS] = course.automatic, k.ARRIVED
+    def _upload(self, state: State, step_plan: StepPlan) -> None:
+        """Upload the control data of a state that the GPU does not hold."""
+        buffers = self.buffers
+        integers, scalars = buffers.fresh_control(state.unit)
+        integers[k.AUTOMATIC], integers[k.STATUS] = step_plan.automatic, k.ARRIVED
         integers[k.CURRENT] = integers[k.SOURCE] = self.backend.row
         integers[k.TARGET], integers[k.STEP] = 1 - self.backend.row, state.step
         integers[k.ACCEPTED], integers[k.PAST] = state.watch.steps, len(state.past)
         for name, place in WATCHED.items():
             scalars[place] = getattr(state.watch, name)
-        scalars[k.TIME], scalars[k.WANTED] = state.time, course.wanted(state)
-        scalars[k.TOLERANCE], scalars[k.NEAR] = course.tolerance, course.near
+        scalars[k.TIME], scalars[k.WANTED] = state.time, step_plan.wanted(state)
+        scalars[k.TOLERANCE], scalars[k.NEAR] = step_plan.tolerance, step_plan.time_tolerance
         rows = np.zeros(self.rows.shape)
         rows[k.NOW] = rows[k.AT] = rows[k.USED] = state.squares
         for first, history in zip(self._places(), (state.past, *state.by_part), strict=False):
@@ -276,18 +284,18 @@ class GraphStepper:
         for place, (_, length) in zip((k.PAST_1, k.PAST_2), state.past, strict=False):
             scalars[place] = length
         self.rows.copy_to_device(rows)
-        self.desk.control.copy_to_device(integers)
-        self.desk.scalars.copy_to_device(scalars)
+        self.context.control.copy_to_device(integers)
+        self.context.scalars.copy_to_device(scalars)
         self.ledger.upload(state.ledger)
         if len(self.parts) == 1:
-            machine.find_peaks()
+            buffers.find_peaks()
 
     def _places(self) -> list[int]:
-        """First rows of the rates in a step, and in each of its parts."""
+        """Return the first rows of the rates of the step and of each of its parts."""
         return [k.PAST_RATE, *range(k.PARTS, self.rows.shape[0], 3)]
 
     def _read(self, state: State) -> int:
-        """Look at where the GPU is; returns its status."""
+        """Read how far the GPU has come into ``state``; return its status."""
         watch = state.watch
         self._under_way = None
         self._look()
@@ -301,7 +309,7 @@ class GraphStepper:
         watch.steps = int(i[k.ACCEPTED])
         state.time, state.step = float(x[k.TIME]), int(i[k.STEP])
         state.squares = rows[k.NOW]
-        if self._course.automatic:
+        if self._step_plan.automatic:
             state.wanted = float(x[k.WANTED])
         lengths = (float(x[k.PAST_1]), float(x[k.PAST_2]))[: int(i[k.PAST])]
         histories = [
@@ -310,23 +318,23 @@ class GraphStepper:
         ]
         state.past, state.by_part = histories[0], histories[1:] if lengths else []
         self.ledger.read(left, state.ledger)
-        self._known = (state.step, state.wanted), state.squares, self._course
+        self._known = (state.step, state.wanted), state.squares, self._step_plan
         return int(i[k.STATUS])
 
     def _batch(self, state: State, stop: float) -> int:
-        """How many steps to launch before looking again."""
-        ahead = math.ceil(min((stop - state.time) / self._course.wanted(state), 1000.0)) + 1
+        """Return how many steps to launch before reading again."""
+        steps = math.ceil(min((stop - state.time) / self._step_plan.wanted(state), 1000.0)) + 1
         if self._step_seconds > 0:
-            ahead = min(ahead, max(1, int(LONGEST_BATCH / self._step_seconds)))
+            steps = min(steps, max(1, int(LONGEST_BATCH / self._step_seconds)))
         if self._careful:
-            ahead = min(ahead, CAREFUL_STEPS)
+            steps = min(steps, CAREFUL_STEPS)
         single = driver.SIMULATED or not self.alone or state.watch.steps < 2
-        return 1 if single else min(ahead, 64)
+        return 1 if single else min(steps, 64)
 
     def _raise_trouble(self, state: State, status: int) -> None:
         model = self.backend.model
         if status == k.FAULTY:
-            self._report_fault(state, *divmod(int(self._integers[k.FAULT]), self.machine.blocks))
+            self._report_fault(state, *divmod(int(self._integers[k.FAULT]), self.buffers.blocks))
         if status == k.NOT_FINITE:
             raise RunError(
                 f"rates or masses are not finite at t = {state.time:.6g} fm: "
@@ -344,11 +352,11 @@ class GraphStepper:
             raise no_limits()
 
     def _report_fault(self, state: State, site: int, block: int) -> None:
-        """Say which matrix element is illegal."""
-        machine, own = self.machine, site - self.machine.before
+        """Raise InputError that names the illegal matrix element."""
+        buffers, own = self.buffers, site - self.buffers.before
         used = self.rows[k.USED].copy_to_host()[site]
-        draw = DrawnEvents.of(state.step, used, machine.species, int(self.backend.site_ids[own]))
-        report_fault(machine, block, draw, self.backend.f_of(own, int(self._integers[k.SOURCE])))
+        draw = DrawnEvents.of(state.step, used, buffers.species, int(self.backend.site_ids[own]))
+        report_fault(buffers, block, draw, self.backend.f_of(own, int(self._integers[k.SOURCE])))
 
     def _where(self, site: int) -> str:
         return self.backend.where(site)

@@ -1,8 +1,8 @@
-"""Limits that keep every cell of every site legal: kernels and the decisions between them.
+"""Limits that keep every cell of every site legal: kernels, and the decisions between them.
 
-As ``cpu/stages``: where a step without limits would leave a cell illegal, both stages are done
-again, each limited if a cell asks for it. Only sites that need it take part, and only events that
-touch a limited cell are changed: all others would move what they moved before.
+The scheme is that of ``cpu/stages``: where a step without limits would leave a cell illegal, both
+stages are repeated, with limits if a cell needs them. Only sites that need limits take part, and
+only events that touch a limited cell change; all others would move the same amounts again.
 """
 
 import math
@@ -23,19 +23,19 @@ from .collision_events import (
 )
 from .driver import kernel
 from .layout import THREADS
-from .physics import add, block_sum, cuda, keep_sums, physics, piece, place
+from .physics import add, array_function, block_sum, cuda, keep_sums, physics, place
 
 ATTEMPTS = (0.5, 0.125, 0.03125, 1e-12)
-"""Part of what a cell can give that events may take, from one attempt to the next."""
+"""Fraction of a cell's available quanta that events may take, in successive attempts."""
 BOTH, FIRST, TRIED, BETWEEN, LAST, END = range(6)
-"""When it is decided what a site needs."""
+"""Points in a step at which ``ask`` decides what a site needs."""
 
 # --- cells --------------------------------------------------------------------------------------
 
 
 @kernel
 def clear_sites(control, trouble, bounds, counts, highest, first_site):
-    """Nothing is known of the collisions of a site."""
+    """Clear flags, counts and maxima of the sites before their collisions."""
     site = cuda.grid(1)
     if control[k.STATUS] != k.GO or site >= trouble.shape[0]:
         return
@@ -53,23 +53,23 @@ def clear_sites(control, trouble, bounds, counts, highest, first_site):
             counts[first_site + site, i] = 0
 
 
-@piece
+@array_function
 def takes_part(control, trouble, site, column):
-    """Whether a site needs this; column < 0: all do."""
+    """Return whether a site takes part: its flag in ``column`` is 1, or column < 0."""
     if control[k.STATUS] != k.GO:
         return False
     return column < 0 or (control[k.TROUBLED] != 0 and trouble[site, column] == 1)
 
 
-@piece
+@array_function
 def afresh(bounds, site, attempt):
-    """Whether all events are applied again; at first only what limits refuse is taken back."""
+    """Return whether to reapply all events; a first attempt only takes back what limits refuse."""
     return attempt > 0 or bounds[site, k.COARSER] > 1.0
 
 
 @kernel
 def check(control, first_site, number, capacity, change, trouble, stage, column):
-    """Whether a stage leaves every cell within its bounds, at sites that a column tells."""
+    """Flag sites where a stage leaves a cell outside its bounds; column : selects the sites."""
     i, row = cuda.grid(1), cuda.blockIdx.y
     kinds, n = capacity.size, control[k.NODES]
     site, a = place(row, kinds)
@@ -85,7 +85,7 @@ def check(control, first_site, number, capacity, change, trouble, stage, column)
 @kernel
 def begin_stage(control, first_site, scalars, number, species, capacity, change, tables, loss, gain,
                 trouble, stage):  # fmt: skip
-    """What the events of a stage see, at sites that need limits; clears what they will add up."""
+    """Set up the tables of a stage at sites that need limits, and clear the sums of its events."""
     i, row = cuda.grid(1), cuda.blockIdx.y
     kinds = species.shape[0]
     (site, a), n = place(row, kinds), control[k.NODES]
@@ -107,9 +107,9 @@ def begin_stage(control, first_site, scalars, number, species, capacity, change,
 @kernel
 def limits(control, first_site, number, change, species, capacity, loss, gain, low, high, tight,
            trouble, bounds, stage, attempt):  # fmt: skip
-    """Bounds of what cells lose and, for fermions, of what they gain.
+    """Set bounds on the losses of cells and, for fermions, on their gains.
 
-    The change is cleared if it is to be found afresh.
+    The change is cleared if all events are to be applied again.
     """
     i, row = cuda.grid(1), cuda.blockIdx.y
     kinds = species.shape[0]
@@ -142,7 +142,7 @@ def demands(
     control, scalars, channels, blocks, nodes, weights, ratios, tables, first_block, roots,
     conserving, loss, gain, trouble, bounds, stage,
 ):  # fmt: skip
-    """What all events together want to take from, and to put into, every cell (rounded up)."""
+    """Sum the amounts that all events would take from and add to every cell (rounded up)."""
     if not takes_part(control, trouble, cuda.blockIdx.y, k.LIMITED_NOW):
         return
     block = cuda.blockIdx.x + first_block
@@ -163,16 +163,16 @@ def demands(
             add_to_pairs(out, cells, less, more)
 
 
-@piece
+@array_function
 def touches(tight, cells):
-    """Whether a cell of an event is limited."""
+    """Return whether a cell of an event is limited."""
     found = tight[cells[0]] + tight[cells[1]] + tight[cells[2]] + tight[cells[3]]
     return found + tight[cells[4]] + tight[cells[5]] > 0
 
 
-@piece
+@array_function
 def event_limit(low, high, cells, r, flow):
-    """Part of an event that the limits of its cells leave."""
+    """Return the fraction of an event that the limits of its cells allow."""
     into, out = (high, low) if flow > 0.0 else (low, high)
     p, k3, l0, m0, l1, m1 = cells
     return physics.tightest(into[p], into[k3], out[l0], out[m0], out[l1], out[m1], r)
@@ -183,7 +183,7 @@ def apply_limited(
     control, scalars, channels, blocks, nodes, weights, ratios, tables, first_block, roots,
     conserving, change, low, high, tight, trouble, bounds, sums, stage, attempt,
 ):  # fmt: skip
-    """The events again, each scaled as a whole by the tightest limit of its cells."""
+    """Apply the events again, each scaled as a whole by the tightest limit of its cells."""
     shared = cuda.shared.array(THREADS, float64)
     if not takes_part(control, trouble, cuda.blockIdx.y, k.LIMITED_NOW):
         return
@@ -218,28 +218,28 @@ def apply_limited(
 # --- decisions ----------------------------------------------------------------------------------
 
 
-@piece
+@array_function
 def moved_by(shared, sums, blocks, column):
-    """Sum of a column over the event blocks of this site."""
+    """Return the sum of a column over the event blocks of this site."""
     total = 0.0
     for block in range(cuda.threadIdx.x, blocks, cuda.blockDim.x):
         total += sums[cuda.blockIdx.x * blocks + block, column]
     return block_sum(shared, total)
 
 
-@piece
+@array_function
 def ask_both(control, mine, wanted):
-    """Whether both stages without limits leave the site legal."""
-    fits = not wanted >= k.LARGEST_SUM  # NaN is for the verdict to report
+    """Flag the site if both stages without limits leave it illegal or move too many quanta."""
+    fits = not wanted >= k.LARGEST_SUM  # NaN is reported by ``verdict``
     mine[k.NEEDY] = 0
     if control[k.SYMMETRICAL] != 0 and not (fits and mine[k.ILLEGAL] == 0):
         mine[k.NEEDY] = 1
         control[k.TROUBLED], control[k.NEEDED] = 1, control[k.ACCEPTED] + 1
 
 
-@piece
+@array_function
 def ask_stage(mine, own, wanted):
-    """Whether a stage needs limits."""
+    """Decide whether a stage needs limits."""
     fits = not wanted >= k.LARGEST_SUM
     mine[k.LIMITED_NOW] = 1 if mine[k.ILLEGAL] != 0 or not fits else 0
     own[k.COARSER], own[k.ALLOWANCE] = 1.0, ATTEMPTS[0]
@@ -247,9 +247,9 @@ def ask_stage(mine, own, wanted):
         own[k.COARSER] = 2.0 ** math.ceil(math.log2(max(wanted / k.LARGEST_SUM, 1.0)))
 
 
-@piece
+@array_function
 def ask_attempt(mine, own, wanted, refused, attempt):
-    """Whether an attempt left the site legal; else the next one allows less."""
+    """Check whether an attempt left the site legal; if not, the next one allows less."""
     if mine[k.LIMITED_NOW] != 1:
         return
     if mine[k.ILLEGAL] == 0:
@@ -265,9 +265,9 @@ def ask_attempt(mine, own, wanted, refused, attempt):
 
 @kernel
 def ask(control, scalars, sums, sums_2, again, trouble, bounds, when, stage, attempt):
-    """Decide what a site needs next: one block of threads for each.
+    """Decide what each site needs next; one block of threads per site.
 
-    sums, sums_2, again : of the event blocks in the first and the last stage, and with limits
+    sums, sums_2, again : sums of event blocks in the first stage, the last stage, and with limits
     """
     shared = cuda.shared.array(THREADS, float64)
     site = cuda.blockIdx.x

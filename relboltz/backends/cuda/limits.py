@@ -1,4 +1,4 @@
-"""Whole fluxes that leave every cell of a group of pencils within its bounds."""
+"""Integer fluxes that leave every cell of a group of pencils within its bounds."""
 
 from ...transport import plane
 from ...transport.plane import OPEN, REFLECTING
@@ -20,6 +20,7 @@ from .planes import (
     M,
     N,
     across,
+    array_function,
     beside,
     brought,
     cell_at,
@@ -27,7 +28,6 @@ from .planes import (
     following,
     get,
     is_cell,
-    piece,
     put,
     rightward,
     thread,
@@ -37,9 +37,9 @@ from .planes import (
 # --- limits --------------------------------------------------------------------------------------
 
 
-@piece
+@array_function
 def set_limits(w, here, held, capacity, shape):
-    """What of the fluxes in the sums a cell that holds so much can give and take."""
+    """Set the fraction of the summed fluxes that a cell holding ``held`` can lose and gain."""
     x0 = get(w, SUM_ALONG, here)
     x1 = get(w, SUM_ALONG, here + shape[ONWARD])
     p0, p1 = get(w, SUM_UP, here), get(w, SUM_UP, here + shape[UPWARD])
@@ -47,9 +47,9 @@ def set_limits(w, here, held, capacity, shape):
     put(w, GAIN, here, compiled.limit(capacity - held, compiled.given(x0, x1, p0, p1)))
 
 
-@piece
+@array_function
 def find_limits(w, count, capacity, shape):
-    """What every cell can give and take beyond the upwind fluxes."""
+    """Set what every cell can lose and gain beyond the upwind fluxes."""
     place = thread()
     while place < count:
         i, j, _, here = cell_at(place, shape)
@@ -60,9 +60,9 @@ def find_limits(w, count, capacity, shape):
     cuda.syncthreads()
 
 
-@piece
+@array_function
 def share_along(w, i, j, here, more, shape):
-    """Part of a flux through an x face that the cells beside it allow."""
+    """Return the fraction of a flux through an x face that the adjacent cells allow."""
     left, right = whole(here - shape[ONWARD]), whole(here)
     if i == 0:
         left = across(i, j, left, here, shape)
@@ -78,9 +78,9 @@ def share_along(w, i, j, here, more, shape):
     )  # fmt: skip
 
 
-@piece
+@array_function
 def share_up(w, j, here, more, shape):
-    """The same for a p face."""
+    """Return the fraction of a flux through a p face that the adjacent cells allow."""
     left = beside(j, whole(here - shape[UPWARD]), here, shape)
     right = beside(j, whole(here), here, shape)
     return compiled.allowed(
@@ -89,9 +89,9 @@ def share_up(w, j, here, more, shape):
     )  # fmt: skip
 
 
-@piece
+@array_function
 def put_along(w, i, j, here, flux, shape):
-    """Set the flux through an x face; at a reflecting wall that at -p follows the one at p."""
+    """Set the flux through an x face; at a reflecting wall p > 0 fixes the flux at -p."""
     if shape[WALL] == REFLECTING and compiled.is_wall(i, shape):
         other = shape[M] - 1 - j
         if rightward(j, shape):
@@ -103,9 +103,9 @@ def put_along(w, i, j, here, flux, shape):
     put(w, SUM_ALONG, here, flux)
 
 
-@piece
+@array_function
 def limited_fluxes(w, count, shape):
-    """Whole fluxes: upwind ones and what the limits allow beyond them."""
+    """Compute integer fluxes: the upwind fluxes plus the excess that the limits allow."""
     place = thread()
     while place < count:
         i, j, _, here = cell_at(place, shape)
@@ -124,44 +124,44 @@ def limited_fluxes(w, count, shape):
     cuda.syncthreads()
 
 
-# --- mending: cells that the whole fluxes would still take beyond their bounds -------------------
+# --- mending: cells that integer fluxes would still take beyond their bounds ---------------------
 
 
-@piece
+@array_function
 def cut_along(w, i, j, here, shape):
-    """What the limits of mended cells leave of a whole flux through an x face."""
+    """Return the integer flux through an x face that the limits of mended cells allow."""
     q, sign = compiled.mirrored(i, j, shape)
     there = here + (q - j) * shape[UPWARD]
     more = get(w, SUM_ALONG, there)
     return sign * compiled.truncated(more, share_along(w, i, q, there, more, shape))
 
 
-@piece
+@array_function
 def cut_up(w, j, here, shape):
-    """The same for a p face."""
+    """Return the integer flux through a p face that the limits of mended cells allow."""
     more = get(w, SUM_UP, here)
     return compiled.truncated(more, share_up(w, j, here, more, shape))
 
 
-@piece
+@array_function
 def cut_brought(w, i, j, here, shape):
-    """What such fluxes bring into a cell."""
+    """Return the net inflow into a cell from the cut fluxes."""
     x = cut_along(w, i, j, here, shape)
     x -= cut_along(w, i + 1, j, here + shape[ONWARD], shape)
     y = cut_up(w, j, here, shape) - cut_up(w, j + 1, here + shape[UPWARD], shape)
     return x + y
 
 
-@piece
+@array_function
 def illegal(w, here, change, capacity):
-    """Whether a change would take a cell beyond its bounds."""
+    """Return whether a change would take a cell beyond its bounds."""
     new = get(w, NUMBER, here) + change
     return new < 0.0 or new > capacity
 
 
-@piece
+@array_function
 def none_illegal(w, count, capacity, shape):
-    """Whether the whole fluxes leave every cell within its bounds; marks those they do not."""
+    """Return whether integer fluxes leave every cell within its bounds; mark the other cells."""
     bad = 0
     place = thread()
     while place < count:
@@ -175,9 +175,9 @@ def none_illegal(w, count, capacity, shape):
     return cuda.syncthreads_or(bad) == 0
 
 
-@piece
+@array_function
 def mend(w, count, capacity, shape):
-    """Cut whole fluxes until every cell is within its bounds; see the CPU's ``limit_fluxes``."""
+    """Cut integer fluxes until every cell is within its bounds, as ``limit_fluxes`` on the CPU."""
     n, m = shape[N], shape[M]
     place = thread()
     while place < count:

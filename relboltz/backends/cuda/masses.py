@@ -1,9 +1,9 @@
-"""The gap equation on a GPU.
+"""Solution of the gap equation on a GPU.
 
-At many sites at once: sums over the nodes at the masses that are expected of a state tell Y as a
-power series in m^2 (``mass_sums``), which is solved by one thread (``expanded_masses``); where the
-expected masses were too far off, once more from what was found. Newton's iteration over all nodes
-by a block of threads (``site_masses``) is left for the sites that even that did not settle.
+For many sites at once, sums over the nodes at the expected masses give Y as a power series in m^2
+(``mass_sums``), which one thread solves (``expanded_masses``). Where the expected masses were too
+far off, this is repeated from the masses found. Sites that are still not solved are left to
+Newton's iteration over all nodes by a block of threads (``site_masses``).
 """
 
 from __future__ import annotations
@@ -22,26 +22,26 @@ from . import driver
 from . import layout as k
 from .driver import SIMULATED, device_function, kernel
 from .layout import FEW, NEAR_BY, THREADS
-from .physics import block_sum, cuda, inverse_energy, keep_sums, piece, quick_inverse
+from .physics import array_function, block_sum, cuda, inverse_energy, keep_sums, quick_inverse
 
 if TYPE_CHECKING:
     from .device_buffers import DeviceBuffers, LaunchContext
 
 gap = build(FUNCTIONS, device_function)
 SERIES = 4
-"""Sums over the nodes: N f/E, N f/E^3, N f/E^5, N f/E^7."""
+"""Number of sums over the nodes: N f/E, N f/E^3, N f/E^5, N f/E^7."""
 EACH = 2 if SIMULATED else 16
-"""Nodes of a thread in such a sum."""
+"""Nodes per thread in such a sum."""
 BLOCKS = 8
-"""Blocks of threads for each multiprocessor: they share out all sums."""
+"""Blocks of threads per multiprocessor, which share all sums."""
 
 
-# --- near to the masses that are expected -------------------------------------------------------
+# --- near the expected masses -------------------------------------------------------------------
 
 
-@piece
+@array_function
 def expand(scalars, group, work, width):
-    """Y and its slope at the masses in work, by their Taylor series about the expected ones."""
+    """Evaluate Y and its slope at the masses in work, by Taylor series about the expected ones."""
     sums, about = 4 * width + 1, 8 * width + 1
     measure = scalars[k.CELL] * scalars[k.UNIT]
     for a in range(group.size):
@@ -56,9 +56,9 @@ def expand(scalars, group, work, width):
         work[2 * width + a] = measure * slope
 
 
-@piece
+@array_function
 def within_reach(scalars, group, work, width):
-    """Whether the series converges quickly at the masses in work, for every node."""
+    """Return whether the series converges quickly at the masses in work, for every node."""
     reaches = True
     for a in range(group.size):
         about = work[8 * width + 1 + a]
@@ -67,12 +67,12 @@ def within_reach(scalars, group, work, width):
     return reaches
 
 
-@piece
+@array_function
 def left_out(scalars, group, work, width):
-    """The largest part of Y that the series leaves out.
+    """Return the largest relative truncation error of Y.
 
-    The next term is 35/128 d^4 Sum N f/E^9, and 1/E^9 <= 1/E^7 / E_min^2; all that follow within
-    reach add a third of it at most.
+    The next term is 35/128 d^4 Sum N f/E^9, and 1/E^9 <= 1/E^7 / E_min^2; within reach, all later
+    terms add at most a third of it.
     """
     largest = 0.0
     for a in range(group.size):
@@ -85,12 +85,12 @@ def left_out(scalars, group, work, width):
     return largest
 
 
-@piece
+@array_function
 def near_masses(scalars, group, model, work, width):
-    """The masses from sums at masses that are near; one thread.
+    """Solve for the masses from sums at nearby masses; one thread.
 
-    work[4 width + 1:] holds ``SERIES`` sums of every species, and the m^2 they are of. Returns
-    whether what is left out is below rounding; if not, the masses found are at least better.
+    work[4 width + 1:] holds ``SERIES`` sums of every species and the m^2 at which they were taken.
+    Return whether the truncation error is below rounding; if not, the masses are at least better.
     """
     s = group.size
     for a in range(s):
@@ -112,17 +112,17 @@ def near_masses(scalars, group, model, work, width):
     )
 
 
-@piece
+@array_function
 def likely(start, expected):
-    """A squared mass to begin with: the expected one, unless it makes no sense."""
+    """Return the starting squared mass: the expected one, but at least half of ``start``."""
     return expected if expected > 0.5 * start else 0.5 * start
 
 
 @partial(kernel, max_registers=48)
 def mass_sums(control, scalars, number, group, p2, start, expected, solved, again, sums):
-    """Sums over parts of the nodes of every species at every site; any number of blocks.
+    """Sum over parts of the nodes of every species at every site; any number of blocks.
 
-    sums : (sites x species, parts, SERIES); again : only at sites that are not solved
+    sums : (sites x species, parts, SERIES); again : only at sites not solved yet
     """
     shared = cuda.shared.array(THREADS, float64)
     if control[k.STATUS] != k.GO:
@@ -139,7 +139,7 @@ def mass_sums(control, scalars, number, group, p2, start, expected, solved, agai
         one, three, five, seven = 0.0, 0.0, 0.0, 0.0
         first, last = part * EACH * THREADS, min((part + 1) * EACH * THREADS, n)
         for begin in range(first + cuda.threadIdx.x, last, k.TILE):
-            for j in range(FEW):  # no branches: all of them are read at once
+            for j in range(FEW):  # no branches, so that all loads are issued at once
                 i = begin + j * THREADS
                 at = np.uint32(i if i < last else first)
                 held, inverse = state[at], quick_inverse(p2[at], m2, at_rest)
@@ -152,9 +152,9 @@ def mass_sums(control, scalars, number, group, p2, start, expected, solved, agai
         keep_sums(shared, (one, three, five, seven), sums[row, part])
 
 
-@piece
+@array_function
 def gather_sums(sums, group, site, each, start, expected, mine, width):
-    """Sums of all species of a group at a site, and the m^2 they are of; a warp."""
+    """Gather the sums of each group's species at a site, and their m^2; one warp."""
     t, s = cuda.threadIdx.x, group.size
     for which in range(t, SERIES * each.size, k.WARP):
         g, column = which // SERIES, which % SERIES
@@ -171,12 +171,12 @@ def gather_sums(sums, group, site, each, start, expected, mine, width):
 @kernel
 def expanded_masses(control, scalars, group, each, model, constants, start, expected, sums, work,
                     solved, again, guess, squares):  # fmt: skip
-    """Masses of every site from the sums of its parts; a warp for each.
+    """Solve for the masses of every site from the sums of its parts; one warp per site.
 
-    Species that share their mass are one: each, model : numbers and equations of such groups;
-    constants : the equations of all species. guess : the masses found; squares : the same, where
-    they are right to rounding, which solved tells; work : one row for each site if it does not fit
-    the block
+    Species of equal mass form a group: each, model : numbers and equations of the groups;
+    constants : the equations of all species; guess : the masses found; squares : these masses
+    where they are accurate to rounding, which solved flags; work : one row per site if it does
+    not fit in shared memory
     """
     near_by = cuda.shared.array(NEAR_BY, float64)
     site, t = cuda.blockIdx.x, cuda.threadIdx.x
@@ -201,9 +201,9 @@ def expanded_masses(control, scalars, group, each, model, constants, start, expe
 # --- from anywhere: Newton's iteration over all nodes -------------------------------------------
 
 
-@piece
+@array_function
 def node_sums(shared, control, number, first, group, g, unit, p2, m2, at_rest):
-    """Sum N f/E and Sum N f/E^3 over the nodes of the species of a group, in a fixed order."""
+    """Return Sum N f/E and Sum N f/E^3 over nodes and species of a group, in a fixed order."""
     n = control[k.NODES]
     one, three = 0.0, 0.0
     for i in range(cuda.threadIdx.x, n, cuda.blockDim.x):
@@ -217,21 +217,21 @@ def node_sums(shared, control, number, first, group, g, unit, p2, m2, at_rest):
     return block_sum(shared, one) * unit, block_sum(shared, three) * unit
 
 
-@piece
+@array_function
 def solve_masses(
     shared, control, scalars, number, first, group, p2, model, start, begin, work, width
 ):  # fmt: skip
-    """The masses by Newton's iteration over all nodes of a site of the new state.
+    """Solve for the masses by Newton's iteration over all nodes of a site of the new state.
 
-    first : cell of the site; start, begin : where squared masses of a similar state are found;
-    model, work : as ``masses`` has them
+    first : first cell of the site; start, begin : array and offset of the squared masses of a
+    similar state; model, work : as in ``model.gap_equation``
     """
     t = cuda.threadIdx.x
     s = group.size
     if t == 0:
         for a in range(width):
             work[a] = start[begin + a]
-        work[4 * width] = 0.0  # passes that changed next to nothing
+        work[4 * width] = 0.0  # 1: converged, 2: screening masses found as well
     cuda.syncthreads()
     for _ in range(100):
         for a in range(s):
@@ -245,7 +245,7 @@ def solve_masses(
                 work[width + a] = y * scalars[k.CELL] if leads else 0.0
                 work[2 * width + a] = -0.5 * third * scalars[k.CELL] if leads else 0.0
         if t == 0:
-            if work[4 * width] > 0.0:  # Y of the converged masses: the screening masses follow
+            if work[4 * width] > 0.0:  # Y at the converged masses gives the screening masses
                 gap.screening_of(model, work, s, width)
                 work[4 * width] = 2.0
             elif gap.improve(model, work, s, width):
@@ -265,9 +265,9 @@ def solve_masses(
 
 @kernel
 def site_masses(control, scalars, number, group, p2, model, work, start, guess, solved, squares):
-    """Solve the gap equation where that is not done yet; NaN if it fails. A block for each site.
+    """Solve the gap equation at sites not solved yet; NaN if it fails. One block per site.
 
-    start : squared masses of a similar state; guess : better ones, where they are numbers
+    start : squared masses of a similar state; guess : better ones, where they are finite
     """
     shared = cuda.shared.array(THREADS, float64)
     near_by = cuda.shared.array(NEAR_BY, float64)
@@ -289,12 +289,12 @@ def site_masses(control, scalars, number, group, p2, model, work, start, guess, 
         squares[site, a] = mine[a] if mine[4 * width] == 2.0 else math.nan  # 2: converged
 
 
-# --- all of it ----------------------------------------------------------------------------------
+# --- complete solution --------------------------------------------------------------------------
 
 
 @dataclass
 class MassMemory:
-    """Memory in which the masses of all sites are solved."""
+    """Work space for the masses of all sites."""
 
     sums: Any
     guess: Any
@@ -302,44 +302,44 @@ class MassMemory:
     work: Any
 
     @classmethod
-    def of(cls, machine: DeviceBuffers) -> MassMemory:
-        """For the sites of a machine."""
-        sites, parts = machine.sites, -(-machine.nodes // (EACH * THREADS))
-        size = 9 * machine.width + 1 + machine.species**2
+    def of(cls, buffers: DeviceBuffers) -> MassMemory:
+        """Allocate work space for the sites of the buffers."""
+        sites, parts = buffers.sites, -(-buffers.nodes // (EACH * THREADS))
+        size = 9 * buffers.width + 1 + buffers.species**2
         rows, size = (sites, size) if size > NEAR_BY else (1, 1)
         return cls(
-            machine.new((sites * machine.species, parts, SERIES), np.float64),
-            machine.new((sites, machine.width), np.float64), machine.new(sites, np.int64),
-            machine.new((rows, size), np.float64),
+            buffers.new((sites * buffers.species, parts, SERIES), np.float64),
+            buffers.new((sites, buffers.width), np.float64), buffers.new(sites, np.int64),
+            buffers.new((rows, size), np.float64),
         )  # fmt: skip
 
 
 def launch_masses(
-    machine: DeviceBuffers,
+    buffers: DeviceBuffers,
     room: MassMemory,
-    desk: LaunchContext,
+    context: LaunchContext,
     start: Any,
     expected: Any,
     squares: Any,
 ) -> None:
-    """Squared masses of all sites, of the row of numbers that the desk has as target.
+    """Launch the solution for the squared masses of all sites, for the context's target row.
 
     start : squares (sites, width) of a similar state; expected : better ones, or the same array;
-    squares : where they go, NaN where there are none; may be the same array, too. Launches are
-    always the same: nothing is read back.
+    squares : output, NaN where there is no solution; may also be the same array. Nothing is read
+    back, so the launches are always the same.
     """
-    control, scalars, stream = desk.control, desk.scalars, machine.stream
-    number, group, p2, model = machine.number, machine.groups, machine.p2, machine.mass_model
+    control, scalars, stream = context.control, context.scalars, buffers.stream
+    number, group, p2, model = buffers.number, buffers.groups, buffers.p2, buffers.mass_model
     blocks = min(room.sums.shape[0] * room.sums.shape[1], BLOCKS * driver.multiprocessors())
     for again, (since, about) in enumerate(((start, expected), (room.guess, room.guess))):
         mass_sums[blocks, THREADS, stream](
             control, scalars, number, group, p2, since, about, room.solved, again, room.sums
         )
-        expanded_masses[machine.sites, k.WARP, stream](
-            control, scalars, group, machine.group_numbers, machine.mass_model_of_groups, model,
+        expanded_masses[buffers.sites, k.WARP, stream](
+            control, scalars, group, buffers.group_numbers, buffers.mass_model_of_groups, model,
             since, about, room.sums, room.work, room.solved, again, room.guess, squares,
         )  # fmt: skip
-    site_masses[machine.sites, THREADS, stream](
+    site_masses[buffers.sites, THREADS, stream](
         control, scalars, number, group, p2, model, room.work, start, room.guess, room.solved,
         squares,
     )  # fmt: skip

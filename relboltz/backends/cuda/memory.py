@@ -1,4 +1,4 @@
-"""How much memory of a GPU a state takes, and how many of its sites collide at once."""
+"""GPU memory that a state needs, and the number of sites that collide at once."""
 
 from ...config.settings import Sampling
 from ...events.collisions import SETS, channels
@@ -8,29 +8,29 @@ from ...util.errors import InputError
 from . import layout as k
 
 BATCH_BYTES = 3 * 8 + 6 * 8 + 2 + 4 + 8 + 2 * 4 + 4 * 8 + 1
-"""Of every cell that collides: changes, logarithms, sampling tables, limits."""
+"""Bytes per cell of a colliding site: changes, logarithms, sampling tables, limits."""
 NODE_BYTES = 8 + 4 + 4
 LEAST_EVENTS = 2**26
-"""Bytes for events below which no run starts."""
+"""Least bytes for events; a run with less does not start."""
 USED_PART = 0.9
-"""Of the memory that is free: the rest is for others."""
+"""Fraction of the free memory that is used; the rest is left to other programs."""
 FULL_BLOCKS = 2**16
-"""Blocks of threads that keep any GPU busy: hundreds for each of its multiprocessors. More sites
-at once than that gain nothing."""
+"""Blocks of threads that keep any GPU busy: hundreds per multiprocessor. Colliding more sites at
+once gains nothing."""
 SCRATCH_SHARE = 0.2
-"""Part of a copy of the state that streaming may use as scratch memory."""
+"""Scratch memory for streaming, as a fraction of one copy of the state."""
 LEAST_SCRATCH = 2**26
 
 
 def event_bytes(precision: str) -> int:
-    """Of one kept event: four cells, weight, split."""
+    """Return the bytes of one kept event: four cells, weight, split."""
     return 4 * 4 + (4 if precision == "float32" else 8) + 8
 
 
 class MemoryPlan:
-    """How much memory a state takes, and how many of its sites collide at once.
+    """Memory that a state needs, and the number of sites that collide at once.
 
-    workers : that share the events of a site; beside : bytes for other things
+    workers : number of workers that share the events of a site; beside : bytes for other purposes
     """
 
     def __init__(
@@ -63,18 +63,18 @@ class MemoryPlan:
         self.least = self.fixed + self.site + min(self.events, LEAST_EVENTS)
 
     def batch(self, free: float) -> tuple[int, float]:
-        """Sites that collide at once, and bytes for their events."""
+        """Return the number of sites that collide at once, and bytes for their events."""
         room = USED_PART * free - self.fixed
         full = -(-FULL_BLOCKS // max(1, self.blocks))
         many = int(room / (self.site + self.events))
         batch = max(1, min(many, self.sites, self.most, full))
         rounds = -(-self.sites // batch)
-        batch = -(-self.sites // rounds)  # as many sites in every round
+        batch = -(-self.sites // rounds)  # equal rounds
         return batch, max(min(room - batch * self.site, batch * self.events), LEAST_EVENTS)
 
 
 def check_memory(plan: MemoryPlan, free: float) -> None:
-    """Refuse states that do not fit the GPU, and say which would."""
+    """Raise InputError if the state does not fit on the GPU, and suggest one that does."""
     if plan.least <= USED_PART * free:
         return
     grid, model, *_ = plan.given
@@ -95,7 +95,7 @@ def check_memory(plan: MemoryPlan, free: float) -> None:
 
 
 def _fitting_space(plan: MemoryPlan, free: float) -> str:
-    """Space cells that would fit."""
+    """Return advice on the number of space cells that would fit."""
     grid = plan.given[0]
     fixed = plan.least - (2 + SCRATCH_SHARE) * plan.state
     room = max(USED_PART * free - max(fixed, 0) - LEAST_SCRATCH, 0)
@@ -105,7 +105,7 @@ def _fitting_space(plan: MemoryPlan, free: float) -> str:
 
 
 def _fitting_momenta(plan: MemoryPlan, free: float) -> str:
-    """Momentum cells that would fit."""
+    """Return advice on the number of momentum cells that would fit."""
     _, model, sampling, precision = plan.given
     fits = 1
     while (

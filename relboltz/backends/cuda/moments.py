@@ -22,20 +22,20 @@ if TYPE_CHECKING:
     from .device_buffers import DeviceBuffers
 
 ROOM, FIT_ROOM = -(-SUMS // 2) * THREADS, -(-FIT_SUMS // 2) * THREADS
-"""Sums are added up in two rounds, so that they fit a block's shared memory."""
+"""Shared-memory numbers for sums in two rounds, so that they fit in a block's shared memory."""
 EACH = 16
-"""Nodes of a thread: blocks share out the nodes of a species at a site."""
+"""Nodes per thread: several blocks share the nodes of a species at a site."""
 compiled = build(FUNCTIONS, device_function)
 
 
 @kernel
 def measure(number, unit, at_rest, species, squares, packed, shell, momentum, geometry, final,
             counts, sums):  # fmt: skip
-    """Sums over a part of the nodes of one species at one site: blocks (parts, rows).
+    """Sum over a part of the nodes of one species at one site: blocks (parts, rows).
 
     momentum : nodes along the three axes, one after the other; geometry : counts and spacings of
-    the nodes; counts : quanta on the planes of every site, as momentum has them, and behind them
-    in the shells of every row; sums : (rows, parts, SUMS)
+    the nodes; counts : quanta on the momentum planes of every site, ordered as momentum, followed
+    by quanta in the shells of every row; sums : (rows, parts, SUMS)
     """
     shared = cuda.shared.array(ROOM, float64)
     part, row = cuda.blockIdx.x, cuda.blockIdx.y
@@ -64,60 +64,60 @@ def measure(number, unit, at_rest, species, squares, packed, shell, momentum, ge
 
 
 class MomentMeasurer:
-    """Measures the states of a machine."""
+    """Computes the moments of the states in the buffers."""
 
-    def __init__(self, machine: DeviceBuffers, grid: PhaseSpace):
+    def __init__(self, buffers: DeviceBuffers, grid: PhaseSpace):
         shells = Shells.of(grid)
-        self._machine, self._grid = machine, grid
-        rows, parts = grid.sites * machine.species, -(-grid.size // (EACH * THREADS))
-        self._shell = machine.to(shells.index, np.int32)
+        self._buffers, self._grid = buffers, grid
+        rows, parts = grid.sites * buffers.species, -(-grid.size // (EACH * THREADS))
+        self._shell = buffers.to(shells.index, np.int32)
         self._behind = grid.sites * sum(grid.momentum_cells)
-        self._counts = machine.new(self._behind + rows * len(shells.p), np.int64)
-        self._sums = machine.new((rows, parts, SUMS), np.float64)
-        self._final = machine.new(machine.cells, np.float64)
-        self._rows = [machine.number[0], machine.number[1]]
-        self._copies = driver.HostCopies(machine.stream, self._counts, self._sums)
+        self._counts = buffers.new(self._behind + rows * len(shells.p), np.int64)
+        self._sums = buffers.new((rows, parts, SUMS), np.float64)
+        self._final = buffers.new(buffers.cells, np.float64)
+        self._rows = [buffers.number[0], buffers.number[1]]
+        self._copies = driver.HostCopies(buffers.stream, self._counts, self._sums)
         self._works: dict[tuple[int, float, int], driver.RepeatedLaunch] = {}
         self._given: Array | None = None
 
     def set_momentum_grid(self, grid: PhaseSpace) -> None:
-        """The nodes are now those of this grid."""
+        """Switch to the momentum nodes of another grid."""
         self._grid = grid
         self._works.clear()
 
     def moments(self, row: int, unit: float, squares: Any, final: Array) -> Moments:
-        """Of a row of numbers; squares : masses on the GPU; final : f it should end at, or NaN."""
-        machine, grid = self._machine, self._grid
-        if final is not self._given:  # large, and mostly the same
+        """Return moments of a row of ``number``; squares : on GPU; final : predicted f or NaN."""
+        buffers, grid = self._buffers, self._grid
+        if final is not self._given:  # large, and rarely changed
             self._final.copy_to_device(np.nan_to_num(final).ravel())
             self._given, self._known = final, bool(np.isfinite(final).all())
 
         def work() -> None:
             rows, parts, _ = self._sums.shape
-            driver.clear(self._counts, machine.stream)
-            machine.launch(
+            driver.clear(self._counts, buffers.stream)
+            buffers.launch(
                 measure, (parts, rows), self._rows[row], unit, grid.rest_inverse_energy,
-                machine.species_numbers, squares, machine.packed, self._shell, machine.momentum,
-                machine.geometry, self._final, self._counts, self._sums,
+                buffers.species_numbers, squares, buffers.packed, self._shell, buffers.momentum,
+                buffers.geometry, self._final, self._counts, self._sums,
             )  # fmt: skip
             self._copies.launch()
 
         self._works.setdefault(
-            (row, unit, id(squares)), driver.RepeatedLaunch(machine.stream, work)
+            (row, unit, id(squares)), driver.RepeatedLaunch(buffers.stream, work)
         )()
         counts, parts = self._copies.arrived()
         planes, shells = np.split(counts, [self._behind])
         edges = np.cumsum(grid.momentum_cells)[:-1]
         x, y, z = np.split(planes.reshape(grid.sites, -1), edges, axis=1)
-        sums = parts.sum(axis=1).reshape(grid.sites, machine.species, SUMS)
+        sums = parts.sum(axis=1).reshape(grid.sites, buffers.species, SUMS)
         if not self._known:
             sums[:, :, k.DISTANCE] = np.nan
-        return Moments((x, y, z), shells.reshape(grid.sites, machine.species, -1), sums)
+        return Moments((x, y, z), shells.reshape(grid.sites, buffers.species, -1), sums)
 
 
 @kernel
 def fit_sums(theta, squares, which, species, packed, momentum, geometry, sums):
-    """Sums over the nodes of one species at one site; as on the CPU.
+    """Sum over the nodes of one species at one site, as on the CPU.
 
     momentum : nodes along the three axes, one after the other; geometry begins with their counts
     """
@@ -135,33 +135,38 @@ def fit_sums(theta, squares, which, species, packed, momentum, geometry, sums):
 
 
 @kernel
-def add_up(control, number, sites, nodes, description):
-    """Add all cells to their sums, as two words, high and low: blocks (nodes, rows)."""
+def add_up(control, number, sites, nodes, into):
+    """Add all cells to their sums, as a high and a low word: blocks (nodes, rows)."""
     i, row = cuda.grid(1), cuda.blockIdx.y
     if i < nodes.size:
         held = number[control[k.SOURCE], row * nodes.size + i]
-        site, a = row // description.shape[1], row % description.shape[1]
+        site, a = row // into.shape[1], row % into.shape[1]
         place = sites[site] + nodes[i]
-        cuda.atomic.add(description, (0, a, place), held >> 32)
-        cuda.atomic.add(description, (1, a, place), held & int64(0xFFFFFFFF))
+        cuda.atomic.add(into, (0, a, place), held >> 32)
+        cuda.atomic.add(into, (1, a, place), held & int64(0xFFFFFFFF))
 
 
 class MarginalSums:
-    """Sums of a state that keep some axes of phase space."""
+    """Marginal sums of a state over all axes of phase space except some."""
 
-    def __init__(self, machine: DeviceBuffers, grid: PhaseSpace, kept: Sequence[str]):
-        into = Marginal.of(grid, machine.species, kept)
-        self._machine, self._shape = machine, (2, *into.shape)
-        self._blocks = (-(-grid.size // THREADS), grid.sites * machine.species)
-        self._places = [machine.to(place, np.int64) for place in (into.sites, into.nodes)]
-        self._words = machine.new((2, machine.species, int(np.prod(into.shape[1:]))), np.int64)
+    def __init__(self, buffers: DeviceBuffers, grid: PhaseSpace, kept: Sequence[str]):
+        into = Marginal.of(grid, buffers.species, kept)
+        self._buffers, self._shape = buffers, (2, *into.shape)
+        self._blocks = (-(-grid.size // THREADS), grid.sites * buffers.species)
+        self._places = [buffers.to(place, np.int64) for place in (into.sites, into.nodes)]
+        self._words = buffers.new((2, buffers.species, int(np.prod(into.shape[1:]))), np.int64)
 
     def of_state(self) -> tuple[Integers, Integers]:
-        """As on the CPU, of the row of numbers that is to be read."""
-        machine = self._machine
-        driver.clear(self._words, machine.stream)
-        machine.launch(
-            add_up, self._blocks, machine.desk.control, machine.number, *self._places, self._words
+        """Return the sums of the source row of ``number``, as high and low words."""
+        buffers = self._buffers
+        driver.clear(self._words, buffers.stream)
+        buffers.launch(
+            add_up,
+            self._blocks,
+            buffers.context.control,
+            buffers.number,
+            *self._places,
+            self._words,
         )
-        high, low = machine.fetch(self._words).reshape(self._shape)
+        high, low = buffers.fetch(self._words).reshape(self._shape)
         return high, low

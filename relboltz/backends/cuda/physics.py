@@ -1,7 +1,7 @@
-"""The physics functions compiled for the GPU, and what all its kernels share.
+"""Physics functions compiled for the GPU, and device functions shared by all kernels.
 
-The functions are those of the CPU; roots, reciprocals, floor, powers
-of two and Philox words are the GPU's own.
+The physics functions are those of the CPU; roots, reciprocals, floor, powers of two and Philox
+rounds have GPU versions.
 """
 
 import math
@@ -27,46 +27,46 @@ else:
     libdevice = cuda.libdevice
 
     def floor(x):
-        """The largest whole number not above x."""
+        """Return the largest integer not above x."""
         return libdevice.floor(x)
 
     def exp(x):
-        """e^x in single precision."""
+        """Return e^x in single precision."""
         return float64(libdevice.fast_expf(np.float32(x)))
 
     def expm1(x):
-        """e^x - 1 in single precision, for any x <= 0."""
+        """Return e^x - 1 in single precision, for any x <= 0."""
         return float64(libdevice.expm1f(np.float32(x)))
 
     SLACK = int(np.float64(1.0 + 1e-9).view(np.int64)) - (1023 << 52) + 1
-    """A number above a power of two by less counts as one, as for the CPU."""
+    """Margin above a power of two, in float64 bits, that still counts as it, as on the CPU."""
     _rcp, _rsqrt = instruction("rcp.approx.ftz.f64"), instruction("rsqrt.approx.ftz.f64")
 
     def reciprocal(x):
-        """1/x to one or two units in the last place: two Newton steps, no branches."""
+        """Return 1/x to one or two units in the last place: two Newton steps, no branches."""
         y = _rcp(x)
         y += y * (1.0 - x * y)
         return y + y * (1.0 - x * y)
 
     def inverse_root(x):
-        """1 over the square root of x > 0, likewise: one step of third order."""
+        """Return 1/sqrt(x), x > 0, to one or two units in the last place: one third-order step."""
         y = _rsqrt(x)
         e = 1.0 - (x * y) * y
         return y + (y * e) * (0.5 + 0.375 * e)
 
     def root(x):
-        """The square root of x >= 0."""
+        """Return the square root of x >= 0."""
         y = _rsqrt(x + 1e-300)
         e = 1.0 - (x * y) * y
         return x * (y + (y * e) * (0.5 + 0.375 * e))
 
     def level(ratio):
-        """The power of two at or above a number from 0 to 1, from its bits; not below 2^-10."""
+        """Return the power of two at or above a number in [0, 1], from its bits; at least 2^-10."""
         above = ((libdevice.double_as_longlong(ratio) - SLACK) >> 52) + 1
         return libdevice.longlong_as_double(min(max(above, 1013), 1023) << 52)
 
     def philox_round(c0, c1, c2, c3, k0, k1):
-        """One round in words of 32 bits."""
+        """Compute one Philox round in 32-bit words."""
         p0 = M0 * np.uint64(np.uint32(c0))
         p1 = M1 * np.uint64(np.uint32(c2))
         high_0, high_1 = np.uint32(p0 >> HALF), np.uint32(p1 >> HALF)
@@ -87,51 +87,51 @@ else:
     ).flow
 
 WORD = np.uint64 if SIMULATED else np.uint32
-"""Type of the words that Philox takes."""
+"""Type of the words passed to Philox."""
 ALL = 0xFFFFFFFF
-"""The threads of a warp that take part in a shuffle."""
+"""Mask of the threads of a warp that take part in a shuffle."""
 
 
-# --- sums over a block, and additions to cells --------------------------------------------------
+# --- block sums and atomic additions to cells ---------------------------------------------------
 
 
-def piece(function):
-    """A part of kernels that works on arrays."""
+def array_function(function):
+    """Compile a device function that works on arrays."""
     return cuda.jit(device=True, fastmath=True)(function)
 
 
 if SIMULATED:
 
     def add(array, row, column, value):
-        """array[row, column] += value, atomically."""
+        """Add ``value`` to array[row, column] atomically."""
         cuda.atomic.add(array, (row, column), value)
 
-    add = piece(add)
+    add = array_function(add)
 else:
     add = adder()
 
 
-@piece
+@array_function
 def warp_sum(value):
-    """Sum over the threads of a warp, in a fixed order; valid in the first of them."""
+    """Sum over the threads of a warp in a fixed order; valid in its first thread."""
     if not SIMULATED:
         for reach in (16, 8, 4, 2, 1):
             value += cuda.shfl_down_sync(ALL, value, reach)
     return value
 
 
-@piece
+@array_function
 def warp_max(value):
-    """The largest number of the threads of a warp; valid in the first of them."""
+    """Return the maximum over the threads of a warp; valid in its first thread."""
     if not SIMULATED:
         for reach in (16, 8, 4, 2, 1):
             value = max(value, cuda.shfl_down_sync(ALL, value, reach))
     return value
 
 
-@piece
+@array_function
 def warp_scan(value):
-    """Sum of the int32 of all threads of a warp up to this one."""
+    """Return the inclusive prefix sum of an int32 over the threads of a warp."""
     if not SIMULATED:
         lane = cuda.threadIdx.x % k.WARP
         for reach in (1, 2, 4, 8, 16):
@@ -141,9 +141,9 @@ def warp_scan(value):
     return value
 
 
-@piece
+@array_function
 def block_sum(shared, value):
-    """Sum of one number of every thread, in a fixed order."""
+    """Sum over the threads of a block in a fixed order."""
     t = cuda.threadIdx.x
     value = warp_sum(value)
     if t % k.WARP == 0:
@@ -156,9 +156,9 @@ def block_sum(shared, value):
     return result
 
 
-@piece
+@array_function
 def block_max(shared, value):
-    """The largest number of all threads."""
+    """Return the maximum over the threads of a block."""
     t = cuda.threadIdx.x
     value = warp_max(value)
     if t % k.WARP == 0:
@@ -171,12 +171,12 @@ def block_max(shared, value):
     return result
 
 
-@piece
+@array_function
 def keep_sums(shared, values, row):
-    """Write sums over the threads of the numbers that each one holds, a tuple; fixed order."""
+    """Write sums over the threads of each number in a tuple, in a fixed order."""
     t = cuda.threadIdx.x
     many = len(values)
-    if SIMULATED:  # warps of one thread: all numbers at once do not fit the shared memory
+    if SIMULATED:  # warps of one thread: all numbers at once exceed shared memory
         for i in range(many):
             total = block_sum(shared, values[i])
             if t == 0:
@@ -195,11 +195,11 @@ def keep_sums(shared, values, row):
     cuda.syncthreads()
 
 
-@piece
+@array_function
 def column_totals(shared, first, count, sums):
-    """Sums over the threads of what each left in shared memory; every warp takes some columns.
+    """Sum columns of shared memory over the threads; every warp takes some columns.
 
-    first : where the sums of the columns begin among all sums
+    first : position of the first column among all sums
     """
     t = cuda.threadIdx.x
     for j in range(t // k.WARP, count, k.THREADS // k.WARP):
@@ -211,17 +211,17 @@ def column_totals(shared, first, count, sums):
             sums[first + j] = total
 
 
-@piece
+@array_function
 def block_sums(shared, row):
-    """Write sums over the threads of the SUMS numbers each left in shared memory; fixed order."""
+    """Write sums over the threads of SUMS numbers each in shared memory, in a fixed order."""
     column_totals(shared, 0, k.SUMS, row)
 
 
-@piece
+@array_function
 def column_sums(shared, own, count, sums):
-    """Sums over the threads of the ``count`` numbers that each one holds, in a fixed order.
+    """Sum ``count`` numbers per thread over the threads, in a fixed order.
 
-    As many of them at once as the shared memory holds.
+    Each round takes as many numbers as shared memory holds.
     """
     columns = shared.size // k.THREADS
     for first in range(0, count, columns):
@@ -234,30 +234,30 @@ def column_sums(shared, own, count, sums):
         column_totals(shared, first, many, sums)
 
 
-@piece
+@array_function
 def place(row, kinds):
-    """Site and species of a row of nodes, divided in words of 32 bits."""
+    """Return site and species of a row of nodes, by 32-bit division."""
     row, kinds = np.uint32(row), np.uint32(kinds)
     return int64(row // kinds), int64(row % kinds)
 
 
-@piece
+@array_function
 def inverse_energy(p2, m2, at_rest):
-    """1/E at a node; a massless one at rest takes its cell average."""
+    """Return 1/E at a node; a massless particle at rest takes the cell average."""
     return physics.inverse_energy(math.sqrt(p2 + m2), at_rest)
 
 
-@piece
+@array_function
 def quick_inverse(p2, m2, at_rest):
-    """1/E at a node without divisions and branches, to one or two units in the last place."""
+    """Return 1/E at a node to one or two units in the last place, without division or branch."""
     e2 = p2 + m2
     inverse = physics.inverse_root(e2 if e2 > 0.0 else 1.0)
     return inverse if e2 > 0.0 else at_rest
 
 
-@piece
+@array_function
 def momentum_at(packed, momentum, geometry):
-    """Momentum of a packed node; momentum : nodes along the three axes, one after the other."""
+    """Return the momentum of a packed node; momentum : nodes of the three axes in sequence."""
     nx, ny = int64(geometry[0]), int64(geometry[1])
     return (
         momentum[physics.packed_index(packed, 0)],

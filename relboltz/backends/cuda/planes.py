@@ -1,8 +1,8 @@
-"""A group of pencils in the memory of a block of threads: places, velocity and force, fluxes.
+"""Pencils in the memory of a block of threads: places, velocity and force, fluxes.
 
-Of each lower corner of a cell a group holds seven numbers, side by side: an odd number, so that the
-threads of a warp never meet in a bank of shared memory. Threads share out these places and wait for
-one another after every phase. Fluxes are added up as they are found.
+A group of pencils holds seven adjacent numbers for each place, the lower corner of a cell. Seven is
+odd, so that the threads of a warp have no bank conflicts in shared memory. Threads share the places
+and synchronize after every phase. Fluxes are accumulated as they are computed.
 """
 
 import numpy as np
@@ -15,19 +15,20 @@ from .physics import cuda, physics
 
 ROWS = 7
 NUMBER, STAGE, ENERGY, SUM_ALONG, SUM_UP, ALONG, UP = range(ROWS)
-"""N f at the start and at a stage; E on the lower corner of a cell; through its lower faces along x
-and up p, sums of fluxes, and velocity and force: upwind fluxes once the stages are done."""
+"""Numbers of a place: N f at the start and at a stage; E on the lower corner of the cell; sums of
+fluxes through its lower x and p faces; velocity and force there, replaced by the upwind fluxes once
+the stages are done."""
 LOSS, GAIN, MARK = STAGE, ENERGY, ALONG
-"""When these are done with: what a cell can lose and gain, and which ones are mended."""
+"""Later uses of three rows: what a cell can lose and gain, and which cells are mended."""
 UNLIMITED = 2.0
 N, M, LANES, WALL, EDGE, UPWARD, ONWARD, BEHIND, BY_LANES, BY_LINE = range(10)
 """Shape of a group: cells along x and p, lanes, kinds of boundary in x and p; distances of
-neighbours along p and x; what lies behind all places; factors that divide by the numbers of lanes,
-and of places of one x. Whole numbers are in 32 bits."""
+neighbours along p and x; offset of the data behind all places; factors that divide by the number of
+lanes and by the number of places at one x. Integers have 32 bits."""
 
 
 def weights(variation, s0, s1, s2):
-    """As in ``plane``, times (s0 s1 s2)^2: nothing is divided."""
+    """Return the weights of ``plane.weights`` times (s0 s1 s2)^2, which avoids division."""
     a, b, c, v2 = s1 * s2, s0 * s2, s0 * s1, variation * variation
     return (
         (a * a) * (s0 * s0 + v2), 6.0 * ((b * b) * (s1 * s1 + v2)),
@@ -36,77 +37,77 @@ def weights(variation, s0, s1, s2):
 
 
 def quotient(a, b):
-    """a/b to one or two units in the last place."""
+    """Return a/b to one or two units in the last place."""
     return a * physics.reciprocal(b)
 
 
 OWN = {"floor": physics.floor, "nearest_integer": physics.nearest_integer}
 if SIMULATED:
-    piece = cuda.jit(device=True)
+    array_function = cuda.jit(device=True)
     compiled = build(functions_of(plane, phases), device_function, OWN)
 else:
-    piece = cuda.jit(device=True, fastmath=True, forceinline=True)
-    OWN |= {"weights": piece(weights), "quotient": piece(quotient)}
-    OWN |= {"NOTHING": 1e-40}  # its sixth power is a number as well
-    compiled = build(functions_of(plane, phases), piece, OWN)
+    array_function = cuda.jit(device=True, fastmath=True, forceinline=True)
+    OWN |= {"weights": array_function(weights), "quotient": array_function(quotient)}
+    OWN |= {"NOTHING": 1e-40}  # its sixth power does not underflow
+    compiled = build(functions_of(plane, phases), array_function, OWN)
 
 
 # --- places --------------------------------------------------------------------------------------
 
 
-@piece
+@array_function
 def whole(x):
-    """A whole number in 32 bits."""
+    """Convert to a 32-bit integer."""
     return np.int32(x)
 
 
-@piece
+@array_function
 def thread():
-    """The first place of a thread."""
+    """Return the first place of this thread."""
     return whole(cuda.threadIdx.x)
 
 
-@piece
+@array_function
 def following(place):
-    """The next one: loops over a range would divide to find their length."""
+    """Return this thread's next place; a loop over a range would need a division."""
     return whole(place + cuda.blockDim.x)
 
 
 def divisor(n: int) -> int:
-    """Factor that divides whole numbers x by n, as long as n x < 2^31."""
+    """Return the factor for ``divided`` to divide integers x by n, valid for n x < 2^31."""
     return (2**31 + n - 1) // n
 
 
-@piece
+@array_function
 def divided(x, factor):
-    """x/n, rounded down."""
+    """Return x/n rounded down; factor : ``divisor(n)``."""
     return whole((np.uint64(np.uint32(x)) * np.uint64(factor)) >> np.uint64(31))
 
 
-@piece
+@array_function
 def cell_at(place, shape):
-    """Indices along x and p, and the lane, of a place; and where its numbers begin."""
+    """Return the x and p indices and the lane of a place, and the offset of its numbers."""
     i = divided(place, shape[BY_LINE])
     rest = whole(place - i * ((shape[M] + 1) * shape[LANES]))
     j = divided(rest, shape[BY_LANES])
     return i, j, whole(rest - j * shape[LANES]), whole(place * ROWS)
 
 
-@piece
+@array_function
 def get(w, row, here):
-    """A number of a place."""
+    """Return a number of a place."""
     return w[np.uint64(here) + np.uint64(row)]
 
 
-@piece
+@array_function
 def put(w, row, here, value):
     """Set a number of a place."""
     w[np.uint64(here) + np.uint64(row)] = value
 
 
-@piece
+@array_function
 def around(place, first, length):
-    """A place on a periodic axis that begins at ``first``."""
+    """Wrap a place on a periodic axis that begins at ``first``."""
     while place < first:
         place = whole(place + length)
     while place >= whole(first + length):
@@ -114,18 +115,18 @@ def around(place, first, length):
     return place
 
 
-@piece
+@array_function
 def mirrored(place, first, length, twice):
-    """A place between two walls, which turn momenta round; twice : sum of a place and its image."""
+    """Reflect a place between two walls that reverse momenta; twice : sum of place and image."""
     while place < first or place >= whole(first + length):
         image = whole(twice - place)
         place = image if place < first else whole(image + 2 * length)
     return place
 
 
-@piece
+@array_function
 def across(i, j, place, here, shape):
-    """The cell that stands for one so many cells along x from (i, j), which is here."""
+    """Return the cell that represents ``place``, some cells along x from (i, j) at ``here``."""
     onward, upward = shape[ONWARD], shape[UPWARD]
     line, length = whole(here - i * onward), whole(shape[N] * onward)
     if shape[WALL] == OPEN:
@@ -136,15 +137,15 @@ def across(i, j, place, here, shape):
     return mirrored(place, first, length, whole(2 * first - onward + (shape[M] - 1) * upward))
 
 
-@piece
+@array_function
 def rightward(j, shape):
-    """``plane.rightward``."""
+    """Return whether momentum j moves to larger x: see ``plane.rightward``."""
     return whole(2 * j) >= shape[M]
 
 
-@piece
+@array_function
 def stencil_along(i, j, here, shape):
-    """Five cells for what passes the lower x face of a cell; it comes from the third."""
+    """Return five cells that determine the flux through the lower x face; the third is upwind."""
     onward, right = shape[ONWARD], rightward(j, shape)
     step = onward if right else whole(-onward)
     third = whole(here - onward) if right else here
@@ -159,18 +160,18 @@ def stencil_along(i, j, here, shape):
     )  # fmt: skip
 
 
-@piece
+@array_function
 def beside(j, place, here, shape):
-    """The cell that stands for one so many cells along p from momentum j, which is here."""
+    """Return the cell that represents ``place``, some cells along p from j at ``here``."""
     first, length = whole(here - j * shape[UPWARD]), whole(shape[M] * shape[UPWARD])
     if shape[EDGE] == PERIODIC:
         return around(place, first, length)
     return min(max(place, first), whole(first + length - shape[UPWARD]))
 
 
-@piece
+@array_function
 def stencil_up(j, rate, here, shape):
-    """The same for a p face; rate : as the force."""
+    """Return five cells that determine the flux through the lower p face; rate : of the force."""
     upward = shape[UPWARD]
     step = upward if rate > 0.0 else whole(-upward)
     third = whole(here - upward) if rate > 0.0 else here
@@ -183,22 +184,22 @@ def stencil_up(j, rate, here, shape):
 
 
 # --- velocity and force --------------------------------------------------------------------------
-# steps: substep over dx and dp, dx, dp, and whether forces push from outside
-# behind all places: momenta of the nodes; m^2 on the n + 1 edges of x, and of the n cells its
-# differences and the two numbers of the external force
+# steps: substep over dx and over dp, dx, dp, whether there is an external force
+# behind all places: momenta of the nodes; m^2 on the n + 1 edges of x; for each of the n cells the
+# difference of m^2 and the two numbers of the external force
 
 
-@piece
+@array_function
 def speed(w, i, j, here, steps, shape):
-    """Velocity on an x face, times the substep over dx; 0 if nothing may pass."""
+    """Return the velocity on an x face times substep/dx; 0 if nothing may pass."""
     energy, after = get(w, ENERGY, here), get(w, ENERGY, here + shape[UPWARD])
     rate = steps[0] * compiled.drift(get(w, j, shape[BEHIND]), energy, after)
     return rate * compiled.passes_along(i, j, shape) if shape[WALL] == OPEN else rate
 
 
-@piece
+@array_function
 def force(w, i, j, here, steps, shape):
-    """Force on a p face, times the substep over dp."""
+    """Return the force on a p face times substep/dp."""
     n, first = shape[N], whole(shape[BEHIND] + shape[M] + shape[N] + 1)
     change = get(w, i, first)
     energy, after = get(w, ENERGY, here), get(w, ENERGY, here + shape[ONWARD])
@@ -209,9 +210,9 @@ def force(w, i, j, here, steps, shape):
     return steps[1] * value
 
 
-@piece
+@array_function
 def set_rates(w, count, steps, shape):
-    """Velocity and force on all faces, 0 where nothing may pass; each for its own thread alone."""
+    """Set velocity and force on all faces, 0 where nothing may pass; each thread its own places."""
     place, m = thread(), shape[M]
     while place < count:
         i, j, _, here = cell_at(place, shape)
@@ -223,21 +224,21 @@ def set_rates(w, count, steps, shape):
         place = following(place)
 
 
-# --- fluxes of Runge-Kutta -----------------------------------------------------------------------
+# --- Runge-Kutta fluxes --------------------------------------------------------------------------
 
 
-@piece
+@array_function
 def staged(w, cells):
-    """N f of a stage in five cells."""
+    """Return N f of a stage in five cells."""
     a, b, c, d, e = cells
     return (
         get(w, STAGE, a), get(w, STAGE, b), get(w, STAGE, c), get(w, STAGE, d), get(w, STAGE, e),
     )  # fmt: skip
 
 
-@piece
+@array_function
 def edge_along(w, i, j, cells, shape):
-    """N f of a stage on an x face."""
+    """Return the reconstructed N f of a stage on an x face."""
     a, b, c, d, e = staged(w, cells)
     outside = 0
     if shape[WALL] == OPEN:
@@ -249,9 +250,9 @@ def edge_along(w, i, j, cells, shape):
     return max(edge, 0.0) if outside > 0 else edge
 
 
-@piece
+@array_function
 def add_up(w, row, here, stage, edge, rate, source):
-    """Add the flux of a stage to a sum, of which the last one leaves what goes beyond upwind."""
+    """Add the flux of a stage to a sum; after the last stage it is the excess over upwind."""
     keep, share, part = stage
     total = share * (rate * edge)
     if keep > 0.0:
@@ -263,9 +264,9 @@ def add_up(w, row, here, stage, edge, rate, source):
     put(w, row, here, total)
 
 
-@piece
+@array_function
 def fluxes(w, count, stage, shape):
-    """Fluxes of a stage through all faces."""
+    """Add the fluxes of a stage through all faces."""
     place = thread()
     while place < count:
         i, j, _, here = cell_at(place, shape)
@@ -285,22 +286,22 @@ def fluxes(w, count, stage, shape):
     cuda.syncthreads()
 
 
-@piece
+@array_function
 def brought(w, along, up, here, shape):
-    """What the fluxes in two rows bring into a cell."""
+    """Return the net inflow into a cell from the fluxes in two rows."""
     x = get(w, along, here) - get(w, along, here + shape[ONWARD])
     return x + (get(w, up, here) - get(w, up, here + shape[UPWARD]))
 
 
-@piece
+@array_function
 def is_cell(i, j, shape):
-    """Whether a place is the corner of a cell, and not of the last faces alone."""
+    """Return whether a place belongs to a cell, not only to the last faces."""
     return i < shape[N] and j < shape[M]
 
 
-@piece
+@array_function
 def runge_kutta(w, count, shape):
-    """What the fluxes of the three stages, weighted, bring beyond the upwind ones."""
+    """Compute the weighted fluxes of the three stages beyond the upwind fluxes."""
     for stage in plane.STAGES:
         fluxes(w, count, stage, shape)
         if stage[2] > 0.0:

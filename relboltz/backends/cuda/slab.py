@@ -1,7 +1,7 @@
-"""Some sites of a state on a GPU, in the hands of one worker of several: twin of ``cpu/slab``.
+"""CUDA backend for one worker that holds a slab of the sites: the counterpart of ``cpu/slab``.
 
-What it tells of a step it tells of all sites. Steps have the bits of a single GPU that has all
-sites, whatever their number and however many workers share a GPU.
+Step reports cover all sites. Steps are bit-for-bit identical to those of a single GPU with all
+sites, for any number of workers and however many workers share a GPU.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -27,9 +27,9 @@ from .sweeps import passage
 
 
 class CudaSlab:
-    """A slab of a state: sites of its own (``own``), and what happens to all sites.
+    """Slab of a state: holds its own sites in ``own``, and steps all sites with other workers.
 
-    part : of the free memory of the GPU that is for this slab
+    part : fraction of the free GPU memory that this slab may use
     """
 
     name = "cuda"
@@ -53,12 +53,12 @@ class CudaSlab:
 
     @property
     def local_sites(self) -> slice:
-        """The sites whose numbers it has."""
+        """Range of the sites that this slab holds."""
         return self.sites
 
     @property
     def interrupt(self) -> object:
-        """Once it is true, work in hand is dropped and Halted raised."""
+        """If true, abandon current work and raise Halted."""
         return self.own.interrupt
 
     @interrupt.setter
@@ -67,83 +67,83 @@ class CudaSlab:
 
     @property
     def description(self) -> str:
-        """Where the work is done, in words."""
+        """GPU name and precision, for display."""
         return self.own.description
 
     @property
     def memory(self) -> int:
-        """Bytes of all arrays on the GPU."""
+        """Total size of all arrays on the GPU in bytes."""
         return self.own.memory
 
     # -- the slab --------------------------------------------------------------------------------
 
     def put(self, number: Integers, bits: int) -> None:
-        """Take over the sites of this slab."""
+        """Upload the state of this slab."""
         self.own.put(number, bits)
 
     def get(self) -> Integers:
-        """The sites of this slab in quanta."""
+        """Return the state of this slab in quanta."""
         return self.own.get()
 
     def save(self) -> None:
-        """Remember them."""
+        """Save a copy of the state for ``restore``."""
         self.own.save()
 
     def restore(self) -> None:
-        """Back to what was remembered."""
+        """Return to the state saved by ``save``."""
         self.own.restore()
 
     def set_momentum_grid(self, grid: PhaseSpace) -> None:
-        """The nodes are now those of this grid, of all sites."""
+        """Switch to the momentum nodes of another grid (of all sites)."""
         self.grid = grid
         self.own.set_momentum_grid(replace(self.own.grid, momentum_max=grid.momentum_max))
-        ahead = self.own.ahead
-        assert isinstance(ahead, MultiGpuStepper)
-        ahead.across.set_momentum_grid(grid)
+        stepper = self.own.stepper
+        assert isinstance(stepper, MultiGpuStepper)
+        stepper.across.set_momentum_grid(grid)
 
     def gather_sites(self, rows: Array) -> Array:
-        """Everybody is told of all sites."""
+        """Return the rows of all sites on every worker."""
         return concatenated(self.exchange, rows, self.division.counts)
 
     def stresses(self, squares: Array) -> Array:
-        """Pressures of all sites, and how full their box is."""
+        """Return pressures and outer momentum moments of all sites."""
         return self.gather_sites(self.own.stresses(squares[self.sites]))
 
     def moments(self, squares: Array, final: Array) -> Moments:
-        """Sums over the nodes of its own sites; squares : of all."""
+        """Return sums over the nodes of local sites; squares : of all sites."""
         return self.own.moments(squares[self.sites], final)
 
     def marginal(self, kept: Sequence[str]) -> tuple[Integers, Integers]:
-        """Sums of its own sites."""
+        """Return marginal sums of N f over the local sites, in quanta."""
         return self.own.marginal(kept)
 
     def fits(self, theta: Array, squares: Array, which: Integers) -> Array:
-        """Sums of thermal states at some of its own sites, by their number in the run."""
+        """Return sums of thermal states at local sites ``which``, numbered as in the run."""
         return self.own.fits(theta, squares[self.sites], which - self.sites.start)
 
     def squares(self, f: Array) -> Array:
-        """The squares that f (species, nodes) of any site causes."""
+        """Return the squared masses for a given f (species, nodes) at any site."""
         return self.own.squares(f)
 
     def estimates(self, f: Array, squares: Array, batches: range) -> Callable[[], Estimates]:
-        """C[f] of f (species, nodes) of any site."""
+        """Start estimating C[f] for f (species, nodes) at any site."""
         return self.own.estimates(f, squares, batches)
 
     # -- all sites -------------------------------------------------------------------------------
 
-    def advance(self, state: State, course: StepPlan, stop: float) -> Iterator[Segment]:
-        """Step until the stop [fm]."""
-        if self.own.led(course):
-            return advance(self, state, course, stop)  # type: ignore[arg-type]
-        return self.own.ahead.advance(state, course, stop)
+    def advance(self, state: State, step_plan: StepPlan, stop: float) -> Iterator[Segment]:
+        """Step until ``stop`` [fm]."""
+        if self.own.led(step_plan):
+            return advance(self, state, step_plan, stop)  # type: ignore[arg-type]
+        return self.own.stepper.advance(state, step_plan, stop)
 
     def masses(self, start: Array) -> Array:
-        """The squares of all sites."""
+        """Return the squared masses of all sites [GeV^2]."""
         mine = self.own.masses(start[self.sites])
         return concatenated(self.exchange, mine, self.division.counts)
 
     def collide(self, step: int, length: float, squares: Array) -> StepReport:
-        """Collisions at all sites; everybody is told of all."""
+        """Collide at all sites; return the report of all sites on every worker."""
         if not self.model.processes:
             return StepReport.nothing(self.grid.sites, length)
         mine = self.own.collided(step, length, squares[self.sites])
@@ -153,15 +153,15 @@ class CudaSlab:
     def stream(
         self, axis: int, length: float, squares: Array, push: Array | None = None
     ) -> WallFlux:
-        """Stream and push along an axis; everybody is told what left anywhere."""
-        own, ahead = self.own, self.own.ahead
-        assert isinstance(ahead, MultiGpuStepper)
+        """Stream and push along an axis; return the wall flux of all sites on every worker."""
+        own, stepper = self.own, self.own.stepper
+        assert isinstance(stepper, MultiGpuStepper)
         if self.division.cuts(axis):
             own.let_last(length)
-            there, pushed = own.machine.upload(squares, np.float64), own.no_push
+            there, pushed = own.buffers.upload(squares, np.float64), own.no_push
             if push is not None:
-                pushed = own.machine.upload(push, np.float64)
-            cut = ahead.across.sweep(self.exchange, axis, there, pushed)
+                pushed = own.buffers.upload(push, np.float64)
+            cut = stepper.across.sweep(self.exchange, axis, there, pushed)
             sums = (
                 np.zeros(4 + 4 * len(self.model.species)) if cut.sweep is None else cut.sweep.sums()
             )
@@ -169,6 +169,6 @@ class CudaSlab:
             mine = None if push is None else push[self.sites]
             sums = own.swept(axis, length, squares[self.sites], mine).sums()
         left = np.zeros((0, *own.shape[1:]), np.int64)
-        if axis in ahead.ledger.words:  # its walls are open
-            left = ahead.left(self.exchange, axis).reshape(2, *own.shape[1:])
+        if axis in stepper.ledger.words:  # its walls are open
+            left = stepper.left(self.exchange, axis).reshape(2, *own.shape[1:])
         return passage(axis, left, total(self.exchange, sums))

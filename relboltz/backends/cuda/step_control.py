@@ -1,8 +1,8 @@
-"""What a GPU decides on its own: the parts of a step, whether it stands, what follows from it.
+"""Step control on the GPU: the parts of a step, whether it is accepted, and what follows.
 
-Everything that is decided stays in ``control``, ``scalars`` and the rows of squared masses, so that
-the host launches steps without looking. The rules are those of ``stepping``: there for the host,
-here for one block of threads.
+All decisions stay in ``control``, ``scalars`` and the rows of squared masses, so that the host
+launches steps without reading results. The rules are those of ``stepping``, written here for one
+block of threads.
 """
 
 import math
@@ -15,16 +15,16 @@ from ...transport.plane import COURANT
 from . import layout as k
 from .driver import kernel
 from .layout import THREADS, WIDE
-from .physics import block_max, cuda, keep_sums, physics, piece
+from .physics import array_function, block_max, cuda, keep_sums, physics
 
 # --- a step and its parts -----------------------------------------------------------------------
 
 
-@piece
+@array_function
 def longest(shared, rows, species, axes, widths):
-    """Longest step [fm] whose halves empty no cell (``transport.forces``), found by a whole block.
+    """Return the longest step [fm] whose halves empty no cell (``transport.forces``).
 
-    axes : cells, distance in sites, 1 if periodic; widths : dx, dp
+    Needs a whole block. axes : cells, distance in sites, 1 if periodic; widths : dx, dp
     """
     fastest = 0.0
     sites = rows.shape[1]
@@ -44,9 +44,9 @@ def longest(shared, rows, species, axes, widths):
     return 2.0 * COURANT / fastest if fastest > 0.0 else math.inf
 
 
-@piece
+@array_function
 def plan(shared, control, scalars, rows, axes, widths):
-    """Length of the next attempt."""
+    """Set the length of the next attempt."""
     most = longest(shared, rows, control[k.SPECIES], axes, widths)
     if cuda.threadIdx.x == 0:
         room = scalars[k.STOP] - scalars[k.TIME]
@@ -56,9 +56,9 @@ def plan(shared, control, scalars, rows, axes, widths):
         control[k.PHASE] = k.TRIAL if first else k.REAL
 
 
-@partial(kernel, max_registers=64)  # of 1024 threads
-def set_course(control, scalars, rows, axes, widths, stop):
-    """Go on to a stop [fm]; the rates of the state as it is now are wanted. One block."""
+@partial(kernel, max_registers=64)  # for blocks of 1024 threads
+def set_step_plan(control, scalars, rows, axes, widths, stop):
+    """Plan steps to a new stop [fm], and request the rates of the present state. One block."""
     shared = cuda.shared.array(WIDE, float64)
     if cuda.threadIdx.x == 0:
         scalars[k.STOP] = stop[0]
@@ -71,10 +71,10 @@ def set_course(control, scalars, rows, axes, widths, stop):
 
 @kernel
 def next_part(control, scalars, rows, part, share, last_share):
-    """The masses after the last part, and those that the next one takes; one thread for each.
+    """Store the masses after the last part and set those for the next; one thread per mass.
 
-    part : number of the next one, so many as there are if none follows; share, last_share : of the
-    length of the step
+    part : index of the next part, or the number of parts if none follows; share, last_share :
+    fractions of the step length of the next and the last part
     """
     if control[k.STATUS] != k.GO:
         return
@@ -110,14 +110,14 @@ def next_part(control, scalars, rows, part, share, last_share):
     rows[k.EXPECTED, site, a] = max(2.0 * mean - now, 0.5 * now)
 
 
-# --- what collisions showed ---------------------------------------------------------------------
+# --- collision sums -----------------------------------------------------------------------------
 
 
 @kernel
 def find_faults(control, sums, sites, first_site):
-    """Note the first event block with an illegal matrix element; a block of threads for a site.
+    """Note the first event block with an illegal matrix element; one thread block per site.
 
-    Before the state is changed, so that it can be told which event it was.
+    This runs before the state changes, so that the event can be identified.
     """
     if control[k.STATUS] != k.GO:
         return
@@ -133,7 +133,7 @@ def find_faults(control, sums, sites, first_site):
 def tell_sites(
     control, scalars, sums, sums_2, spread, channels, trouble, bounds, told, flows, first_site
 ):  # fmt: skip
-    """What the events and cells of a site showed, and flows of its channels if they are wanted."""
+    """Write the collision sums of each site, and the flows of its channels if requested."""
     shared = cuda.shared.array(THREADS, float64)
     if control[k.STATUS] != k.GO:
         return
@@ -166,9 +166,9 @@ def tell_sites(
             flows[site, channel, 2], flows[site, channel, 3] = above, below
 
 
-@piece
+@array_function
 def add_up_sites(shared, scalars, told, counts, totals):
-    """What all sites together showed: ``stepping.step_report``; totals : room for eight numbers."""
+    """Combine the sums of all sites (``stepping.step_report``); totals : eight shared numbers."""
     everything, lost, quanta, apart, size, refused = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
     difference, moved, total, illegal, largest, counting = 0.0, 0.0, 0.0, 0.0, 0.0, -1.0
     for site in range(cuda.threadIdx.x, told.shape[0], cuda.blockDim.x):
@@ -204,9 +204,9 @@ def add_up_sites(shared, scalars, told, counts, totals):
     return quanta, illegal
 
 
-@piece
+@array_function
 def verdict(control, scalars, quanta, illegal, careful):
-    """What becomes of the attempt; sets the status."""
+    """Return the status that follows from the attempt, and set the next wanted length."""
     if control[k.FAULT] < k.NO_FAULT:
         return k.FAULTY
     if not (math.isfinite(quanta) and math.isfinite(illegal)):
@@ -228,7 +228,7 @@ def verdict(control, scalars, quanta, illegal, careful):
 
 @kernel
 def judge(control, scalars, told, counts, careful):
-    """Judge the collisions of a step; careful : limits were looked for. One block of threads."""
+    """Judge the collisions of a step; careful : limits were applied if needed. One block."""
     shared = cuda.shared.array(THREADS, float64)
     totals = cuda.shared.array(8, float64)
     if control[k.STATUS] != k.GO:
@@ -241,9 +241,9 @@ def judge(control, scalars, told, counts, careful):
 # --- the end of a step --------------------------------------------------------------------------
 
 
-@piece
+@array_function
 def keep_rates(scalars, flows, mean):
-    """Mean flows of every channel, of the state that the step started from."""
+    """Store site-averaged flows of every channel, for the state at the start of the step."""
     sites, channels = flows.shape[0], flows.shape[1]
     for i in range(cuda.threadIdx.x, 4 * channels, cuda.blockDim.x):
         total = 0.0
@@ -254,9 +254,9 @@ def keep_rates(scalars, flows, mean):
         scalars[k.RATES_NULL] = scalars[k.NULL]
 
 
-@piece
+@array_function
 def keep_masses(rows, length, stands):
-    """Rates of the squared masses; stands: the step does, else it was a trial."""
+    """Store rates of change of the squared masses; stands : step accepted, else a trial."""
     width = rows.shape[2]
     for i in range(cuda.threadIdx.x, rows.shape[1] * width, cuda.blockDim.x):
         site, a = i // width, i % width
@@ -270,9 +270,9 @@ def keep_masses(rows, length, stands):
             rows[k.NOW, site, a] = new
 
 
-@piece
+@array_function
 def commit(control, scalars):
-    """The new state becomes the state; what the step showed of the accuracy is added up."""
+    """Make the new state current, and accumulate the accuracy measures of the step."""
     control[k.ACCEPTED] += 1
     control[k.STEP] += 1
     control[k.CURRENT] = 1 - control[k.CURRENT]
@@ -299,10 +299,10 @@ def commit(control, scalars):
 
 @partial(kernel, max_registers=64)
 def conclude(control, scalars, rows, axes, widths, flows, mean, passed, ledger):
-    """Keep the new state, or plan another attempt. One block of threads.
+    """Accept the new state, or plan another attempt. One block of threads.
 
-    passed : energy and refused quanta of a step, in two numbers each, see ``ledger``; ledger : of
-    all steps
+    passed : energy and refused quanta of this step, each as two numbers (``wall_ledger``); ledger :
+    the same totals over all steps
     """
     shared = cuda.shared.array(WIDE, float64)
     status = cuda.shared.array(2, int64)

@@ -1,4 +1,4 @@
-"""How the pencils of an axis are shared out among the blocks of threads of a GPU, and swept."""
+"""Sweeps of the pencils along an axis, and their distribution over blocks of threads."""
 
 from __future__ import annotations
 
@@ -20,44 +20,44 @@ if TYPE_CHECKING:
     from .device_buffers import DeviceBuffers
 
 THREADS = (2,) if driver.SIMULATED else (128, 256, 512)
-"""Of a block."""
+"""Numbers of threads per block to choose from."""
 FAR_THREADS = THREADS[-1]
 MOST_LANES = 32
 BUSY = 1 if driver.SIMULATED else 512
-"""Threads that keep a multiprocessor busy: fewer ones take as long."""
+"""Threads that keep a multiprocessor busy: fewer threads take as long."""
 WAITING = 1.0
-"""What a group takes besides, in rounds of the threads over it."""
+"""Overhead of a group, in passes of the threads over it."""
 FILE = 2**16
-"""Registers of a multiprocessor."""
+"""Registers per multiprocessor."""
 RESERVED = 1024
-"""Bytes of shared memory that every block takes for itself."""
+"""Bytes of shared memory reserved by the system for every block."""
 
 
 @dataclass(frozen=True)
 class SweepLayout:
-    """Lanes of a group, threads and number of blocks, and the memory that each block needs."""
+    """Lanes per group, threads per block, number of blocks, and bytes of memory per block."""
 
     lanes: int
     threads: int
     blocks: int
     bytes: int
     near: bool
-    """Whether that is shared memory."""
+    """Whether the memory of a block is shared memory."""
 
 
 def group_bytes(pencils: Pencils, lanes: int, threads: int) -> int:
-    """Rows of a group, and what all of its lanes share; at least a number for each thread."""
+    """Return the bytes of a group, including data shared by its lanes; 8 per thread at least."""
     n, _, m, _ = pencils.lines
     return 8 * max(ROWS * (n + 1) * (m + 1) * lanes + m + 4 * n + 1, threads)
 
 
 def groups(pencils: Pencils, lanes: int) -> int:
-    """Groups of all species."""
+    """Return the number of groups of all species."""
     return pencils.across * pencils.species * -(-len(pencils.transverse_p2) // lanes)
 
 
 def sharing(pencils: Pencils, scratch: float) -> SweepLayout:
-    """The fastest one by a rough count of rounds; scratch : bytes for pencils that fit nowhere."""
+    """Return the fastest layout by a rough estimate; scratch : bytes for oversized pencils."""
     units, (of_block, of_unit) = driver.multiprocessors(), driver.shared_memory()
     n, _, m, _ = pencils.lines
     best, least = None, float("inf")
@@ -83,7 +83,7 @@ def sharing(pencils: Pencils, scratch: float) -> SweepLayout:
 
 
 def whole_numbers(pencils: Pencils, nodes: int, lanes: int) -> Integers:
-    """The whole numbers of a sweep."""
+    """Return the integer parameters of a sweep (``transport``)."""
     m, across = pencils.lines[2], len(pencils.transverse_p2)
     blocks = -(-across // lanes)
     values = [*pencils.lines, *pencils.walls, pencils.species, nodes, pencils.across, blocks]
@@ -93,56 +93,56 @@ def whole_numbers(pencils: Pencils, nodes: int, lanes: int) -> Integers:
 
 
 def fineness(pencils: Pencils) -> float:
-    """In how many parts of a GeV energies are counted: 16 to 31 at the edge of the box."""
+    """Return the energy units per GeV; the edge of the box then has 16 to 31 units."""
     edge = 0.5 * pencils.lines[2] * pencils.widths[1]
     return 2.0 ** (4 - math.floor(math.log2(edge)))
 
 
 class SweepMemory:
-    """Memory for pencils that do not fit into shared memory: all axes use the same."""
+    """GPU memory for pencils that do not fit in shared memory, used by all axes in turn."""
 
-    def __init__(self, machine: DeviceBuffers, most: float):
-        self.machine, self.most = machine, most
+    def __init__(self, buffers: DeviceBuffers, most: float):
+        self.buffers, self.most = buffers, most
         self.array: Any = None
 
     def of(self, shared: SweepLayout) -> Any:
-        """A row for each block of threads."""
+        """Return an array with one row per block of threads."""
         size = shared.bytes // 8
         self.hold(shared)
         return self.array[: shared.blocks * size].reshape(shared.blocks, size)
 
     def hold(self, shared: SweepLayout) -> None:
-        """See that there is enough."""
+        """Allocate more memory if the layout needs it."""
         size = 1 if shared.near else shared.blocks * shared.bytes // 8
         if self.array is None or self.array.size < size:
-            self.array = self.machine.room(size, np.float64)
+            self.array = self.buffers.room(size, np.float64)
 
 
 class Sweep:
-    """The pencils of an axis on a GPU, and what the last sweep of them found.
+    """Pencils of an axis on a GPU, and the results of the last sweep.
 
-    nodes : of the state that they lie in; let_out : where quanta that leave are added up;
-    energies, refused : as ``transport.sweep`` has them
+    nodes : number of nodes of the state; let_out : sums of the quanta that left; energies,
+    refused : as in ``transport.sweep``
     """
 
-    def __init__(self, machine: DeviceBuffers, pencils: Pencils, nodes: int, scratch: SweepMemory):
-        self.machine, self.pencils, self._scratch = machine, pencils, scratch
+    def __init__(self, buffers: DeviceBuffers, pencils: Pencils, nodes: int, scratch: SweepMemory):
+        self.buffers, self.pencils, self._scratch = buffers, pencils, scratch
         self._shared = shared = sharing(pencils, scratch.most)
         scratch.hold(shared)
         self._constants = (
-            machine.to(whole_numbers(pencils, nodes, shared.lanes), np.int64),
-            machine.to([*pencils.widths, fineness(pencils)], np.float64),
-            machine.to(pencils.p, np.float64),
-            machine.to(pencils.transverse_p2, np.float64),
+            buffers.to(whole_numbers(pencils, nodes, shared.lanes), np.int64),
+            buffers.to([*pencils.widths, fineness(pencils)], np.float64),
+            buffers.to(pencils.p, np.float64),
+            buffers.to(pencils.transverse_p2, np.float64),
         )  # fmt: skip
         species, blocks = pencils.species, shared.blocks
-        self.let_out = machine.new(2 * species * nodes if pencils.open else 1, np.int64)
-        self.energies = machine.new((blocks, 4), np.float64)
-        self.refused = machine.new((blocks * species, 4), np.float64)
-        self._tallies = machine.new(TALLIES * blocks * shared.threads, np.float64)
+        self.let_out = buffers.new(2 * species * nodes if pencils.open else 1, np.int64)
+        self.energies = buffers.new((blocks, 4), np.float64)
+        self.refused = buffers.new((blocks * species, 4), np.float64)
+        self._tallies = buffers.new(TALLIES * blocks * shared.threads, np.float64)
 
     def set_momentum_grid(self, pencils: Pencils) -> None:
-        """The same pencils with other momenta."""
+        """Switch to the momenta of other pencils of equal shape."""
         self.pencils = pencils
         widths = [*pencils.widths, fineness(pencils)]
         for there, values in zip(
@@ -151,26 +151,34 @@ class Sweep:
             there.copy_to_device(np.ascontiguousarray(values, np.float64))
 
     def launch(self, control: Any, number: Any, squares: Any, push: Any, capacity: Any) -> None:
-        """Sweep them in two rows of numbers, for as long as the desk says."""
-        machine, shared = self.machine, self._shared
-        given = (control, machine.desk.scalars, number, squares, push, *self._constants, capacity)
+        """Launch the sweep from the source to the target row, for the duration in the context."""
+        buffers, shared = self.buffers, self._shared
+        given = (
+            control,
+            buffers.context.scalars,
+            number,
+            squares,
+            push,
+            *self._constants,
+            capacity,
+        )
         found = (self.let_out, self.energies, self.refused, self._tallies)
         launch = (shared.blocks, shared.threads)
         if shared.near:
-            roomy = driver.roomy(sweep[*launch, machine.stream, shared.bytes])
+            roomy = driver.roomy(sweep[*launch, buffers.stream, shared.bytes])
             roomy(*given, *found)
         else:
-            far_sweep[*launch, machine.stream](*given, self._scratch.of(shared), *found)
+            far_sweep[*launch, buffers.stream](*given, self._scratch.of(shared), *found)
 
     def sums(self) -> Array:
-        """Energies that left, and quanta refused of every species: whole parts, see SPLIT."""
-        energies, refused = self.machine.fetch(self.energies), self.machine.fetch(self.refused)
+        """Return energies that left and quanta refused per species, as exact pairs (``SPLIT``)."""
+        energies, refused = self.buffers.fetch(self.energies), self.buffers.fetch(self.refused)
         by_species = refused.reshape(-1, 4 * self.pencils.species).sum(axis=0)
         return np.concatenate([energies.sum(axis=0) / fineness(self.pencils), by_species])
 
 
 def passage(axis: int, left: Integers, sums: Array) -> WallFlux:
-    """What left, and the sums of a sweep, put together."""
+    """Combine the quanta that left and the sums of a sweep into a ``WallFlux``."""
     high, low = sums.reshape(-1, 2).T
     joined = (high * k.SPLIT + low).reshape(-1, 2)
     return WallFlux(axis, left, joined[0], joined[1:].T)

@@ -1,6 +1,6 @@
-"""One substep of transport on a GPU: a block of threads advances a group of pencils.
+"""One transport substep on a GPU: each block of threads advances groups of pencils.
 
-A group lies in shared memory; if it does not fit there, in the memory of the GPU.
+A group lies in shared memory or, if it does not fit there, in the global memory of the GPU.
 """
 
 import math
@@ -27,6 +27,7 @@ from .planes import (
     UPWARD,
     M,
     N,
+    array_function,
     cell_at,
     compiled,
     divided,
@@ -34,7 +35,6 @@ from .planes import (
     force,
     get,
     is_cell,
-    piece,
     put,
     runge_kutta,
     set_rates,
@@ -42,49 +42,50 @@ from .planes import (
 )
 
 REGISTERS = 96
-"""Most registers of a thread: 640 of them share a multiprocessor."""
+"""Most registers per thread, so that 640 threads fit on a multiprocessor."""
 (CELLS, SITE_STEP, MOMENTA, NODE_STEP, WALL, EDGE, SPECIES, NODES, LINES, BLOCKS, LANES,
  LANES_BY, LINE_BY, LAST, LAST_BY, LAST_LINE_BY) = range(16)  # fmt: skip
-"""Whole numbers of a sweep: see ``Pencils``; transverse sites, groups that the transverse momenta
-make; lanes of a group and what divides by them and by those of a line, and of the last group."""
+"""Integer parameters of a sweep: see ``Pencils``; transverse sites; groups formed by the transverse
+momenta; lanes of a group, and the factors that divide by the lanes and by the places of a line; the
+same three numbers for the last group."""
 DX, DP, FINE = range(3)
-"""Widths of a sweep, and in how many parts of a GeV energies are counted."""
+"""Cell widths in x and p, and the energy units per GeV (``sweeps.fineness``)."""
 OUT_LOW, OUT_HIGH, LOW, HIGH = 0, 2, 4, 6
-"""What a thread adds up: energy that leaves, and quanta that are refused, on either side; two
-numbers each (``layout.SPLIT``), in memory, which leaves registers free."""
+"""Sums of a thread: energy that leaves and quanta refused, on either side, as two numbers each
+(``layout.SPLIT``). They are kept in memory to save registers."""
 TALLIES = 8
 EXACT = 2.0**53
-"""Whole numbers below this are themselves in floating point: memory need not be asked again."""
+"""Integers below this are exact in floating point, so that they need not be read again."""
 
 
 # --- sums -----------------------------------------------------------------------------------------
 
 
-@piece
+@array_function
 def tally_at(column):
-    """Where a number of this thread is."""
+    """Return the position of one of this thread's sums."""
     slot = np.uint32(cuda.blockIdx.x) * np.uint32(cuda.blockDim.x) + np.uint32(cuda.threadIdx.x)
     return np.uint32(slot * np.uint32(TALLIES) + np.uint32(column))
 
 
-@piece
+@array_function
 def tally(tallies, column, x):
-    """Add to a sum of this thread, to the nearest whole number."""
+    """Add to a sum of this thread, rounded to the nearest integer."""
     many = physics.floor(x * (1.0 / k.SPLIT))
     tallies[tally_at(column)] += many
     tallies[tally_at(column + 1)] += physics.nearest_integer(x - many * k.SPLIT)
 
 
-@piece
+@array_function
 def clear(tallies, first):
-    """Set the sums of two sides to nothing."""
+    """Set the sums of both sides to zero."""
     for i in range(4):
         tallies[tally_at(first + i)] = 0.0
 
 
-@piece
+@array_function
 def keep(w, tallies, first, row):
-    """Write sums over the threads of those of two sides."""
+    """Write the sums of both sides, added over the threads."""
     cuda.syncthreads()
     keep_sums(
         w, (tallies[tally_at(first)], tallies[tally_at(first + 1)], tallies[tally_at(first + 2)],
@@ -93,26 +94,26 @@ def keep(w, tallies, first, row):
     cuda.syncthreads()
 
 
-# --- from a state to a state ---------------------------------------------------------------------
+# --- from state to state -------------------------------------------------------------------------
 
 
-@piece
+@array_function
 def split(x, n):
-    """x/n, rounded down, and the rest: divisions of 32 bits are several times faster."""
+    """Return x/n rounded down and the remainder; 32-bit division is several times faster."""
     part = np.uint32(x) // np.uint32(n)
     return int64(part), int64(x - part * np.uint32(n))
 
 
-@piece
+@array_function
 def node_at(number, j, whole):
-    """Node of a momentum j of the pencil with this number among the transverse ones."""
+    """Return the node of momentum j of pencil ``number`` among the transverse momenta."""
     outer, rest = split(number, whole[NODE_STEP])
     return outer * (whole[NODE_STEP] * whole[MOMENTA]) + rest + j * whole[NODE_STEP]
 
 
-@piece
+@array_function
 def shape_of(block, whole):
-    """The shape of one of the groups that the transverse momenta make."""
+    """Return the shape of one of the groups formed by the transverse momenta."""
     which = LANES if block < whole[BLOCKS] - 1 else LAST
     n, m, lanes = np.int32(whole[CELLS]), np.int32(whole[MOMENTA]), np.int32(whole[which])
     line = np.int32((m + 1) * ROWS)
@@ -123,22 +124,22 @@ def shape_of(block, whole):
     )  # fmt: skip
 
 
-@piece
+@array_function
 def site_at(start, i, whole):
-    """Site of a cell i along the axis, at most one beyond the edges."""
+    """Return the site of cell i along the axis, at most one cell beyond the edges."""
     return start + compiled.next_site(i, whole[CELLS], whole[WALL]) * whole[SITE_STEP]
 
 
-@piece
+@array_function
 def cell_of(i, j, lane, origin, whole):
-    """Where a cell of a group lies in a state; origin : see ``take_up``."""
+    """Return the index in the state of a cell of a group; origin : see ``take_up``."""
     site, node = origin[0] + i * whole[SITE_STEP], node_at(origin[2] + lane, j, whole)
     return (site * whole[SPECIES] + origin[1]) * whole[NODES] + node
 
 
-@piece
+@array_function
 def quanta(old, place, origin, count, whole, shape):
-    """What a cell holds; 0 if there is none."""
+    """Return the quanta in a cell; 0 if there is no such cell."""
     if place >= count:
         return int64(0)
     i, j, lane, _ = cell_at(place, shape)
@@ -147,17 +148,17 @@ def quanta(old, place, origin, count, whole, shape):
     return old[cell_of(i, j, lane, origin, whole)]
 
 
-@piece
+@array_function
 def begin(w, place, number, count):
-    """Set what a cell holds."""
+    """Set the quanta in a cell."""
     if place < count:
         put(w, NUMBER, place * ROWS, float64(number))
         put(w, STAGE, place * ROWS, float64(number))
 
 
-@piece
+@array_function
 def take_up(w, old, squares, forces, p, q2, origin, count, steps, whole, shape):
-    """Fill a group; origin : first site, species, first pencil among the transverse ones."""
+    """Load a group; origin : first site, species, first pencil among the transverse ones."""
     start, a, first = origin
     n, m = shape[N], shape[M]
     edges = shape[BEHIND] + m
@@ -175,7 +176,7 @@ def take_up(w, old, squares, forces, p, q2, origin, count, steps, whole, shape):
                 put(w, i, edges + 2 * n + 1, forces[site, a, 0])
                 put(w, i, edges + 3 * n + 1, forces[site, a, 1])
     place = thread()
-    while place < count:  # four at once, because memory is far away
+    while place < count:  # four at once, to hide memory latency
         second = following(place)
         third = following(second)
         fourth = following(third)
@@ -199,9 +200,9 @@ def take_up(w, old, squares, forces, p, q2, origin, count, steps, whole, shape):
     cuda.syncthreads()
 
 
-@piece
+@array_function
 def refusal(w, steps, whole, shape, tallies):
-    """Add up quanta that the force would have pushed through closed momentum faces."""
+    """Add up the quanta that the force would have pushed through closed momentum faces."""
     m, lanes = shape[M], shape[2]
     if whole[EDGE] == CLOSED:
         entry = thread()
@@ -216,11 +217,11 @@ def refusal(w, steps, whole, shape, tallies):
             entry = following(entry)
 
 
-@piece
+@array_function
 def hand_over(w, rows, squares, widths, p, q2, origin, count, ledger, tallies, whole, shape):
-    """Write the new state, and what leaves through open walls; its energy is added up.
+    """Write the new state, and add up quanta and energy that leave through open walls.
 
-    rows : of numbers, before and after
+    rows : old and new row of ``number``
     """
     old, new = rows
     start, a, first = origin
@@ -247,10 +248,10 @@ def hand_over(w, rows, squares, widths, p, q2, origin, count, ledger, tallies, w
         place = following(place)
 
 
-@piece
+@array_function
 def sweep_groups(w, control, scalars, number, squares, forces, whole, widths, p, q2, capacity,
                  ledger, energies, refused, tallies):  # fmt: skip
-    """Groups in turn, those of a species after one another, so that sums wait for the last one."""
+    """Sweep groups in order of species, so that the sums of a species are written once."""
     lasts = scalars[k.LASTS]
     steps = (lasts / widths[DX], lasts / widths[DP], widths[DX], widths[DP], forces.shape[0] > 0)
     rows = (number[control[k.SOURCE]], number[control[k.TARGET]])
@@ -285,11 +286,11 @@ def sweep_groups(w, control, scalars, number, squares, forces, whole, widths, p,
 @partial(kernel, max_registers=REGISTERS, shared_memory_carveout=100)
 def sweep(control, scalars, number, squares, push, whole, widths, p, transverse_p2, capacity,
           ledger, energies, refused, tallies):  # fmt: skip
-    """Advance all pencils along one axis, from one row of numbers to another; as on the CPU.
+    """Advance all pencils along one axis, from one row of ``number`` to another, as on the CPU.
 
-    energies : (blocks, 4) that left through open walls, low and high side, in two numbers each
-    refused : (blocks * species, 4), quanta refused by closed momentum faces, likewise
-    tallies : room for TALLIES of each thread
+    energies : (blocks, 4), energy that left through open walls, low and high side, two numbers each
+    refused : (blocks * species, 4), quanta refused by closed momentum faces, in the same layout
+    tallies : TALLIES sums per thread
     """
     w = cuda.shared.array(0, float64)
     if control[k.STATUS] == k.GO:
@@ -300,7 +301,7 @@ def sweep(control, scalars, number, squares, push, whole, widths, p, transverse_
 @partial(kernel, max_registers=REGISTERS)
 def far_sweep(control, scalars, number, squares, push, whole, widths, p, transverse_p2, capacity,
               scratch, ledger, energies, refused, tallies):  # fmt: skip
-    """The same for pencils that do not fit into shared memory; scratch : a row for each block."""
+    """Advance pencils that do not fit in shared memory; scratch : one row per block."""
     if control[k.STATUS] == k.GO:
         sweep_groups(scratch[cuda.blockIdx.x], control, scalars, number, squares, push, whole,
                      widths, p, transverse_p2, capacity, ledger, energies, refused,

@@ -1,4 +1,4 @@
-"""What leaves the box while a GPU steps ahead: kept there, and entered when a step stands."""
+"""Ledger of what leaves the box, kept on the GPU and updated when a step is accepted."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 
 @kernel
 def add_passage(control, energies, refused, axis, again, passed):
-    """Energy that left and quanta that were refused in a sweep: a block for every species.
+    """Sum the energy that left and the quanta refused in a sweep; one block per species.
 
-    energies, refused : of the blocks of a sweep, low and high side, in two numbers each, and
-    refused by species; again : the second sweep of a step along this axis; passed : (axis, species,
-    energy and refused, side, numbers); all energy counts as that of the first species
+    energies, refused : sums of the blocks of a sweep, low and high side, two numbers each, refused
+    also by species; again : second sweep of a step along this axis; passed : (axis, species, energy
+    and refused, side, numbers), where all energy is assigned to the first species
     """
     shared = cuda.shared.array(THREADS, float64)
     if control[k.STATUS] != k.GO:
@@ -49,7 +49,7 @@ def add_passage(control, energies, refused, axis, again, passed):
 
 @kernel
 def enter(control, step, words):
-    """Enter what a step let out, if it stands, and clear it; words : high and low ones."""
+    """Add quanta that left to the ledger if the step is accepted; words : high, then low."""
     i = cuda.grid(1)
     if i >= step.size:
         return
@@ -61,50 +61,50 @@ def enter(control, step, words):
 
 
 class WallLedger:
-    """All that ever left the box, as ``transport.ledger`` has it, on a GPU."""
+    """Everything that has left the box, as in ``transport.ledger``, kept on a GPU."""
 
-    def __init__(self, machine: DeviceBuffers, pencils: dict[int, Pencils]):
-        self.machine, self._pencils = machine, pencils
+    def __init__(self, buffers: DeviceBuffers, pencils: dict[int, Pencils]):
+        self.buffers, self._pencils = buffers, pencils
         self._fine = np.ones((3, 1))
         for axis, lines in pencils.items():
             self._fine[axis] = fineness(lines)
-        size = 12 * machine.species
-        self.passed, self.all = machine.new(2 * size, np.float64), machine.new(size, np.float64)
+        size = 12 * buffers.species
+        self.passed, self.all = buffers.new(2 * size, np.float64), buffers.new(size, np.float64)
         self.words: dict[int, Any] = {
-            axis: machine.new((2, 2 * machine.cells), np.int64)
+            axis: buffers.new((2, 2 * buffers.cells), np.int64)
             for axis, lines in pencils.items()
             if lines.open
         }
 
     def see(self, axis: int, energies: Any, refused: Any, again: bool) -> None:
-        """Take note of a sweep."""
-        machine, pencils = self.machine, self._pencils[axis]
+        """Record the energy that left and the quanta refused in a sweep."""
+        buffers, pencils = self.buffers, self._pencils[axis]
         if pencils.open or pencils.walls[1] == CLOSED:
-            machine.launch(
-                add_passage, machine.species, machine.desk.control, energies, refused, axis,
+            buffers.launch(
+                add_passage, buffers.species, buffers.context.control, energies, refused, axis,
                 int(again), self.passed,
             )  # fmt: skip
 
     def enter(self, steps: dict[int, Any]) -> None:
-        """Enter what left through open walls; steps : quanta that left in a step, by axis."""
-        machine = self.machine
+        """Add what left through open walls; steps : quanta that left in a step, by axis."""
+        buffers = self.buffers
         for axis, words in self.words.items():
             blocks = -(-steps[axis].size // k.THREADS)
-            machine.launch(enter, blocks, machine.desk.control, steps[axis], words)
+            buffers.launch(enter, blocks, buffers.context.control, steps[axis], words)
 
     def upload(self, ledger: HostLedger) -> None:
-        """Go on from what a host knows."""
+        """Upload the ledger of the host."""
         self.all.copy_to_device(self._flat(ledger))
         for axis, words in self.words.items():
             words.copy_to_device(ledger.left[axis].reshape(2, -1))
 
     @property
     def arrays(self) -> list[Any]:
-        """What a host needs to know of it: none where nothing streams."""
+        """GPU arrays of the ledger that the host reads; empty where nothing streams."""
         return [self.all, *self.words.values()] if self._pencils else []
 
     def read(self, arrays: list[NDArray[Any]], ledger: HostLedger) -> None:
-        """Tell a host what copies of ``arrays`` show."""
+        """Update the host ledger from copies of ``arrays``."""
         if not arrays:
             return
         table = arrays[0].reshape(3, -1, 2, 2)
@@ -114,7 +114,7 @@ class WallLedger:
             ledger.left[axis] = words.reshape(ledger.left[axis].shape)
 
     def _flat(self, ledger: HostLedger) -> Array:
-        table = np.zeros((3, self.machine.species, 2, 2))
+        table = np.zeros((3, self.buffers.species, 2, 2))
         table[:, 0, 0] = ledger.energy * self._fine
         table[:, :, 1] = ledger.refused.transpose(0, 2, 1)
         return table.ravel()

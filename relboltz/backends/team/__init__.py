@@ -1,1 +1,1 @@
-"""Workers that share one state: how it is cut, what they exchange, who leads them."""
+"""Workers that share one state: domain decomposition, communication and leader."""

@@ -1,8 +1,9 @@
-"""How a grid is shared out: slabs of sites to hold, and pencils to sweep along an axis that is cut.
+"""Domain decomposition: slabs of sites to store, and pencils to sweep along a divided axis.
 
-Site numbers run with z fastest, so a slab is a range of them: of planes of x, or, where there are
-more workers than planes, of rows, or of single sites. Along an axis that slabs cut, no worker has
-whole pencils; then each is given some of the transverse momenta, of all sites (``pencils``).
+Site numbers run with z fastest, so a slab is a range of sites: of planes of x, or, if there are
+more workers than planes, of rows, or of single sites. Along an axis that slabs divide, no worker
+has whole pencils; each worker then sweeps some of the transverse momenta of all sites
+(``pencils``).
 """
 
 from __future__ import annotations
@@ -25,14 +26,14 @@ from .exchange import bounds
 
 @dataclass(frozen=True)
 class Division:
-    """A grid shared out among workers."""
+    """A grid divided among workers."""
 
     grid: PhaseSpace
     size: int
 
     @classmethod
     def of(cls, grid: PhaseSpace, size: int) -> Division:
-        """The division among so many workers; each must have a site."""
+        """Divide a grid among ``size`` workers; each must have a site."""
         if size > grid.sites:
             raise InputError(
                 f"run.workers = {size}: space_cells = {list(grid.space_cells)} are {grid.sites} "
@@ -42,12 +43,12 @@ class Division:
 
     @cached_property
     def depth(self) -> int:
-        """Axes, the first ones, that are cut."""
+        """Number of leading axes that are divided."""
         cells = self.grid.space_cells
         return next(d for d in range(1, 4) if math.prod(cells[:d]) >= self.size)
 
     def cuts(self, axis: int) -> bool:
-        """Whether pencils along an axis lie in several slabs."""
+        """Return whether pencils along an axis extend over several slabs."""
         return axis < self.depth and self.size > 1
 
     @cached_property
@@ -59,16 +60,16 @@ class Division:
         return math.prod(self.grid.space_cells[self.depth :])
 
     def sites(self, rank: int) -> slice:
-        """Numbers of the sites that a worker holds."""
+        """Return the global site numbers of a worker."""
         return slice(self._edges[rank] * self._inner, self._edges[rank + 1] * self._inner)
 
     @cached_property
     def counts(self) -> list[int]:
-        """How many sites each of them holds."""
+        """Number of sites of each worker."""
         return [self.sites(k).stop - self.sites(k).start for k in range(self.size)]
 
     def slab(self, rank: int) -> PhaseSpace:
-        """The sites of a worker as a grid; axes that are cut are one, and nothing streams there."""
+        """Return the sites of a worker as a grid; divided axes are merged and do not stream."""
         grid, depth = self.grid, self.depth
         rows = self._edges[rank + 1] - self._edges[rank]
         cells = (rows, *(1,) * (depth - 1), *grid.space_cells[depth:])
@@ -80,13 +81,13 @@ class Division:
     # -- marginals of slabs ----------------------------------------------------------------------
 
     def kept_of_slab(self, kept: Sequence[str]) -> list[str]:
-        """What a slab keeps of its directions for a marginal of all: x stands for its rows."""
+        """Return the directions a slab keeps for a marginal of all sites; x stands for its rows."""
         cut = AXES[: self.depth]
         rows = ["x"] if any(axis in cut for axis in kept) else []
         return rows + [axis for axis in kept if axis not in cut]
 
     def joined(self, parts: Sequence[Integers], kept: Sequence[str]) -> Integers:
-        """The marginal of all sites from those of the slabs, (species, what is kept)."""
+        """Combine the marginals of the slabs, (species, kept directions), to that of all sites."""
         cut = AXES[: self.depth]
         if not any(axis in cut for axis in kept):
             return sum(parts[1:], parts[0].copy())
@@ -98,7 +99,7 @@ class Division:
     # -- pencils ---------------------------------------------------------------------------------
 
     def pencils(self, axis: int) -> list[slice]:
-        """Transverse momenta of every worker along an axis, in whole groups of lanes."""
+        """Return the transverse momenta of every worker along an axis, in whole lane groups."""
         across = self.grid.size // self.grid.momentum_cells[axis]
         edge = bounds(-(-across // LANES), self.size)
         return [
@@ -107,7 +108,8 @@ class Division:
         ]
 
     def nodes(self, axis: int, pencils: slice) -> Integers:
-        """Nodes of some pencils: for every momentum along the axis those of all of them."""
+        """Return the nodes of some pencils, ordered by momentum along the axis, then by pencil."""
+
         m = self.grid.momentum_cells[axis]
         inner = math.prod(self.grid.momentum_cells[axis + 1 :])
         t = np.arange(pencils.start, pencils.stop)

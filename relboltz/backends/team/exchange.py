@@ -1,7 +1,8 @@
-"""How workers give each other parts of arrays: one small interface, and its version for threads.
+"""Communication between workers: a small interface and its implementation for threads.
 
-All workers do the same swaps in the same order. Each swap begins with a word from everybody, so
-that a worker who cannot go on is heard by all others at their next swap and nobody waits for ever.
+All workers do the same swaps in the same order. Each swap begins with a status word from every
+worker, so that a failing worker is noticed by all others at their next swap and no worker waits
+for ever.
 """
 
 import itertools
@@ -20,58 +21,58 @@ Anything = NDArray[Any]
 
 
 class ExchangeAborted(RelboltzError):
-    """Another worker gave up."""
+    """Another worker failed and ended the exchange."""
 
 
 class WorkerLost(RelboltzError):
-    """Another worker is gone."""
+    """Another worker died or cannot be reached."""
 
 
 class Exchange(Protocol):
-    """What a worker has of the others."""
+    """A worker's connection to the other workers."""
 
     rank: int
     size: int
     waited: float
-    """Seconds spent in it."""
+    """Seconds spent communicating."""
 
     def swap(self, parts: Sequence[Anything], rooms: Sequence[Anything]) -> None:
-        """Give part k to worker k, and fill room k with what it gives; nothing to oneself."""
+        """Send part k to worker k and receive its part into room k; skip the own rank."""
 
     def agree(self) -> None:
-        """Wait until all are here; raises Broken if one of them gave up."""
+        """Wait for all workers; raise ExchangeAborted if one of them gave up."""
 
     def give_up(self) -> None:
-        """Tell all others that this worker cannot go on."""
+        """Notify all other workers that this worker cannot continue."""
 
     def close(self) -> None:
-        """There will be no further swap."""
+        """Close the exchange; no further swaps are possible."""
 
 
 class ExchangeBase:
-    """What all versions share: words first, then arrays, and a clock."""
+    """Base class of all exchanges: status words first, then arrays, with timing."""
 
     def __init__(self, rank: int, size: int):
         self.rank, self.size, self.waited = rank, size, 0.0
         self.others = [k for k in range(size) if k != rank]
 
     def swap(self, parts: Sequence[Anything], rooms: Sequence[Anything]) -> None:
-        """Give part k to worker k, and fill room k with what it gives."""
+        """Send part k to worker k and receive its part into room k."""
         self._timed(GO)
         began = time.perf_counter()
         self._bodies(parts, rooms)
         self.waited += time.perf_counter() - began
 
     def agree(self) -> None:
-        """Wait until all are here."""
+        """Wait for all workers; raise ExchangeAborted if one of them gave up."""
         self._timed(GO)
 
     def give_up(self) -> None:
-        """Tell all others."""
+        """Notify all other workers that this worker cannot continue."""
         self._words(GIVEN_UP)
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing: there are no connections to close."""
 
     def _timed(self, word: int) -> None:
         began = time.perf_counter()
@@ -81,16 +82,16 @@ class ExchangeBase:
             raise ExchangeAborted("another worker gave up")
 
     def _words(self, word: int) -> list[int]:
-        """Say a word to all others, and hear theirs."""
+        """Send a status word to all other workers and return theirs."""
         raise NotImplementedError
 
     def _bodies(self, parts: Sequence[Anything], rooms: Sequence[Anything]) -> None:
-        """Arrays for all others, and theirs."""
+        """Send arrays to all other workers and receive theirs."""
         raise NotImplementedError
 
 
 class ThreadExchange(ExchangeBase):
-    """Among threads of one process; made by ``among``."""
+    """Exchange between threads of one process, created by ``among``."""
 
     def __init__(self, rank: int, ways: list[list["queue.SimpleQueue[Any]"]]):
         super().__init__(rank, len(ways))
@@ -98,7 +99,7 @@ class ThreadExchange(ExchangeBase):
 
     @classmethod
     def among(cls, size: int) -> list["ThreadExchange"]:
-        """One for each of so many threads."""
+        """Create the exchanges of ``size`` threads."""
         ways: Any = [[queue.SimpleQueue() for _ in range(size)] for _ in range(size)]
         return [cls(rank, ways) for rank in range(size)]
 
@@ -109,35 +110,35 @@ class ThreadExchange(ExchangeBase):
 
     def _bodies(self, parts: Sequence[Anything], rooms: Sequence[Anything]) -> None:
         for k in self.others:
-            self._ways[self.rank][k].put(parts[k].copy())  # its owner may go on with it
+            self._ways[self.rank][k].put(parts[k].copy())  # the owner may change the original
         for k in self.others:
             rooms[k][...] = self._ways[k][self.rank].get().reshape(rooms[k].shape)
 
 
-# --- what is made of swaps ----------------------------------------------------------------------
+# --- operations built from swaps ----------------------------------------------------------------
 
 
 def gathered(exchange: Exchange, mine: Anything, rooms: Sequence[Anything]) -> None:
-    """Give one array to all, and fill the rooms with theirs; one's own is copied."""
+    """Gather one array of every worker into ``rooms`` on all workers."""
     mine = np.ascontiguousarray(mine)
     exchange.swap([mine] * exchange.size, rooms)
     rooms[exchange.rank][...] = mine.reshape(rooms[exchange.rank].shape)
 
 
 def concatenated(exchange: Exchange, mine: Anything, lengths: Sequence[int]) -> Anything:
-    """Rows of all workers, one after the other; lengths : how many rows each of them has."""
+    """Return the rows of all workers, concatenated; lengths : number of rows of each worker."""
     rooms = [np.empty((n, *mine.shape[1:]), mine.dtype) for n in lengths]
     gathered(exchange, mine, rooms)
     return np.concatenate(rooms)
 
 
 def bounds(count: int, size: int) -> list[int]:
-    """Where the parts of range(count) begin that so many workers get, and the end."""
+    """Return the bounds that split range(count) evenly among ``size`` workers."""
     return [count * k // size for k in range(size + 1)]
 
 
 def total(exchange: Exchange, mine: Anything) -> Anything:
-    """The sum of whole numbers of all workers: everybody adds up one part, and gives it to all."""
+    """Return the sum of integers of all workers: each adds up one part and sends it to all."""
     flat = np.ascontiguousarray(mine).reshape(-1)
     edge = bounds(flat.size, exchange.size)
     own = slice(edge[exchange.rank], edge[exchange.rank + 1])

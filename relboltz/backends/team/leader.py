@@ -1,7 +1,7 @@
-"""A backend made of workers: the leader asks them, and puts together what they tell.
+"""A backend made of workers: the leader calls them and combines their answers.
 
-The leader holds no part of the state but the last that it was given or fetched. If a worker is
-lost it is replaced, and the steps since then are done again: they come to the same bits.
+The leader keeps only the last state that it was given or fetched. A lost worker is replaced, and
+the steps since that state are repeated, with bit-identical results.
 """
 
 from __future__ import annotations
@@ -31,43 +31,44 @@ from .worker import StepOrder, StepOutcome, WorkerLoad
 
 Each = Sequence[tuple[Any, ...]]
 MOST_LOSSES = 10
-"""Losses in a row, without anything new done in between."""
+"""Most consecutive losses of workers without progress in between."""
 REMEMBERED_FOR = 900.0
-"""Seconds of steps that are done again at most, if nobody asks for the state meanwhile."""
+"""Seconds after which the leader fetches the state, to bound the steps to be repeated."""
 CALL_SECONDS = 0.5
-"""Steps that are asked for at once take about as long."""
+"""Approximate duration of the steps requested in one call."""
 
 
 class WorkerPool(Protocol):
-    """Workers, and the way to them."""
+    """The workers and the means of calling them."""
 
     size: int
     description: str
-    """Through what they are reached."""
+    """Kind of connection to the workers."""
     interrupt: object
 
     def form(self, grid: PhaseSpace, sampling: Sampling) -> None:
-        """Workers for a grid, with no state; those that are gone are replaced."""
+        """Create workers for a grid, without a state; lost workers are replaced."""
 
     def ask(
         self, name: str, *common: Any, each: Each | None = None, only: int | None = None
     ) -> list[Any]:
-        """Ask all workers, or only one; each : what one alone is given, before what all are.
+        """Call a method of all workers, or of only one.
 
-        Raises what one of them raises, Lost if one is gone.
+        each : leading arguments by worker, followed by the common ones. Raises the error of any
+        worker, WorkerLost if one is lost.
         """
 
     def close(self) -> None:
-        """They are not needed any more."""
+        """Release the workers."""
 
 
 class Team:
-    """All sites of a state, in the hands of workers: see ``contract.Backend``."""
+    """Backend that distributes all sites over workers: see ``contract.Backend``."""
 
     def __init__(
         self, crew: WorkerPool, name: str, grid: PhaseSpace, model: Model, sampling: Sampling
     ):
-        """name : of the backend of the workers"""
+        """crew : the pool of workers; name : backend of the workers"""
         self.crew, self.name = crew, name
         self.grid, self.model, self.sampling = grid, model, sampling
         self._base, self.local_sites = grid, slice(None)
@@ -85,7 +86,7 @@ class Team:
 
     @property
     def interrupt(self) -> object:
-        """Once it is true, work in hand is dropped and Halted raised."""
+        """Once true, the work in progress is abandoned and Halted raised."""
         return self.crew.interrupt
 
     @interrupt.setter
@@ -94,17 +95,17 @@ class Team:
 
     @property
     def description(self) -> str:
-        """Where the work is done, in words."""
+        """Number, connection and backend of the workers in words."""
         where = self._ask("description", only=0)[0][0]
         return f"{self.crew.size} workers ({self.crew.description}), each: {where}"
 
     @property
     def memory(self) -> int:
-        """Bytes of all workers together."""
+        """Total bytes of all workers."""
         return sum(memory for _, memory in self._ask("description"))
 
     def load(self) -> dict[str, Any]:
-        """How busy the workers were."""
+        """Return busy and waiting time per worker."""
         loads: list[WorkerLoad] = self._ask("load")
         return {
             "workers": self.crew.size,
@@ -114,19 +115,19 @@ class Team:
         }
 
     def close(self) -> None:
-        """The workers are not needed any more."""
+        """Release the workers."""
         self.crew.close()
 
-    # -- asking ----------------------------------------------------------------------------------
+    # -- calling the workers ---------------------------------------------------------------------
 
     def _ask(
         self, name: str, *common: Any, each: Each | None = None, only: int | None = None
     ) -> list[Any]:
-        """Ask the workers; those that are lost are replaced, and come to where the others are."""
+        """Call the workers; lost workers are replaced and brought up to date."""
         return self._formed(lambda: self.crew.ask(name, *common, each=each, only=only))
 
     def _formed(self, ask: Callable[[], Any]) -> Any:
-        """Ask a team that is whole."""
+        """Make the call with a complete team, replacing workers as needed."""
         while True:
             try:
                 if not self._whole:
@@ -151,12 +152,12 @@ class Team:
                 raise
 
     def _hear(self, trouble: Exception) -> None:
-        """A signal that another process got is one of this run."""
+        """Take over a signal that another process received."""
         if isinstance(trouble, Halted) and trouble.args and isinstance(self.interrupt, Interrupt):
             self.interrupt.signal = self.interrupt.signal or trouble.args[0]
 
     def _form(self) -> None:
-        """New workers; they are given the last state that is known, and do all steps since then."""
+        """Create workers, give them the last known state, and repeat all steps since then."""
         self.crew.form(self._base, self.sampling)
         if self._number is None:
             return
@@ -174,7 +175,7 @@ class Team:
     # -- the state -------------------------------------------------------------------------------
 
     def put(self, number: Integers, bits: int) -> None:
-        """Take over a state (sites, species, nodes) in quanta of 2^-bits."""
+        """Store a state (sites, species, nodes) in quanta of 2^-bits."""
         shape = (self.grid.sites, len(self.model.species), self.grid.size)
         given, self._bits = np.array(number, np.int64).reshape(shape), bits
         self._formed(lambda: self._hand_out(given, bits, self.grid))
@@ -182,7 +183,7 @@ class Team:
         self._known = None
 
     def set_momentum_grid(self, grid: PhaseSpace) -> None:
-        """The nodes are now those of this grid."""
+        """Switch to a grid with equally many nodes but different momenta."""
         self.grid = grid
         self._ask("set_momentum_grid", grid)
         if self._number is not None and not self._since:
@@ -197,15 +198,15 @@ class Team:
             self.crew.ask("set_momentum_grid", grid)
 
     def get(self) -> Integers:
-        """The state (sites, species, nodes) in quanta."""
+        """Return the state (sites, species, nodes) in quanta."""
         parts = self._ask("get", only=0 if self.division is None else None)
         number = parts[0] if self.division is None else np.concatenate(parts)
         del parts
         self._remember(number)
-        return number  # the same that is remembered: to be read, not changed
+        return number  # this array is also the leader's copy: callers must not change it
 
     def _remember(self, number: Integers) -> None:
-        """From here on steps are done again if a worker is lost."""
+        """Keep this state as the starting point for repeating steps if a worker is lost."""
         self._number, self._remembered = number, time.monotonic()
         self._held = number, self._bits, self.grid
         self._forget()
@@ -215,20 +216,20 @@ class Team:
         self._since: list[StepOrder] = []
 
     def save(self) -> None:
-        """Remember the state."""
+        """Save a copy of the state."""
         self._ask("save")
 
     def restore(self) -> None:
-        """Back to what was remembered."""
+        """Return to the saved copy of the state."""
         self._ask("restore")
 
-    # -- what happens to it ----------------------------------------------------------------------
+    # -- evolution -------------------------------------------------------------------------------
 
-    def advance(self, state: State, course: StepPlan, stop: float) -> Iterator[Segment]:
-        """Step until the stop [fm]; the workers take several steps before they tell."""
+    def advance(self, state: State, step_plan: StepPlan, stop: float) -> Iterator[Segment]:
+        """Step to the time ``stop`` [fm]; the workers do several steps per segment."""
         while state.time < stop:
             began = time.perf_counter()
-            told, trouble = self._stepped(state, course, stop)
+            told, trouble = self._stepped(state, step_plan, stop)
             if told.done:
                 self._pace = (time.perf_counter() - began) / told.done
                 yield Segment(told.length, told.flows, told.null_weight)
@@ -239,13 +240,13 @@ class Team:
                 self.get()  # a run without checkpoints
 
     def _stepped(
-        self, state: State, course: StepPlan, stop: float
+        self, state: State, step_plan: StepPlan, stop: float
     ) -> tuple[StepOutcome, Exception | None]:
-        """A few steps."""
+        """Let the workers do a few steps; return their result and any error."""
         many = 1 if state.step < 2 or not self._pace else max(1, int(CALL_SECONDS / self._pace))
         order = StepOrder(
-            course.step, course.tolerance, course.near, tuple(course.forces), course.flow, stop,
-            many, state.watch.limited_max,
+            step_plan.step, step_plan.tolerance, step_plan.time_tolerance, tuple(step_plan.forces),
+            step_plan.history, stop, many, state.watch.limited_max,
         )  # fmt: skip
         packed = state.without_records().packed()
         if self._packed is None:
@@ -267,49 +268,49 @@ class Team:
             self._since.append(order._replace(steps=told[0].done))
         state.follow(State.unpacked(told[0].state or {}, LostQuanta(self.grid, self.model)))
         self._known = state.step, state.squares
-        self._bits, self.grid = state.bits, course.grid_at(state.time, state.doublings)
+        self._bits, self.grid = state.bits, step_plan.grid_at(state.time, state.doublings)
         return told[0], worst([one.trouble for one in told])
 
-    def launch_steps(self, state: State, course: StepPlan, stop: float) -> None:
-        """Nothing: a record asks the workers."""
+    def launch_steps(self, state: State, step_plan: StepPlan, stop: float) -> None:
+        """Do nothing: records need the workers."""
 
     def synchronize(self) -> None:
-        """Nothing is ever under way."""
+        """Do nothing: no steps are ever in progress."""
 
     def stream(
         self, axis: int, length: float, squares: Array, push: Array | None = None
     ) -> WallFlux:
-        """Stream and push along an axis for a length [fm]."""
+        """Stream and push along an axis for ``length`` [fm]."""
         return self._moved("stream", axis, length, squares, push)
 
     def collide(self, step: int, length: float, squares: Array) -> StepReport:
-        """Collisions at all sites for a length [fm]; 0 tells their rates and moves nothing."""
+        """Collide at all sites for ``length`` [fm]; 0 only measures rates and moves nothing."""
         if length == 0.0:
             return self._ask("collide", step, length, squares)[0]
         return self._moved("collide", step, length, squares)
 
     def _moved(self, name: str, *arguments: Any) -> Any:
-        """What moves the state outside of steps; nobody does it again."""
+        """Change the state outside of steps; this is not repeated if a worker is lost."""
         answer = self.crew.ask(name, *arguments)[0]
         self.get()
         return answer
 
-    # -- what is asked about it ------------------------------------------------------------------
+    # -- measurements ----------------------------------------------------------------------------
 
     def masses(self, start: Array) -> Array:
-        """The squares of the state, solved from those of a similar one."""
+        """Solve for the squares of the state, starting from those of a similar state."""
         return self._ask("masses", start)[0]
 
     def gather_sites(self, rows: Array) -> Array:
-        """It holds all sites."""
+        """Return the rows unchanged: the leader sees all sites."""
         return rows
 
     def stresses(self, squares: Array) -> Array:
-        """Pressures of all sites, and how full their box is."""
+        """Return pressures and outer momentum moments of all sites."""
         return self._ask("stresses", squares)[0]
 
     def moments(self, squares: Array, final: Array) -> Moments:
-        """Sums over the nodes of every site."""
+        """Sum over the nodes of every site."""
         parts = self._ask("moments", squares, final, only=0 if self.division is None else None)
         if len(parts) == 1:
             return parts[0]
@@ -318,7 +319,7 @@ class Team:
         return Moments((x, y, z), shells, sums)
 
     def marginal(self, kept: Sequence[str]) -> tuple[Integers, Integers]:
-        """N f summed over all directions but those kept, in two words."""
+        """Sum N f over all directions except those in ``kept``, in two words."""
         if self.division is None:
             return self._ask("marginal", kept, only=0)[0]
         parts = self._ask("marginal", self.division.kept_of_slab(kept))
@@ -326,7 +327,7 @@ class Team:
         return high, low
 
     def fits(self, theta: Array, squares: Array, which: Integers) -> Array:
-        """Sums over the nodes of thermal states at some sites; each worker has its own."""
+        """Sum thermal states over the nodes at the sites ``which``, each worker for its own."""
         if self.division is None:
             return self._ask("fits", theta, squares, which, only=0)[0]
         spans = [self.division.sites(k) for k in range(self.crew.size)]
@@ -338,17 +339,17 @@ class Team:
         return sums
 
     def squares(self, f: Array) -> Array:
-        """Squared masses of all species, then screenings, that f (species, nodes) causes."""
+        """Return the squared masses, then squared screening masses, of f (species, nodes)."""
         return self._ask("squares", f, only=0)[0]
 
     def estimates(self, f: Array, squares: Array, batches: range) -> Callable[[], Estimates]:
-        """C[f] of f (species, nodes): by one worker, unless they share samples anyway."""
+        """Estimate C[f] of f (species, nodes) on one worker, or on all if they share samples."""
         only = None if self.division is None else 0
         return lambda: self._ask("estimates", f, squares, batches, only=only)[0]
 
 
 def worst(troubles: Sequence[Exception | None]) -> Exception | None:
-    """What counts of all that went wrong: errors, who is lost, a wish to stop, echoes of these."""
+    """Return the most important exception: errors, then WorkerLost, Halted, ExchangeAborted."""
     order = (WorkerLost, Halted, ExchangeAborted)
     found = [trouble for trouble in troubles if trouble is not None]
     ranks = [next((1 + i for i, k in enumerate(order) if isinstance(t, k)), 0) for t in found]

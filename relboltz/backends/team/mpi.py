@@ -1,4 +1,4 @@
-"""An exchange among the processes that mpirun started; nothing here is imported without mpi4py."""
+"""Exchange between the processes started by mpirun; only imported if mpi4py is installed."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -8,18 +8,18 @@ import numpy as np
 from .exchange import Anything, ExchangeBase
 
 PIECE = 2**30
-"""Bytes of a message: some libraries count in 31 bits."""
+"""Largest message in bytes: some libraries count in 31 bits."""
 
 
 class MpiExchange(ExchangeBase):
-    """Among the processes of a communicator."""
+    """Exchange between the processes of a communicator."""
 
     def __init__(self, communicator: Any):
         super().__init__(communicator.Get_rank(), communicator.Get_size())
         self._comm = communicator.Dup()
 
     def close(self) -> None:
-        """There will be no further swap; all do so together."""
+        """Close the exchange; a collective call of all processes."""
         self._comm.Free()
 
     def _words(self, word: int) -> list[int]:
@@ -39,8 +39,9 @@ class MpiExchange(ExchangeBase):
 
 
 def pieces(array: Anything) -> list[Any]:
-    """The bytes of an array, in messages."""
+    """Split the bytes of an array into messages."""
     if not array.flags.c_contiguous:
-        raise RuntimeError("only arrays without gaps can be swapped")
+        raise RuntimeError("only contiguous arrays can be swapped")
+
     flat = array.reshape(-1).view(np.uint8)
     return [flat[first : first + PIECE] for first in range(0, flat.size, PIECE)]

@@ -1,4 +1,4 @@
-"""An exchange among processes, of one machine or of many: a connection for every two of them."""
+"""Exchange between processes on one or more machines, with a socket for every pair."""
 
 import contextlib
 import hmac
@@ -13,28 +13,28 @@ import numpy as np
 from .exchange import Anything, ExchangeBase, WorkerLost
 
 PIECE = 2**20
-"""Bytes that are handed to the system at once."""
+"""Bytes passed to the operating system at once."""
 KNOCK_SECONDS = 60.0
-"""How long workers wait for one another when they meet."""
+"""Seconds that workers wait for each other when they connect."""
 TOKEN_BYTES = 16
 Address = tuple[str, int]
 
 
 def listen(host: str = "") -> socket.socket:
-    """Where others may knock; its address is ``getsockname()``."""
+    """Open a listening socket; ``getsockname()`` gives its address."""
     try:
         return socket.create_server((host, 0), backlog=256)
-    except OSError:  # not an address of this machine, as seen from within
+    except OSError:  # the machine itself does not know this address
         return socket.create_server(("", 0), backlog=256)
 
 
 class SocketExchange(ExchangeBase):
-    """Among processes."""
+    """Exchange between processes over sockets."""
 
     def __init__(
         self, rank: int, addresses: Sequence[Address], listener: socket.socket, token: bytes
     ):
-        """addresses : where each of them listens; token : known to these workers alone"""
+        """addresses : listening address of each worker; token : secret shared by the workers"""
         super().__init__(rank, len(addresses))
         self._to: dict[int, socket.socket] = {}
         until = time.monotonic() + KNOCK_SECONDS
@@ -45,7 +45,7 @@ class SocketExchange(ExchangeBase):
                 self._welcome(listener, token, until)
         except OSError as error:
             self.close()
-            raise WorkerLost(f"the workers do not find each other: {error}") from None
+            raise WorkerLost(f"the workers cannot connect to each other: {error}") from None
         finally:
             listener.close()
         for connection in self._to.values():
@@ -54,7 +54,7 @@ class SocketExchange(ExchangeBase):
             connection.setblocking(False)
 
     def _welcome(self, listener: socket.socket, token: bytes, until: float) -> None:
-        """Let one in who knows the token."""
+        """Accept a connection if the peer knows the token."""
         listener.settimeout(max(until - time.monotonic(), 0.01))
         connection, _ = listener.accept()
         connection.settimeout(5.0)
@@ -66,16 +66,16 @@ class SocketExchange(ExchangeBase):
         connection.close()
 
     def leave(self) -> None:
-        """Whoever waits for this worker hears of it; its own swap ends, whichever thread has it.
+        """Shut down all connections, which ends pending swaps here and in the other workers.
 
-        The connections stay open until then: one that is closed would never wake who waits for it.
+        The sockets are closed only later: closing a socket would not wake a thread waiting on it.
         """
         for connection in self._to.values():
             with contextlib.suppress(OSError):
                 connection.shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:
-        """There will be no further swap."""
+        """Close all connections; no further swaps are possible."""
         self.leave()
         for connection in self._to.values():
             connection.close()
@@ -90,7 +90,7 @@ class SocketExchange(ExchangeBase):
         self._move({k: parts[k] for k in self.others}, {k: rooms[k] for k in self.others})
 
     def _move(self, parts: Mapping[int, Anything], rooms: Mapping[int, Anything]) -> None:
-        """Send and receive all at once, whatever is ready."""
+        """Send and receive simultaneously on all connections that are ready."""
         out, into = (
             {k: _bytes(a) for k, a in parts.items()},
             {k: _bytes(a) for k, a in rooms.items()},
@@ -109,12 +109,12 @@ class SocketExchange(ExchangeBase):
                             ready.unregister(key.fileobj)
                         elif wants != key.events:
                             ready.modify(key.fileobj, wants, key.data)
-        except (OSError, ValueError, KeyError) as error:  # the last two: closed by another thread
+        except (OSError, ValueError, KeyError) as error:  # last two: closed by another thread
             self.close()
-            raise WorkerLost(f"a worker does not answer any more: {error}") from None
+            raise WorkerLost(f"a worker no longer answers: {error}") from None
 
     def _some(self, k: int, events: int, out: dict[int, Any], into: dict[int, Any]) -> None:
-        """What one connection takes and gives now."""
+        """Send and receive as much as one connection allows now."""
         connection = self._to[k]
         with contextlib.suppress(BlockingIOError):
             if events & selectors.EVENT_WRITE and out[k]:
@@ -128,9 +128,9 @@ class SocketExchange(ExchangeBase):
 
 
 def _bytes(array: Anything) -> memoryview:
-    """An array as it lies in memory."""
+    """Return the memory of an array as bytes."""
     if not array.flags.c_contiguous:
-        raise RuntimeError("only arrays without gaps can be swapped")
+        raise RuntimeError("only contiguous arrays can be swapped")
     return array.reshape(-1).view(np.uint8).data if array.size else memoryview(b"")
 
 
@@ -140,7 +140,7 @@ def _wants(out: memoryview, into: memoryview) -> int:
 
 
 def _exactly(connection: socket.socket, count: int) -> bytes:
-    """So many bytes."""
+    """Receive exactly ``count`` bytes."""
     said = b""
     while len(said) < count:
         more = connection.recv(count - len(said))
@@ -151,7 +151,7 @@ def _exactly(connection: socket.socket, count: int) -> bytes:
 
 
 def _knock(address: Address, token: bytes, rank: int, until: float) -> socket.socket:
-    """A connection to one who listens."""
+    """Connect to a listening worker and identify with the token."""
     connection = socket.create_connection(address, max(until - time.monotonic(), 0.01))
     connection.sendall(token + rank.to_bytes(4, "big"))
     return connection

@@ -1,4 +1,4 @@
-"""What a worker does when it is asked: it has a member of the team, and never decides alone."""
+"""Worker of a team: executes the requests of the leader on its share of the state."""
 
 import os
 import socket
@@ -24,52 +24,52 @@ from .exchange import Exchange, ExchangeAborted, WorkerLost
 
 
 class StepOrder(NamedTuple):
-    """So many steps towards a stop, or fewer if it is met."""
+    """Request for a number of steps towards a stop, fewer if the stop is reached."""
 
     step: float | str
     tolerance: float
-    near: float
+    time_tolerance: float
     forces: tuple[Force, ...]
     flow: ExpansionHistory | None
     stop: float
     steps: int
     limited: float
-    """Largest part that limits refused since the last record, up to now."""
+    """Largest fraction refused by the limiter since the last record."""
 
 
 @dataclass(frozen=True)
 class StepOutcome:
-    """What steps came to, as far as they came."""
+    """Result of the requested steps, as far as they were completed."""
 
     done: int
     step: int
     length: float
     flows: Flows | None
-    """Of the first of these steps."""
+    """Rates in the first of these steps."""
     null_weight: float
     state: dict[str, Array] | None
-    """Packed; of the first worker alone."""
+    """Packed state, from the first worker only."""
     trouble: Exception | None
 
 
 def portable(error: Exception) -> Exception:
-    """An error that another process can read."""
+    """Return an error that can be sent to another process."""
     if isinstance(error, InputError | RunError | Halted | WorkerLost | ExchangeAborted):
         return error
     return RunError(f"{type(error).__name__}: {error}")
 
 
 class WorkerLoad(NamedTuple):
-    """How busy a worker was."""
+    """Busy and waiting time of a worker."""
 
     where: str
     seconds: float
-    """At work, waiting for others included."""
+    """Seconds at work, including waiting for other workers."""
     waited: float
 
 
 class Worker:
-    """One of the workers of a team."""
+    """One worker of a team."""
 
     def __init__(
         self,
@@ -80,15 +80,15 @@ class Worker:
         run: RunSettings,
         part: float = 1.0,
     ):
-        """run : of this worker, with its backend, precision and threads; part : of a GPU's memory
-        that is its own"""
+        """run : settings with the backend, precision and threads of this worker; part : its share
+        of the GPU memory"""
         self.exchange, self.grid, self.model = exchange, grid, model
         self.member = member_of(exchange, model, grid, sampling, run, part)
         self.seconds = 0.0
         self._state: State | None = None
 
     def do(self, name: str, arguments: Sequence[Any], together: bool = True) -> Any:
-        """Do what is asked; together : of all workers, so one who cannot go on tells the others."""
+        """Execute a request; together : whether all workers do, so that a failure is announced."""
         began = time.perf_counter()
         try:
             answer = getattr(self, name)(*arguments)
@@ -104,103 +104,103 @@ class Worker:
             self.seconds += time.perf_counter() - began
         return answer
 
-    # -- what may be asked -----------------------------------------------------------------------
+    # -- requests --------------------------------------------------------------------------------
 
     def put(self, number: Integers, bits: int) -> None:
-        """Take over the part of a state that is this worker's."""
+        """Store this worker's share of a state in quanta of 2^-bits."""
         self.member.put(number, bits)
         self._state = None
 
     def set_momentum_grid(self, grid: PhaseSpace) -> None:
-        """The nodes are now those of this grid."""
+        """Switch to a grid with equally many nodes but different momenta."""
         self.member.set_momentum_grid(grid)
 
     def stresses(self, squares: Array) -> Array | None:
-        """Pressures of all sites; the first worker tells them."""
+        """Return pressures and outer momentum moments of all sites, from the first worker only."""
         return self._first(self.member.stresses(squares))
 
     def get(self) -> Integers:
-        """That part."""
+        """Return this worker's share of the state in quanta."""
         return self.member.get()
 
     def save(self) -> None:
-        """Remember it."""
+        """Save a copy of the state."""
         self.member.save()
 
     def restore(self) -> None:
-        """Back to what was remembered."""
+        """Return to the saved copy of the state."""
         self.member.restore()
 
     def moments(self, squares: Array, final: Array) -> Any:
-        """Sums over the nodes."""
+        """Sum over the nodes of this worker's sites."""
         return self.member.moments(squares, final)
 
     def marginal(self, kept: Sequence[str]) -> Any:
-        """N f summed over all directions but those kept."""
+        """Sum N f over this worker's sites and all directions except those in ``kept``."""
         return self.member.marginal(kept)
 
     def fits(self, theta: Array, squares: Array, which: Integers) -> Array:
-        """Sums over thermal states at some of its sites."""
+        """Sum thermal states over the nodes at some of this worker's sites."""
         return self.member.fits(theta, squares, which)
 
     def masses(self, start: Array) -> Array | None:
-        """Squared masses of all sites; the first worker tells them."""
+        """Solve for the squared masses of all sites; only the first worker returns them."""
         return self._first(self.member.masses(start))
 
     def collide(self, step: int, length: float, squares: Array) -> Any:
-        """Collisions at all sites."""
+        """Collide at all sites; only the first worker returns the report."""
         return self._first(self.member.collide(step, length, squares))
 
     def stream(self, axis: int, length: float, squares: Array, push: Array | None) -> Any:
-        """Stream along an axis."""
+        """Stream and push along an axis; only the first worker returns the wall fluxes."""
         return self._first(self.member.stream(axis, length, squares, push))
 
     def squares(self, f: Array) -> Array:
-        """The squares that f (species, nodes) causes."""
+        """Return the squared masses, then squared screening masses, of f (species, nodes)."""
         return self.member.squares(f)
 
     def estimates(self, f: Array, squares: Array, batches: range) -> Any:
-        """C[f] of f (species, nodes)."""
+        """Estimate C[f] of f (species, nodes)."""
         return self.member.estimates(f, squares, batches)()
 
     def description(self) -> tuple[str, int]:
-        """Where it works, and bytes that it holds."""
+        """Return device, threads and precision in words, and the bytes in use."""
         return self.member.description, self.member.memory
 
     def load(self) -> WorkerLoad:
-        """How busy it was."""
+        """Return busy and waiting time of this worker."""
         where = f"{socket.gethostname()}, process {os.getpid()}"
         return WorkerLoad(where, self.seconds, self.exchange.waited)
 
     def advance(self, state: Mapping[str, Array] | None, order: StepOrder) -> StepOutcome:
-        """Steps, from a state that is given or the one that is here; errors are told as well."""
+        """Do the requested steps from ``state`` or the worker's own; errors go into the result."""
         if state is not None:
             self._state = State.unpacked(dict(state), LostQuanta(self.grid, self.model))
         assert self._state is not None
-        now, before, legs = self._state, self._state.step, list[Segment]()
+        now, before, segments = self._state, self._state.step, list[Segment]()
         now.watch.limited_max = order.limited
-        course = StepPlan(
-            order.step, order.tolerance, order.near, self.grid, order.forces, order.flow
+        step_plan = StepPlan(
+            order.step, order.tolerance, order.time_tolerance, self.grid, order.forces, order.flow
         )
         trouble: Exception | None = None
         try:
-            for leg in self.member.advance(now, course, order.stop):
-                legs.append(leg)
-                if len(legs) == order.steps:
+            for segment in self.member.advance(now, step_plan, order.stop):
+                segments.append(segment)
+                if len(segments) == order.steps:
                     break
         except ExchangeAborted as error:
             trouble = error
-        except Exception as error:  # the others wait for what will not come
+        except Exception as error:  # the other workers are waiting for data from this one
             trouble = portable(error)
             self.exchange.give_up()
-        first, last = (legs[0], legs[-1]) if legs else (Segment(0.0, None, 0.0),) * 2
+        first, last = (segments[0], segments[-1]) if segments else (Segment(0.0, None, 0.0),) * 2
         return StepOutcome(
             now.step - before, now.step, last.length, first.flows, first.null_weight,
             self._first(now.packed()), trouble,
         )  # fmt: skip
 
     def _first(self, answer: Any) -> Any:
-        """What all know alike is told by one."""
+        """Return the answer on the first worker only, as it is equal on all."""
         return answer if self.exchange.rank == 0 else None
 
 
@@ -212,7 +212,7 @@ def member_of(
     run: RunSettings,
     part: float,
 ) -> Backend:
-    """The part of one worker: of the sites of matter in space, else of the samples."""
+    """Create one worker's backend: a slab of sites or, for homogeneous matter, some samples."""
     division = Division.of(grid, exchange.size) if grid.sites > 1 else None
     if run.backend == "cpu":
         from ..cpu.backend import CpuBackend

@@ -1,1 +1,1 @@
-"""Error bars: the runs of ``converge``, their plan, and the limits they lead to."""
+"""Error bars: the runs of ``converge``, their plan, and the extrapolated limits."""

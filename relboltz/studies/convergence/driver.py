@@ -1,4 +1,4 @@
-"""converge(): runs a set-up again with every knob turned alone; values with honest error bars."""
+"""converge(): repeat a set-up with each setting varied alone; values with reliable error bars."""
 
 import math
 import time
@@ -59,26 +59,27 @@ def converge(
 
     Parameters
     ----------
-    model, grid, initial, end, **options : as of ``solve``; or a configuration alone, as an object
+    model, grid, initial, end, **options : as for ``solve``; or a configuration alone, as an object
         or the name of its file
-    folder : where all runs are kept; with the same one a finished run is not done again
-    seeds : runs of the set-up itself, 3 or more: they measure the noise
-    budget : minutes that all of it may take; less is done if that is not enough
+    folder : folder for all runs; runs already finished there are not repeated
+    seeds : number of runs of the set-up itself, 3 or more; they measure the noise
+    budget : minutes for the whole study; the study is reduced if necessary
     progress : as in ``solve``
     tell : called with a line of text before every run
 
     Returns
     -------
-    xarray.Dataset : every recorded quantity with the value that all knobs together lead to, and
-        ``*_error``, its error bar; ``*_run`` is the set-up as it is, ``*_noise`` the standard
-        deviation of one run of it; by knob ``*_change``, what turning it changes, ``*_bar``, its
-        part of the error bar, ``*_order``, the order of the error in the spacing, step or space
-        cell (NaN without a power law), ``*_shown``, whether three runs measure that order (else it
-        may be 1 or 2, and the bar covers both), and ``*_order_uncertainty`` of a measured one
+    xarray.Dataset : every recorded quantity extrapolated in all varied settings ("knobs"), and
+        ``*_error``, its error bar; ``*_run`` is the mean of the set-up itself, ``*_noise`` the
+        standard deviation of a single run; by knob: ``*_change``, the change due to the knob,
+        ``*_bar``, its part of the error bar, ``*_order``, the order of the error in the spacing,
+        step or space cell (NaN without a power law), ``*_shown``, whether three runs measure that
+        order (otherwise it may be 1 or 2, and the bar covers both), and ``*_order_uncertainty`` of
+        a measured order
 
     Raises
     ------
-    InputError : before any long work starts, or when the first run shows that the budget is small
+    InputError : before any long run starts, or if the first run shows that the budget is too small
     Interrupted, RunError : finished runs are kept in ``folder``
     """
     case = _case(model, grid, initial, end, options)
@@ -93,7 +94,7 @@ def converge(
 
 
 def _model_again(model: Any, recipe: Mapping[str, Any]) -> Model:
-    """The model as another process comes to it."""
+    """Return the model, rebuilt if this is another process."""
     from ...run.resume import made_again
 
     return model if isinstance(model, Model) else made_again(recipe)
@@ -109,7 +110,7 @@ def _checked(seeds: Any, budget: Any) -> int:
 
 
 def _case(model: Any, grid: Any, initial: Any, end: Any, options: dict[str, Any]) -> Case:
-    """What is given, as a case."""
+    """Return the arguments as a case."""
     if isinstance(model, Model):
         if grid is None or initial is None or end is None:
             raise InputError("converge(model, ...) needs grid, initial and end, as solve() does")
@@ -133,7 +134,7 @@ def converged(
     progress: Report | None,
     tell: Tell,
 ) -> xr.Dataset:
-    """The runs of a case, and what they say together; written to RESULT in the folder."""
+    """Run all jobs of a case and evaluate them; write the result to RESULT in the folder."""
     if folder is not None:
         made(folder)
     runs = RunFolder(folder, progress, tell)
@@ -168,7 +169,7 @@ def converged(
 
 
 class RunFolder:
-    """Runs in a folder, each done once."""
+    """Runs in a folder, each executed once."""
 
     def __init__(self, folder: Path | None, progress: Report | None, tell: Tell):
         self._folder, self._progress, self._tell = folder, progress, tell
@@ -176,7 +177,7 @@ class RunFolder:
         self.seconds = math.inf
 
     def path(self, job: PlannedRun) -> Path | None:
-        """The file of a job."""
+        """Return the file of a job."""
         if self._folder is None:
             return None
         settings = job.case.settings
@@ -186,12 +187,12 @@ class RunFolder:
         return self._folder / f"{self._names[key]}.nc"
 
     def known(self, job: PlannedRun) -> bool:
-        """Whether it was done before."""
+        """Return whether the job was finished before."""
         path = self.path(job)
         return path is not None and is_finished(path)
 
     def done(self, job: PlannedRun, description: str) -> xr.Dataset:
-        """The result of a job; warnings of the set-up itself are said, those of others kept."""
+        """Return the result of a job; only warnings of the set-up itself are shown."""
         path = self.path(job)
         self._tell(description + (" (done before)" if self.known(job) else ""))
         with warnings.catch_warnings():
@@ -205,7 +206,7 @@ class RunFolder:
 
 
 class StepClock:
-    """How long the steps of a run take, without the first, which may wait for compilation."""
+    """Timer for the steps of a run, excluding the first, which may wait for compilation."""
 
     def __init__(self, report: Report | None):
         self._report, self._marks = report, list[float]()
@@ -217,7 +218,7 @@ class StepClock:
 
     @property
     def seconds(self) -> float:
-        """Of all steps; without end if there are few."""
+        """Time of all steps; infinite if there are few."""
         steps = len(self._marks)
         if steps < 5:
             return math.inf
@@ -227,7 +228,7 @@ class StepClock:
 def _affordable(
     case: Case, effort: ConvergenceEffort, budget: float | None, runs: RunFolder
 ) -> ConvergencePlan:
-    """The largest plan that the budget [minutes] allows."""
+    """Return the largest plan within the budget [minutes]."""
     least, seconds = 0.0, runs.seconds
     for tried in efforts(effort):
         plan = plan_of(case, tried)
@@ -241,7 +242,7 @@ def _affordable(
 
 
 def _cost(plan: ConvergencePlan, runs: RunFolder) -> float:
-    """What is left to do, in runs of the set-up."""
+    """Return the remaining work in units of one run of the set-up."""
     return sum(job.cost for job in plan.jobs[1:] if not runs.known(job))
 
 
@@ -258,7 +259,7 @@ def _estimate(plan: ConvergencePlan, runs: RunFolder) -> str:
 
 
 def evaluated(case: Case, plan: ConvergencePlan, results: Mapping[str, xr.Dataset]) -> xr.Dataset:
-    """Limits, error bars and changes of all quantities that the runs share."""
+    """Return limits, error bars and changes of all quantities that the runs share."""
     began = time.perf_counter()
     first = results[plan.seeds[0].name]
     seeds = [comparable(results[job.name], first) for job in plan.seeds]
@@ -282,7 +283,7 @@ def evaluated(case: Case, plan: ConvergencePlan, results: Mapping[str, xr.Datase
 
 
 def _traits(case: Case, plan: ConvergencePlan, first: xr.Dataset) -> dict[str, float]:
-    """What the laws of knobs depend on: how a box cuts the tail, the noise of automatic steps."""
+    """Return parameters of the laws: decay of the tail beyond a box, noise of automatic steps."""
     known = [first[n].values for n in ("temperature", "total_temperature") if n in first]
     known.append(first.equilibrium_temperature.values)
     temperatures = np.concatenate([np.ravel(v) for v in known])
@@ -307,7 +308,7 @@ def _turned(
     t: float,
     traits: Mapping[str, float],
 ) -> KnobEffect:
-    """What a knob does to a quantity."""
+    """Return the effect of a knob on a quantity."""
 
     def measured(job: PlannedRun | None) -> NoisyValue | None:
         if job is None or job.name not in others:
@@ -322,13 +323,14 @@ def _turned(
     if knob.law == "samples":
         return unbiased(base, fine, 1 / knob.ratios[0], t)
     if knob.law == "box":
-        # of walls in space nothing is known but that their effect falls
+        # All that is known of walls in space is that their effect decreases.
         return exponential(base, fine, traits["decay"] if knob.name == "box" else 0.5)
-    usual = 2.0 if knob.name == "step" else 1.0  # the scheme is of second order in time
+    usual = 2.0 if knob.name == "step" else 1.0  # the scheme is second order in time
     shift = power_law(base, fine, coarse, knob.ratios, t, usual)
     if knob.fine.case.settings.time.step == "auto" and knob.name == "step":
-        # with less noise automatic steps are longer by 1/(1 - noise): a run with more samples or
-        # nodes and this tolerance has a larger error of the step than this one, and is held too
+        # With less noise, automatic steps are longer by 1/(1 - noise): a run with more samples or
+        # nodes and the same tolerance has a larger error of the step than this run, and the bar
+        # covers it too.
         return holding(shift, (1 - min(traits["noise"], 0.9)) ** -2)
     return shift
 
@@ -340,7 +342,7 @@ def _variables(
     turned: Sequence[KnobEffect],
     found: ConvergedValue,
 ) -> dict[str, Any]:
-    """The variables of one quantity."""
+    """Return the variables of one quantity."""
     name, dims, unit = str(like.name), like.dims, like.attrs.get("units", "1")
     description = like.attrs.get("long_name", name)
     empty = np.zeros((0, *base.value.shape))

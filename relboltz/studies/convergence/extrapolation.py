@@ -1,7 +1,8 @@
-"""Limits of a quantity as one setting after another becomes finer, with error bars.
+"""Limits of a quantity as one setting after another is refined, with error bars.
 
-B is the mean over seeds of a set-up, F a run with one knob finer, C one with it coarser. Along a
-knob with length h (spacing, time step, space cell) the error of a quantity is taken as a power law,
+B is the mean over seeds of a set-up, F a run with one setting ("knob") refined, and C a run with it
+coarsened. If the knob has a length h (spacing, time step, space cell), the error of a quantity is
+assumed to be a power law,
 
     Q(h) = a + k h^p,    h = r for F, 1 for B, c for C    (r < 1 < c).
 
@@ -11,15 +12,16 @@ The three values measure the order p: with u = C - B and w = B - F,
 
 and the limit is a = B - w / (1 - r^p). The orders that noise cannot exclude follow from
 u - R w, which is linear in C, B and F, so that its variance is known (Fieller's theorem).
-Where they include both 1 and 2 the error bar covers both limits.
+If these orders include both 1 and 2, the error bar covers both limits.
 
-Every knob gives
+Each knob contributes
 
-- a shift, from B to the limit, linear in B, F and C at a given p: its noise is known from theirs;
-- a bar: what its law may miss. That is no random number: bars of several knobs are added, while
-  noise is added in squares, and the whole noise once, times Student's t.
+- a shift from B to the limit, linear in B, F and C at a given p, whose noise follows from theirs;
+- a bar: the possible error of the assumed law. The bar is not a random number, so the bars of
+  several knobs are added linearly; noise is added in quadrature, and the total noise enters once,
+  times Student's t.
 
-All functions work elementwise, on arrays of any shape; NaN stays NaN.
+All functions work elementwise on arrays of any shape; NaN stays NaN.
 """
 
 import math
@@ -33,21 +35,26 @@ import numpy as np
 from ...util.arrays import Array, Flags
 
 LEVEL = 0.99
-"""How often noise stays within its part of an error bar: a table has dozens of them."""
+"""Probability that noise stays within its part of an error bar: a table has dozens of bars."""
 SEEN = 2.0
-"""Standard errors of F - B, below which noise hides the change."""
+"""Number of standard errors of F - B below which noise hides the change."""
 LEAST, MOST = 0.5, 3.0
-"""Orders that three values may show. Limits use order 1 at least: lower ones are transient (two
-powers of opposite sign), and only widen the bar."""
+"""Range of orders that three values may show. Limits use order 1 at least: lower orders are
+transient (two powers of opposite sign) and only widen the bar.
+"""
 SCATTER = 0.3
-"""How far a difference of two values may lie from its power law, relative to itself, noise apart:
-errors of a start with an edge oscillate as the edge moves through the cells of other grids. At
-0.34 orders 1 and 2 could no longer be told apart with h/2 and 1.5 h."""
+"""Allowed relative deviation of a difference of two values from its power law, apart from noise:
+the errors of initial conditions with an edge oscillate as the edge moves through the cells of other
+grids. At 0.34, orders 1 and 2 could no longer be told apart with h/2 and 1.5 h.
+"""
 MARGIN = 0.5
-"""How far beyond the limit of first order a bar reaches, over the way there from F: the step start
-leaves up to 1.5 times what first order says at spacings between 0.2 and 0.4 GeV."""
+"""Reach of a bar beyond the first-order limit, relative to the distance from F to that limit: the
+step initial conditions leave up to 1.5 times the first-order error at spacings between 0.2 and 0.4
+GeV.
+"""
 ROUNDING = 1e-10
-"""Rounding of sums over the nodes of another grid, relative to the largest value of a quantity."""
+"""Rounding of sums over the nodes of different grids, relative to the largest value of a quantity.
+"""
 
 
 @dataclass(frozen=True)
@@ -60,11 +67,12 @@ class NoisyValue:
 
 @dataclass(frozen=True)
 class KnobEffect:
-    """Effect of a knob: F - B, B to the limit, its bar, and the weights that make up the limit.
+    """Effect of a knob: F - B, shift from B to the limit, bar, and the weights of the limit.
 
-    fine, coarse : weights of F and C in the shift; that of B is minus their sum
+    fine, coarse : weights of F and C in the shift; the weight of B is minus their sum
     shown : whether the runs measure the law: the order, or a bias of few samples
-    order : the order of a power law, measured where ``shown``, assumed elsewhere; NaN without one
+    order : order of the power law, measured where ``shown``, otherwise assumed; NaN if there is no
+        power law
     order_error : half the range of orders that noise leaves open at LEVEL; NaN unless measured
     """
 
@@ -79,7 +87,7 @@ class KnobEffect:
     order_error: Array | float = math.nan
 
     def noise(self) -> Array:
-        """Variance that F and C bring in; B has its own."""
+        """Variance contributed by F and C; that of B is counted separately."""
         return self.fine**2 * self.variances[0] + self.coarse**2 * self.variances[1]
 
 
@@ -94,28 +102,29 @@ def power_law(
     t: float,
     usual: float = 1.0,
 ) -> KnobEffect:
-    """Extrapolate a knob whose error goes with a power of a length; see the top of this file.
+    """Extrapolate a knob whose error is a power of a length; see the module docstring.
 
-    ratios : lengths r of F and c of C over that of B
-    t : Student's t, for what noise can exclude
-    usual : order where noise hides the change: 1, or 2 if the scheme is known to be of order 2
+    ratios : lengths r of F and c of C, relative to that of B
+    t : Student's t, which decides which orders noise excludes
+    usual : order used where noise hides the change: 1, or 2 if the scheme is known to be second
+        order
 
-    - The three values exclude order 1 or 2, and leave one between LEAST and MOST: the limit has
+    - The three values exclude order 1 or 2 and allow an order between LEAST and MOST: the limit has
       the measured order (1 at least). The bar covers the orders left open, within 1 to 2, reaches
       back to F, and beyond the limit of first order by MARGIN.
-    - They exclude neither: the limit has order 1, and the bar reaches back to F: order 2 is within.
+    - They exclude neither: the limit has order 1, and the bar reaches back to F, covering order 2.
     - Noise hides the change: the limit has the usual order, and the bar covers 1 and 2.
-    - No such order, because the values turn round or change ever faster towards F: the limit is
+    - No such order, because the values turn around or change ever faster towards F: the limit is
       that of a + b h + c h^2 through all three, and the bar reaches back to F.
-    - No such order, because only C differs: the limit is F, and the bar holds what an error of
-      first order would leave, as F tells or half as C tells. So it is without C.
+    - No such order, because only C differs: the limit is F, and the bar is the larger of the
+      first-order error implied by F and half of that implied by C. Without C, F alone is used.
     """
     change = fine.value - base.value
     none = np.zeros_like(change)
     left = np.abs(change) * ratios[0] / (1 - ratios[0])
     if coarse is None:
         return KnobEffect(change, change, left, none + 1, none, none > 0, (fine.variance, none))
-    there = np.isfinite(coarse.value)  # else F alone tells
+    there = np.isfinite(coarse.value)  # otherwise only F is used
     coarse = NoisyValue(
         np.where(there, coarse.value, base.value), np.where(there, coarse.variance, 0.0)
     )
@@ -151,17 +160,19 @@ def power_law(
 
 
 MEASURED, EITHER, HIDDEN, TURNING, FLAT = range(5)
-"""Laws along a knob: an order that is measured; order 1 or 2, which is not told; the same, and the
-change is hidden by noise; no order, and it varies most towards F; no order, and most towards C."""
+"""Laws along a knob: measured order; order 1 or 2, undecided; undecided because noise hides the
+change; no order, largest change towards F; no order, largest change towards C.
+"""
 
 
 class PossibleOrders(NamedTuple):
     """Orders of a power law that three values allow.
 
-    order : the measured one; 1 where it may be 1 or 2; the usual one where noise hides the change
+    order : the measured order; 1 where it may be 1 or 2; the usual order where noise hides the
+        change
     error : largest distance to an order that noise leaves open
-    covered : lowest and highest order that the bar is to cover
-    kind : which law it is
+    covered : lowest and highest order that the bar has to cover
+    kind : kind of law
     """
 
     order: Array
@@ -176,12 +187,12 @@ def _orders(
 ) -> PossibleOrders:  # fmt: skip
     """Measure the order.
 
-    With variances v of the values, R is left open where
+    With variances v of the values, noise cannot exclude R if
 
         (u - R w)^2 <= t^2 [vC + (1 + R)^2 vB + R^2 vF] + SCATTER^2 (u^2 + R^2 w^2),
 
-    that is square R^2 - 2 middle R + rest <= 0 with the terms below: an interval if square > 0,
-    which is where w differs from 0 significantly.
+    that is, square R^2 - 2 middle R + rest <= 0 with the terms below: an interval if square > 0,
+    which means that w differs significantly from 0.
     """
     u, w = coarse.value - base.value, base.value - fine.value
     tiny = (ROUNDING * np.abs(base.value)) ** 2
@@ -230,7 +241,7 @@ def _ratio(p: float, ratios: tuple[float, float]) -> float:
 
 
 def _order(ratio: Array, ratios: tuple[float, float]) -> Array:
-    """Return the order between LEAST and MOST that a ratio (C - B) / (B - F) tells."""
+    """Return the order between LEAST and MOST that corresponds to a ratio (C - B) / (B - F)."""
     low, high = np.full_like(ratio, LEAST), np.full_like(ratio, MOST)
     for _ in range(40):
         middle = 0.5 * (low + high)
@@ -251,9 +262,9 @@ def _two_powers(ratios: tuple[float, float]) -> tuple[float, float]:
 def _slope(
     base: NoisyValue, fine: NoisyValue, coarse: NoisyValue, ratios: tuple[float, float], p: Array
 ) -> tuple[Array, Array]:
-    """Return k of a + k h^p, and the share of it that comes from C.
+    """Return k of a + k h^p, and the share of k that comes from C.
 
-    F and C give a k each; C counts as far as it is less noisy, and agrees.
+    F and C each give a value of k; C contributes if it is less noisy and agrees with F.
     """
     below, above = 1 - ratios[0] ** p, ratios[1] ** p - 1
     steep = (base.value - fine.value) / below
@@ -265,16 +276,16 @@ def _slope(
 
 
 def _part(one: Array, other: Array, otherwise: float) -> Array:
-    """Return one / (one + other), neither below 0."""
+    """Return one / (one + other) for non-negative arguments."""
     total = one + other
     return np.where(total > 0, one / np.where(total > 0, total, 1.0), otherwise)
 
 
 def exponential(base: NoisyValue, larger: NoisyValue, decay: float) -> KnobEffect:
-    """A box: what it cuts off falls by ``decay`` from B to F, and so does its effect.
+    """Extrapolate a box size whose cut-off effect falls by a factor ``decay`` from B to F.
 
-    The limit is F; what remains beyond it is decay/(1 - decay) of the change, and half of the
-    change at least, because the cut is not one exponential.
+    The limit is F. The remaining error is decay/(1 - decay) of the change, and at least half of the
+    change, because the cut-off effect is not a single exponential.
     """
     change = larger.value - base.value
     one, none = np.ones_like(change), np.zeros_like(change)
@@ -283,9 +294,9 @@ def exponential(base: NoisyValue, larger: NoisyValue, decay: float) -> KnobEffec
 
 
 def tail(width: float, larger: float, temperature: float) -> float:
-    """How much less of a thermal gas lies beyond a larger box, weighted with p^3 in d^3p.
+    """Return the ratio of thermal tails beyond a larger and a smaller box, weighted with p^3.
 
-    That is the weight of (E^2)^2 d^3p/p, what relaxes last: p^5 exp(-p/T). At most 0.9.
+    This is the weight of (E^2)^2 d^3p/p, which relaxes last: p^5 exp(-p/T). At most 0.9.
     """
     if not (temperature > 0 and math.isfinite(temperature)):
         return 0.5
@@ -294,11 +305,11 @@ def tail(width: float, larger: float, temperature: float) -> float:
 
 
 def unbiased(base: NoisyValue, more: NoisyValue, times: float, t: float) -> KnobEffect:
-    """More samples: the mean does not depend on them but for a bias that falls with 1/samples.
+    """Extrapolate the number of samples: the mean has at most a bias that falls with 1/samples.
 
-    Where the change is noise, the limit is the mean of all events that were drawn, and the change
-    itself the bar; where it is more than ``t`` standard errors, a bias of order 1/samples is
-    extrapolated, and the bar covers one of order 1/sqrt(samples).
+    If the change is noise, the limit is the mean of all events that were drawn, and the bar is the
+    change itself; if the change exceeds ``t`` standard errors, a bias of order 1/samples is
+    extrapolated, and the bar covers a bias of order 1/sqrt(samples).
     """
     change = more.value - base.value
     none = np.zeros_like(change)
@@ -314,7 +325,7 @@ def unbiased(base: NoisyValue, more: NoisyValue, times: float, t: float) -> Knob
 
 
 def holding(knob: KnobEffect, times: float) -> KnobEffect:
-    """A bar that also holds runs which the knob moves by so many of its shifts the other way."""
+    """Widen the bar to cover ``times`` the shift in the opposite direction."""
     return replace(knob, bar=np.maximum(knob.bar, times * np.abs(knob.shift)))
 
 
@@ -323,7 +334,7 @@ def holding(knob: KnobEffect, times: float) -> KnobEffect:
 
 @dataclass(frozen=True)
 class ConvergedValue:
-    """The value that all knobs together lead to; error = Sum of bars + t noise + rounding."""
+    """Value extrapolated in all knobs; error = Sum of bars + t noise + rounding."""
 
     value: Array
     error: Array
@@ -331,7 +342,7 @@ class ConvergedValue:
 
 
 def limit(base: NoisyValue, shifts: Sequence[KnobEffect], t: float) -> ConvergedValue:
-    """B and all shifts; B is in each of them, so that its noise counts once, with its weight."""
+    """Add all shifts to B; the noise of B, which enters each shift, is counted once."""
     value = base.value + sum((one.shift for one in shifts), np.zeros_like(base.value))
     of_base = 1 - sum((one.fine + one.coarse for one in shifts), np.zeros_like(base.value))
     variance = of_base**2 * base.variance + sum(
@@ -344,7 +355,10 @@ def limit(base: NoisyValue, shifts: Sequence[KnobEffect], t: float) -> Converged
 
 
 def students_t(freedom: int, level: float = LEVEL) -> float:
-    """|t| that Student's distribution stays below with this probability (A and S 26.7.3)."""
+    """Return the |t| that Student's distribution exceeds with probability 1 - ``level``.
+
+    Series of Abramowitz and Stegun, 26.7.3.
+    """
 
     def within(t: float) -> float:
         angle = math.atan(t / math.sqrt(freedom))

@@ -1,4 +1,4 @@
-"""The runs that tell how far a set-up is converged: knobs, each turned alone, and their costs."""
+"""Runs that measure the convergence of a set-up: settings varied one at a time, and their costs."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -10,20 +10,20 @@ from ...initial.shapes import Gradient, Random
 from ...run.setup import Case, derived_seed
 
 WIDER = 1.25
-"""A larger box, in momentum space and in space; its spacing is kept."""
+"""Factor of a larger box, in momentum space and in space, at the same spacing."""
 COARSER = 1.5
-"""Of the spacing, for the third of three values."""
+"""Factor of the coarser spacing, used for the third of three values."""
 SHORTER = 2
-"""Steps; the tolerance goes with their square."""
+"""Factor by which steps are shortened; the tolerance scales with its square."""
 APART = 1000
-"""Where the numbers of seeds begin that are not those of the set-up itself."""
+"""Offset of the seed numbers of varied runs, to keep them distinct from the seeds of the set-up."""
 FEWEST = 5
-"""Nodes along an axis of a coarser grid."""
+"""Smallest number of nodes along an axis of a coarser grid."""
 
 
 @dataclass(frozen=True)
 class PlannedRun:
-    """One run: its name, cost and variance beside those of a run of the set-up."""
+    """One run: its name, its cost and its variance relative to a run of the set-up."""
 
     name: str
     case: Case
@@ -36,7 +36,7 @@ class VariedSetting:
     """A setting that is varied.
 
     law : "power", "box" or "samples"
-    ratios : lengths of the fine and the coarse run over that of the set-up; for samples 1/times
+    ratios : lengths of the fine and the coarse run relative to the set-up; for samples 1/times
     """
 
     name: str
@@ -48,20 +48,20 @@ class VariedSetting:
 
     @property
     def jobs(self) -> list[PlannedRun]:
-        """Its runs, the cheap one first."""
+        """Runs of this setting, the cheaper run first."""
         return [job for job in (self.coarse, self.fine) if job is not None]
 
 
 @dataclass(frozen=True)
 class ConvergenceEffort:
-    """How much is done: seeds of the set-up, how much finer the spacings, how many more samples."""
+    """Effort: number of seeds, refinement factor of the spacings, and factor of the samples."""
 
     seeds: int = 8
     finer: float = 2.0
     more: int = 4
 
     def less(self) -> "ConvergenceEffort | None":
-        """The next smaller effort; None if error bars would mean nothing below."""
+        """Return the next smaller effort, or None if error bars would be meaningless below it."""
         if self.seeds > 4:
             return replace(self, seeds=max(4, self.seeds - 2))
         if self.finer > COARSER:
@@ -71,7 +71,7 @@ class ConvergenceEffort:
 
 @dataclass(frozen=True)
 class ConvergencePlan:
-    """All runs, and knobs that are left as they are with the reason."""
+    """All runs, and the settings that are not varied with the reason."""
 
     seeds: tuple[PlannedRun, ...]
     knobs: tuple[VariedSetting, ...]
@@ -79,12 +79,12 @@ class ConvergencePlan:
 
     @property
     def jobs(self) -> list[PlannedRun]:
-        """Every run, those of the set-up itself first."""
+        """All runs, those of the set-up itself first."""
         return [*self.seeds, *(job for knob in self.knobs for job in knob.jobs)]
 
 
 def plan_of(case: Case, effort: ConvergenceEffort) -> ConvergencePlan:
-    """The runs for a case; snapshots and marginals of f are not compared, and not kept."""
+    """Plan the runs for a case; snapshots and marginals of f are not compared and not stored."""
     case = case.with_keys("output", snapshots=(), marginals=())
     seeds = tuple(PlannedRun(f"seed-{k + 1}", _seeded(case, k)) for k in range(effort.seeds))
     left_out: dict[str, str] = {}
@@ -107,7 +107,7 @@ def _seeded(case: Case, number: int) -> Case:
 
 
 def _with_seeds(knob: VariedSetting, number: int) -> VariedSetting:
-    """Random numbers of their own: a difference then has the noise of both, and that is known."""
+    """Give both runs independent random numbers, so that the noise of a difference is known."""
     fine = replace(knob.fine, case=_seeded(knob.fine.case, number))
     coarse = knob.coarse
     if coarse is not None:
@@ -119,7 +119,7 @@ def _with_seeds(knob: VariedSetting, number: int) -> VariedSetting:
 
 
 def scaled(n: int, factor: float) -> int:
-    """About ``factor`` times as many cells, an odd number if it is odd; never more than that."""
+    """Return at most about ``factor`` times n, with the parity of n."""
     if factor >= 1:
         return n + 2 * int((factor - 1) * n / 2)
     return n - 2 * round((1 - factor) * n / 2)
@@ -132,7 +132,7 @@ def _resized(grid: PhaseSpace, **keys: object) -> PhaseSpace:
 
 
 def _nodes(before: Sequence[int], after: Sequence[int]) -> float:
-    """How many times as many."""
+    """Return the ratio of the total numbers of cells."""
     ratio = 1.0
     for one, other in zip(before, after, strict=True):
         ratio *= other / one
@@ -140,13 +140,13 @@ def _nodes(before: Sequence[int], after: Sequence[int]) -> float:
 
 
 def _length(before: Sequence[int], after: Sequence[int]) -> float:
-    """Return h after over h before: the mean over the axes that changed."""
+    """Return h after over h before, averaged over the axes that changed."""
     ratios = [a / b for a, b in zip(before, after, strict=True) if a != b]
     return sum(ratios) / len(ratios) if ratios else 1.0
 
 
 def _bound(case: Case, kinds: tuple[type, ...]) -> str | None:
-    """Why another grid would be another start."""
+    """Return why another grid would change the initial conditions, or None if it would not."""
     for name, state in case.states.items():
         if isinstance(state, kinds):
             description = {
@@ -191,7 +191,7 @@ def _box(case: Case, effort: ConvergenceEffort) -> VariedSetting | str | None:
     description = (
         f"box {_numbers(grid.momentum_max)} -> {_numbers(widths)} GeV ({_counts(cells)} nodes)"
     )
-    # events are drawn where particles are: no less noise for cells that are empty
+    # Events are drawn where particles are, so empty cells do not reduce the noise.
     return VariedSetting(
         "box",
         description,
@@ -266,7 +266,7 @@ def _step(case: Case, effort: ConvergenceEffort) -> VariedSetting | str | None:
         description = f"step {time.step:g} -> {time.step / SHORTER:g} fm"
         key, usable = "step", turned["coarser"] <= time.end
     costs = {"finer": float(SHORTER), "coarser": 1 / SHORTER}
-    # rates are drawn in one step: shorter ones do not make them less noisy
+    # Rates are sampled within one step, so shorter steps do not reduce their noise.
     jobs = [
         PlannedRun(
             f"step-{word}",
@@ -297,7 +297,7 @@ def _samples(case: Case, effort: ConvergenceEffort) -> VariedSetting | str | Non
 
 
 def _numbers(values: Sequence[float]) -> str:
-    """One number if all are the same."""
+    """Format the values; return one number if all are equal."""
     return ", ".join(f"{v:.4g}" for v in dict.fromkeys(values))
 
 
@@ -306,7 +306,7 @@ def _counts(cells: Sequence[int]) -> str:
 
 
 def efforts(first: ConvergenceEffort) -> Iterator[ConvergenceEffort]:
-    """Smaller and smaller ones."""
+    """Yield successively smaller efforts."""
     effort: ConvergenceEffort | None = first
     while effort is not None:
         yield effort

@@ -1,4 +1,4 @@
-"""Problems whose answers are known, solved again: ``relboltz validate``."""
+"""Problems with known answers, solved again by ``relboltz validate``."""
 
 from .exact_relaxation import anisotropic_cross_section, constant_cross_section
 from .expanding import bjorken_flow
@@ -61,4 +61,4 @@ PROBLEMS = {
         KnownProblem("orders", "orders of convergence", orders_of_convergence),
     )
 }
-"""By name, the fast and elementary ones first."""
+"""Problems by name, fast and elementary problems first."""

@@ -1,11 +1,11 @@
-"""Exact solutions of the full nonlinear equation: a massless classical gas that relaxes.
+"""Exact solutions of the full nonlinear equation: relaxation of a massless classical gas.
 
-f = lambda exp(-k/(K T)) [(4K - 3)/K^4 + (k/T)(1 - K)/K^5] stays of this form for every cross
-section that depends on the angle alone. In f(k1) f(k2) everything but the last term,
-k1 k2, depends on k1 + k2, which a collision conserves. With the total momentum P and the angle
-alpha between it and the pair's axis in its rest frame, 4 k1 k2 = E^2 - P^2 cos^2 alpha; turned by
-Theta, at any azimuth, the mean of cos^2 alpha changes by -sin^2 Theta (3 cos^2 alpha - 1)/2. So
-C[f] has one shape, and <sin^2 Theta> is all that an angular distribution enters with: the solution
+f = lambda exp(-k/(K T)) [(4K - 3)/K^4 + (k/T)(1 - K)/K^5] keeps this form for every cross section
+that depends on the angle alone. In f(k1) f(k2), all terms but the last, k1 k2, depend only on
+k1 + k2, which a collision conserves. With the total momentum P and the angle alpha between P and
+the pair's axis in its rest frame, 4 k1 k2 = E^2 - P^2 cos^2 alpha; under a rotation by Theta,
+averaged over azimuth, the mean of cos^2 alpha changes by -sin^2 Theta (3 cos^2 alpha - 1)/2. So
+C[f] has a single shape, and an angular distribution enters only through <sin^2 Theta>: the solution
 for isotropic scattering, <sin^2 Theta> = 2/3 and K = 1 - exp(-tau/6)/4, holds with
 
     K = 1 - exp(-tau <sin^2 Theta>/4)/4,        tau = n sigma t.
@@ -30,7 +30,7 @@ T = 0.3
 TAUS = (2.0, 4.0, 6.0)
 MOMENTS = (2, 3, 4, 5)
 FAINT = 1e-4
-"""f is compared where it is above this part of its maximum."""
+"""f is compared where it exceeds this fraction of its maximum."""
 SHELL = 0.5
 """Width of the shells of |k| [T]."""
 
@@ -41,39 +41,39 @@ def isotropic(s: float, strength: float) -> float:
 
 
 def forward_backward(s: float, t: float, u: float, strength: float) -> float:
-    """The same cross section with the weight 3 cos^2 Theta: <sin^2 Theta> = 1 - 3/5."""
+    """|M|^2 of an equal cross section with the weight 3 cos^2 Theta: <sin^2 Theta> = 1 - 3/5."""
     return strength * 3 * (t - u) * (t - u) / s
 
 
 @dataclass(frozen=True)
 class MasslessGas:
-    """A massless classical gas whose total cross section is a constant."""
+    """A massless classical gas with a constant total cross section."""
 
     element: Callable[..., float] = isotropic
     sine2: float = 2 / 3
-    """<sin^2 Theta> of its scattering."""
+    """<sin^2 Theta> of the scattering."""
     peaked: bool = False
-    """Whether angles are drawn towards t = 0, which must not change anything."""
+    """Whether angles are sampled preferentially near t = 0, which must not change any result."""
 
     def model(self, density: float) -> Model:
-        """With n sigma = 1/fm at this density [fm^-3]: tau is the time in fm."""
+        """Return the model with n sigma = 1/fm at this density [fm^-3]: tau is the time in fm."""
         strength = 32 * np.pi / (density * HBARC**2)
         peak = "t" if self.peaked else None
         process = Process("a a -> a a", self.element, peak=peak, strength=strength)
         return Model([Species("a", 1, 0)], [process], screening=2 * T if self.peaked else 0.0)
 
     def k(self, tau: float) -> float:
-        """K of the solution: 3/4 at the start, 1 at the end."""
+        """Return K of the solution: 3/4 initially, 1 in equilibrium."""
         return float(1 - np.exp(-tau * self.sine2 / 4) / 4)
 
     def f(self, k: Array, tau: float) -> Array:
-        """The solution with n = T^3/pi^2, at momenta k [GeV]."""
+        """Return the solution with n = T^3/pi^2 at momenta k [GeV]."""
         big = self.k(tau)
         slope = (1 - big) / big**5
         return np.asarray(np.exp(-k / (big * T)) * ((4 * big - 3) / big**4 + k / T * slope))
 
     def moment(self, n: int, tau: float) -> float:
-        """<k^n> over that of equilibrium, without a grid: n K^(n-1) - (n-1) K^n."""
+        """Return <k^n> over its equilibrium value, without a grid: n K^(n-1) - (n-1) K^n."""
         big = self.k(tau)
         return n * big ** (n - 1) - (n - 1) * big**n
 
@@ -84,7 +84,7 @@ ANISOTROPIC = MasslessGas(forward_backward, 2 / 5, peaked=True)
 
 @dataclass(frozen=True)
 class RelaxationGrid:
-    """A grid and how it is stepped."""
+    """Grid, samples and step settings of a run."""
 
     cells: int
     box: float
@@ -92,11 +92,11 @@ class RelaxationGrid:
     samples: int
     tolerance: float
     step: float | str = "auto"
-    """In units of 1/(n sigma)."""
+    """Step length in units of 1/(n sigma)."""
 
     @property
     def grid(self) -> PhaseSpace:
-        """The nodes."""
+        """Grid of momentum nodes."""
         return PhaseSpace(self.cells, self.box * T)
 
     def __str__(self) -> str:
@@ -106,7 +106,7 @@ class RelaxationGrid:
 def relaxed(
     gas: MasslessGas, setup: RelaxationGrid, taus: Sequence[float], **options: Any
 ) -> Array:
-    """f (taus, nodes) of a run from tau = 0."""
+    """Return f (taus, nodes) of a run from tau = 0."""
     grid = setup.grid
     start = gas.f(np.sqrt(grid.momentum_squared), 0.0)
     model = gas.model(float(start.sum()) * grid.measure)
@@ -118,7 +118,7 @@ def relaxed(
 
 
 def shells(grid: PhaseSpace) -> tuple[Integers, int]:
-    """The shell of every node, and how many there are."""
+    """Return the shell of every node and the number of shells."""
     k = np.sqrt(grid.momentum_squared)
     index = np.floor(k / (SHELL * T)).astype(np.int64)
     return index, int(index.max()) + 1
@@ -127,9 +127,10 @@ def shells(grid: PhaseSpace) -> tuple[Integers, int]:
 def compared(
     gas: MasslessGas, setup: RelaxationGrid, f: Array, tau: float
 ) -> tuple[dict[int, float], Array]:
-    """Errors of the moments by n, and of f in the shells where it is not faint.
+    """Return relative errors of the moments by n, and of f in the shells above ``FAINT``.
 
-    Against the exact f summed over the same nodes, so that what the box cuts off is no error.
+    The reference is the exact f summed over the same nodes, so that the cut-off of the box does not
+    count as an error.
     """
     grid = setup.grid
     k = np.sqrt(grid.momentum_squared)
@@ -144,9 +145,9 @@ def compared(
 
 
 def left(gas: MasslessGas, setup: RelaxationGrid, f: Array, taus: Sequence[float]) -> Array:
-    """What is left at each tau of the first deviation 1 - <k^2>/<k^2>_eq, over the exact decay.
+    """Return the remaining fraction of 1 - <k^2>/<k^2>_eq at each tau, over the exact decay.
 
-    1 - M_2 = (1 - K)^2 = exp(-tau <sin^2 Theta>/2)/16; equilibrium is that of the nodes.
+    1 - M_2 = (1 - K)^2 = exp(-tau <sin^2 Theta>/2)/16; equilibrium is evaluated on the nodes.
     """
     grid = setup.grid
     k2 = grid.momentum_squared
@@ -158,36 +159,37 @@ def left(gas: MasslessGas, setup: RelaxationGrid, f: Array, taus: Sequence[float
 
 
 QUICK = RelaxationGrid(64, 14.0, 4, 7e-4)
-"""Two CPU cores: some ten seconds."""
+"""About ten seconds on two CPU cores."""
 FULL = RelaxationGrid(128, 18.0, 8, 3e-4)
-"""A CPU: minutes. f is not smooth at k = 0, so that the exact f summed over nodes holds its number
-and energy to O(h^4) only, and <k^5> of the thermal state on them is off by 0.045 % with 96 nodes
-along an axis, 0.014 % with 128."""
+"""Minutes on a CPU. f is not smooth at k = 0, so the exact f summed over nodes conserves number and
+energy only to O(h^4), and <k^5> of the thermal state on the nodes is off by 0.045 % with 96 nodes
+along an axis, and by 0.014 % with 128.
+"""
 FULL_GPU = RelaxationGrid(144, 18.0, 16, 1e-4)
 """Seconds on a GPU."""
 
 
 def setup_for(effort: ValidationEffort) -> RelaxationGrid:
-    """The nodes and events that the effort allows."""
+    """Return the grid and samples for the given effort."""
     if effort.quick:
         return QUICK
     return FULL_GPU if effort.backend == "cuda" else FULL
 
 
 def constant_cross_section(effort: ValidationEffort) -> Iterator[Comparison]:
-    """Isotropic scattering."""
+    """Compare isotropic scattering with the exact solution."""
     return _rows(ISOTROPIC, setup_for(effort), effort)
 
 
 def anisotropic_cross_section(effort: ValidationEffort) -> Iterator[Comparison]:
-    """A cross section that prefers forward and backward, drawn towards t = 0."""
+    """Compare forward- and backward-peaked scattering, sampled near t = 0, with exact results."""
     return _rows(ANISOTROPIC, setup_for(effort), effort)
 
 
 def _rows(
     gas: MasslessGas, setup: RelaxationGrid, effort: ValidationEffort
 ) -> Iterator[Comparison]:
-    """Moments, f in shells and what is left of the deviation, at several times."""
+    """Compare moments, f in shells and the remaining deviation at several times."""
     of_moments, of_f = (2e-3, 1e-2) if effort.quick else (5e-4, 5e-3)
     asked = "aimed at; the best published cascade has 1 % of f in the mean"
     f = relaxed(gas, setup, TAUS, **effort.solving)

@@ -1,7 +1,7 @@
-"""A classical gas in Bjorken flow, on comoving nodes and as particles that collide in pairs.
+"""A classical gas in Bjorken flow: comoving nodes against particles that collide in pairs.
 
-Nothing of the one enters the other: the reference is computed there and then, with its error. Kn =
-1/(n sigma tau) is constant because the cross section is.
+The two methods are independent: the reference is computed during the validation, with its error.
+Kn = 1/(n sigma tau) is constant because the cross section is constant.
 """
 
 from collections.abc import Iterator
@@ -18,12 +18,12 @@ from . import particles
 from .rows import Comparison, ValidationEffort
 
 T = 0.4
-"""First temperature [GeV]; sets the scale only."""
+"""Initial temperature [GeV]; sets the scale only."""
 
 
 @dataclass(frozen=True)
 class ExpandingGrid:
-    """Nodes, how they are stepped, and when they are compared."""
+    """Nodes, samples and times of comparison."""
 
     cells: tuple[int, int, int]
     box: tuple[float, float, float]
@@ -35,7 +35,7 @@ class ExpandingGrid:
 
 
 QUICK = ExpandingGrid((24, 24, 48), (10.0, 10.0, 10.0), 4, (1.5, 2.0, 3.0), 400_000)
-"""Two CPU cores: some ten seconds."""
+"""About ten seconds on two CPU cores."""
 FULL = ExpandingGrid((40, 40, 80), (12.0, 12.0, 12.0), 8, (1.5, 2.0, 3.0, 5.0, 10.0), 2_000_000)
 """Minutes on a CPU. Errors fall with the square of the spacing: P_L/P_T at 10 tau_0 is 0.6 % low
 with these nodes and 1.5 % with 28 x 28 x 56."""
@@ -44,9 +44,9 @@ with these nodes and 1.5 % with 28 x 28 x 56."""
 def expanded(
     setup: ExpandingGrid, mass: float, knudsen: float, **options: Any
 ) -> tuple[Array, Array]:
-    """P_L/P_T and e/(n T_0) at the times of a run from a thermal start at tau_0 = 1 fm.
+    """Return P_L/P_T and e/(n T_0) at the given times, thermal at tau_0 = 1 fm.
 
-    mass : in T
+    mass : m/T_0
     """
     widths = [T * width for width in setup.box]
     grid = PhaseSpace(setup.cells, widths, expansion="bjorken")
@@ -65,7 +65,7 @@ def expanded(
 
 
 def bjorken_flow(effort: ValidationEffort) -> Iterator[Comparison]:
-    """Massless and massive, near to equilibrium and far from it."""
+    """Compare massless and massive gases, near equilibrium and far from it."""
     setup, tolerance = (QUICK, 0.015) if effort.quick else (FULL, 0.01)
     cases = ((0.0, 0.5), (1.0, 0.2)) if effort.quick else ((0.0, 0.1), (0.0, 0.5), (1.0, 0.2))
     for mass, knudsen in cases:

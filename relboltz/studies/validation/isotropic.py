@@ -1,16 +1,17 @@
-"""Collisions of isotropic distributions, integrated without a grid by Gauss rules.
+"""Collision integrals of isotropic distributions by Gauss quadrature, without a grid.
 
-The rate of a b -> c d in variables of the pair's total energy E and momentum P is
+The rate of a b -> c d in terms of the pair's total energy E and momentum P is
 
     Gamma = sym / (256 pi^5) Int dE dP dE_a dE_c <|M|^2> f_a f_b F_c F_d,
 
 where <|M|^2> is the mean over the azimuth between k_a and k_c around P. This follows from
 Int d^3k_a/((2 pi)^3 2 E_a 2 E_b) 2 pi delta(E - E_a - E_b) = Int dE_a dphi/(16 pi^2 P) for either
 pair and d^3P = 4 pi P^2 dP. The ranges are |k_a - k_b| < P < k_a + k_b for both pairs. At fixed E
-and P an energy lies in (E e* -+ P k*)/sqrt(s), with e*, k* of the rest frame.
+and P the single-particle energies lie between (E e* -+ P k*)/sqrt(s), with the rest-frame values
+e*, k*.
 
-A distribution that jumps at an energy is integrated on the two sides apart: the rules converge as
-fast as for smooth ones. Momenta are in GeV, rates in fm^-4.
+Integrals over a distribution that jumps at some energy are split there, so that the rules converge
+as fast as for smooth distributions. Momenta are in GeV, rates in fm^-4.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -24,13 +25,13 @@ from ...grid.units import HBARC
 from ...util.arrays import Array
 
 Occupation = Callable[[Array], Array]
-"""f of an energy [GeV]."""
+"""f as a function of energy [GeV]."""
 Weight = Callable[[Array, Array, Array, Array], Array]
-"""What a collision changes, of the four energies [GeV]."""
+"""Change of a quantity in a collision, as a function of the four energies [GeV]."""
 
 
 def one(e1: Array, e2: Array, e3: Array, e4: Array) -> Array:
-    """Weight of a rate: every collision counts once."""
+    """Return the weight of a rate: every collision counts once."""
     return np.ones(np.broadcast_shapes(e1.shape, e3.shape))
 
 
@@ -48,14 +49,15 @@ class ScatteringSpecies:
     jump: float | None = None
 
     def momentum(self, energy: float) -> float:
-        """|p| at an energy, 0 below the mass [GeV]."""
+        """Return |p| at an energy, 0 below the mass [GeV]."""
         return float(np.sqrt(max(energy * energy - self.mass2, 0.0)))
 
 
 def _pieces(ends: Sequence[float], points: int) -> tuple[Array, Array]:
-    """Nodes and weights between neighbouring ends, all rising, drawn towards every end.
+    """Return quadrature nodes and weights between consecutive ends, clustered towards every end.
 
-    A square root at an end becomes smooth: x = middle + half (3 c - c^3)/2 for nodes c.
+    The ends increase. A square root at an end becomes smooth: x = middle + half (3 c - c^3)/2 for
+    nodes c.
     """
     c, w = leggauss(points)
     nodes, weights = [], []
@@ -67,14 +69,14 @@ def _pieces(ends: Sequence[float], points: int) -> tuple[Array, Array]:
 
 
 def _between(low: float, high: float, marks: Sequence[float]) -> list[float]:
-    """An interval and the marks inside it, rising."""
+    """Return the ends of an interval and the marks inside it, in increasing order."""
     return [low, *sorted({x for x in marks if low < x < high}), high]
 
 
 def _range(
     pair: tuple[ScatteringSpecies, ScatteringSpecies], energy: float, total: float
 ) -> list[float]:
-    """Energies that the first of a pair may have, with jumps of either; empty below threshold."""
+    """Return the energy range of the first of a pair, split at jumps; empty below threshold."""
     a, b = pair
     s = energy * energy - total * total
     root = np.sqrt(s)
@@ -88,7 +90,7 @@ def _range(
 
 
 def _corners(pair: tuple[ScatteringSpecies, ScatteringSpecies], energy: float) -> Iterator[float]:
-    """Total momenta at which the jump of a leg enters or leaves the range of its energies."""
+    """Yield total momenta at which the jump of a leg enters or leaves its energy range."""
     for one, other in (pair, pair[::-1]):
         if one.jump is not None and energy - one.jump > np.sqrt(other.mass2):
             k, q = one.momentum(one.jump), other.momentum(energy - one.jump)
@@ -102,13 +104,13 @@ def collisions(
     highest: float,
     points: int = 12,
 ) -> dict[str, float]:
-    """Integrals over the collisions a b -> c d alone, each with a weight [fm^-4 times its unit].
+    """Return weighted integrals over the forward collisions a b -> c d [fm^-4 times a unit].
 
     element : |M|^2(s, t, u), summed over spins and colours of all legs
-    highest : no pair has more energy [GeV]
-    points : nodes of every rule; twice as many for E, as many for half a turn of the azimuth
+    highest : largest energy of a pair [GeV]
+    points : nodes of every rule; twice as many for E, and ``points`` over half the azimuth
 
-    Equal particles are not counted here: 1/2 for a pair of them, on either side.
+    Symmetry factors are not included: 1/2 for identical particles on either side.
     """
     a, b, c, d = legs
     pairs = (a, b), (c, d)
@@ -148,12 +150,12 @@ def _azimuthal_mean(
     element: Callable[[Array, Array, Array], Array], masses2: Sequence[float],
     pair: tuple[float, float, float], e1: Array, e3: Array, turn: Array,
 ) -> Array:  # fmt: skip
-    """Mean of |M|^2 over the azimuth at s, E, P, E_a and E_c."""
+    """Return the mean of |M|^2 over the azimuth at s, E, P, E_a and E_c."""
     s, energy, total = pair
     ma2, mb2, mc2, md2 = masses2
 
     def along(e: Array, own2: float, other2: float) -> tuple[Array, Array]:
-        """Component along P, and the squared one across it."""
+        """Return the component along P and the squared transverse component."""
         k2 = e * e - own2
         z = (k2 + total * total - (energy - e) ** 2 + other2) / (2 * total)
         return z, np.maximum(k2 - z * z, 0.0)

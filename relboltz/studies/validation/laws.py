@@ -1,4 +1,4 @@
-"""What no step may break: charges, momentum and energy, 0 <= f (<= 1), entropy."""
+"""Exact properties of every step: charges, momentum, energy, 0 <= f (<= 1), entropy."""
 
 from collections.abc import Iterator
 
@@ -21,11 +21,11 @@ STARTS: dict[str, tuple[Model, PhaseSpace, initial.Start]] = {
     ),
     "nearly full Fermi sea": (quarks(0.3), PhaseSpace(9, 2.0), {"u": initial.step(1, 1.5)}),
 }  # fmt: skip
-"""Both need limits as soon as steps are long."""
+"""Initial conditions; both activate the limiters as soon as steps are long."""
 
 
 def laws_of_a_step(effort: ValidationEffort) -> Iterator[Comparison]:
-    """Three steps of 0.01 fm, and three of 1 fm, far beyond what is accurate, at frozen masses."""
+    """Check three steps of 0.01 fm and of 1 fm, far too long for accuracy, at frozen masses."""
     for name, (model, grid, start) in STARTS.items():
         for length in (0.01, 1.0):
             yield from _obeyed(
@@ -41,7 +41,7 @@ def _obeyed(
     length: float,
     effort: ValidationEffort,
 ) -> Iterator[Comparison]:
-    """What three steps did."""
+    """Compare the state before and after three steps."""
     run = RunSettings(backend=effort.backend, threads=effort.threads, precision="float64")  # type: ignore
     f = initial.evaluate(initial.starting_states(start, model), grid, model)
     backend = backends.choose(grid, model, Sampling(samples=4, seed=effort.seed), run)
@@ -80,13 +80,13 @@ def _obeyed(
 
 
 def _total(grid: PhaseSpace, m2: Array, number: Array) -> Array:
-    """Energy and momentum in quanta times GeV."""
+    """Return energy and momentum in quanta times GeV."""
     energy = sum(float(grid.energies(m) @ n) for m, n in zip(m2, number, strict=True))
     return np.array([energy, *(grid.momenta @ number.sum(axis=0))])
 
 
 def _entropy(model: Model, f: Array) -> float:
-    """Sum of N [eta F ln F - f ln f] over the nodes, F = 1 + eta f."""
+    """Return the sum of N [eta F ln F - f ln f] over the nodes, F = 1 + eta f."""
     total = 0.0
     for row, species in zip(f, model.species, strict=True):
         full = 1 + species.statistics * row

@@ -1,5 +1,7 @@
-"""Mixtures: transport coefficients against sums over events made elsewhere, the Landau frame,
-quarks that are alike against all seven species."""
+"""Mixtures: transport coefficients, the Landau frame, and flavour-symmetric quarks.
+
+The references are independent sums over events and, for flavour symmetry, all seven species.
+"""
 
 from collections.abc import Iterator
 from typing import Any
@@ -24,23 +26,26 @@ HADRONS = {
     "shear viscosity": 0.10859, "bulk viscosity": 0.018562, "kappa of the first charge": 0.04496,
     "D of a nucleon": 0.34313, "D of a pion": 0.5103,
 }  # fmt: skip
-"""At T = 0.16 GeV and mu_N = 0.4 GeV [GeV fm^-2, fm^-2, fm]: another program's sums over events in
-a basis of its own, with errors of 0.05 to 0.1 %."""
+"""Reference at T = 0.16 GeV and mu_N = 0.4 GeV [GeV fm^-2, fm^-2, fm]: sums over events by another
+program with a different basis, with errors of 0.05 to 0.1 %.
+"""
 HEAVIER = {"bulk viscosity": 1.0826e-3, "shear viscosity": 1.7673}
-"""Two species with constant and thermal masses at mu != 0, likewise: 0.06 and 0.14 %."""
+"""Reference for two species with constant and thermal masses at mu != 0, from the same program,
+with errors of 0.06 and 0.14 %.
+"""
 CHARGE2 = 4 * np.pi / 137.036
 """e^2, with hbar = c = 1 and no 4 pi in Maxwell's equations."""
 
 
 def hadrons() -> Model:
-    """Pions, kaons and nucleons; kaons are made of pions."""
+    """Return a model of pions, kaons and nucleons; two pions can turn into two kaons."""
     kinds = [Species("pi", 3, +1), Species("K", 4, +1), Species("N", 4, -1)]
     processes = [Process(reaction, sigma=sigma) for reaction, sigma in SIGMAS.items()]
     return Model(kinds, processes, masses={"pi": 0.138, "K": 0.496, "N": 0.938})
 
 
 def with_fields() -> Model:
-    """Bosons and fermions whose masses are in part thermal."""
+    """Return a model of bosons and fermions with partly thermal masses."""
     kinds = [Species("a", 3, +1), Species("b", 4, -1)]
     sigmas = {"a a -> a a": 0.5, "a b -> a b": 0.3, "b b -> b b": 0.2}
     processes = [Process(reaction, sigma=sigma) for reaction, sigma in sigmas.items()]
@@ -49,7 +54,7 @@ def with_fields() -> Model:
 
 
 def mixtures(effort: ValidationEffort) -> Iterator[Comparison]:
-    """Several species with masses, statistics, potentials, inelastic processes and charges."""
+    """Compare mixtures with masses, statistics, potentials, inelastic processes and charges."""
     options: dict[str, Any] = {
         "events": QUICK if effort.quick else FULL, "backend": effort.backend,
         "threads": effort.threads,
@@ -81,7 +86,7 @@ def mixtures(effort: ValidationEffort) -> Iterator[Comparison]:
 
 
 def _conductivity(aim: float, options: dict[str, Any]) -> Iterator[Comparison]:
-    """Two species of opposite charge, sigma alike: sigma_el = (D n sigma) (q e)^2/(T sigma)."""
+    """Compare two opposite charges with equal sigma: sigma_el = (D n sigma) (q e)^2/(T sigma)."""
     t, sigma = 0.3, 1.0
     kinds = [Species(n, 1, 0, {"electric": q}) for n, q in (("a", 1.0), ("b", -1.0))]
     names = ("a a -> a a", "a b -> a b", "b b -> b b")
@@ -93,7 +98,7 @@ def _conductivity(aim: float, options: dict[str, Any]) -> Iterator[Comparison]:
 
 
 def _on_nodes(options: dict[str, Any]) -> Iterator[Comparison]:
-    """Coefficients that nodes have: five components of shear, 2 along axes and 3 between them."""
+    """Compare coefficients on nodes: five components of shear, 2 along axes and 3 between them."""
     few = options | {"events": options["events"] // 5}
     ds = transport_coefficients(hard_spheres(0.0), T, grid=PhaseSpace(20, 12 * T), **few)
     for part, description in (("axes", "along axes"), ("planes", "between axes")):
@@ -108,7 +113,7 @@ def _on_nodes(options: dict[str, Any]) -> Iterator[Comparison]:
 
 
 def _alike(effort: ValidationEffort, options: dict[str, Any]) -> Iterator[Comparison]:
-    """One species for all quarks and antiquarks: the viscosity, masses and entropy of seven."""
+    """Compare viscosity, masses and entropy of flavour-symmetric quarks with all seven species."""
     seven, two = (
         transport_coefficients(qcd(0.3, flavor_symmetric=alike), 0.4, **options)
         for alike in (False, True)
@@ -125,7 +130,7 @@ def _alike(effort: ValidationEffort, options: dict[str, Any]) -> Iterator[Compar
 
 
 def landau_frame(effort: ValidationEffort) -> Iterator[Comparison]:
-    """A boosted thermal state gives back its T, mu and velocity, and has no shear."""
+    """Recover T, mu and velocity of a boosted thermal state, which has no shear."""
     t, mu, v = 0.35, 0.1, np.array([0.3, 0.0, 0.4])
     model = qcd(0.3, 1)
     state = thermal(t, mu, velocity=v.tolist(), sampling="node")

@@ -1,4 +1,4 @@
-"""How errors fall: with the step, with the spacing of the nodes, and with the number of samples."""
+"""Orders of convergence in the time step, the spacing of the nodes and the number of samples."""
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
@@ -19,18 +19,18 @@ BITS = 44
 
 
 def orders_of_convergence(effort: ValidationEffort) -> Iterator[Comparison]:
-    """Second order in dt and in h, order 1/2 in samples."""
+    """Check second order in dt and in h, and order 1/2 in samples."""
     yield from _in_the_step(effort)
     yield from _in_the_spacing(effort)
     yield from _in_the_samples(effort)
 
 
 def fixed_events(lengths: Sequence[float], end: float, effort: ValidationEffort) -> list[Array]:
-    """f at the end, by length of step, where every step has the same events.
+    """Return the final f for each step length, with the same events in every step.
 
-    C is then a fixed function of the state, without noise. Its halves differ a little, and what
-    that leaves of first order falls with the samples: there are many. Pairs are drawn evenly,
-    because importance follows the state in jumps.
+    C is then a fixed function of the state, without noise. Its two halves differ slightly; the
+    remaining first-order error falls with the number of samples, which is therefore large. Pairs
+    are drawn uniformly, because importance sampling follows the state discontinuously.
     """
     grid, model = PhaseSpace(8, 2.0), gluons(0.3, masses={"g": 0.7})
     f = 0.5 * np.exp(-grid.momentum_squared - 0.5 * grid.momenta[2] ** 2)[None, None]
@@ -47,7 +47,7 @@ def fixed_events(lengths: Sequence[float], end: float, effort: ValidationEffort)
 
 
 def _in_the_step(effort: ValidationEffort) -> Iterator[Comparison]:
-    """Differences between runs whose steps are halved, on the same events."""
+    """Compare runs with successively halved steps on the same events."""
     states = fixed_events((0.4, 0.2, 0.1, 0.05), 0.8, effort)
     apart = [float(np.abs(a - b).sum()) for a, b in pairwise(states)]
     orders = np.log2(np.array(apart[:-1]) / apart[1:])
@@ -60,7 +60,7 @@ def _in_the_step(effort: ValidationEffort) -> Iterator[Comparison]:
 def rate_of_change(
     cells: int, box: float, samples: int, effort: ValidationEffort
 ) -> tuple[float, float]:
-    """d<k^2>/dtau over its exact value, and its standard error, of the soluble gas at tau = 0.
+    """Return d<k^2>/dtau of the soluble gas at tau = 0 over exact, and its standard error.
 
     1 - <k^2>/<k^2>_eq = exp(-tau/3)/16, so <k^2> grows by <k^2>_eq/48 = T^2/4.
     """
@@ -79,7 +79,7 @@ def rate_of_change(
 
 
 def _in_the_spacing(effort: ValidationEffort) -> Iterator[Comparison]:
-    """The rate of <k^2> on coarser and finer nodes, against the exact one."""
+    """Compare the rate of <k^2> on coarser and finer nodes with the exact rate."""
     box, cells = 12.0, (24, 36, 48)
     found = [rate_of_change(n, box, 32 if n < 30 else 16, effort) for n in cells]
     value, errors = (np.array(column) for column in zip(*found, strict=True))
@@ -94,7 +94,7 @@ def _in_the_spacing(effort: ValidationEffort) -> Iterator[Comparison]:
 
 
 def _in_the_samples(effort: ValidationEffort) -> Iterator[Comparison]:
-    """The standard error of a rate with 4 and with 64 samples."""
+    """Compare the standard error of a rate with 4 and with 64 samples."""
     grid, model = PhaseSpace(12, 2.0), gluons(0.3, masses={"g": 0.7})
     f = 0.4 * np.exp(-grid.momentum_squared)[None]
     errors = []

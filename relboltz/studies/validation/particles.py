@@ -1,16 +1,17 @@
-"""Particles that collide in pairs, one after the other: a gas in Bjorken flow, or at rest.
+"""Particles that collide in pairs, one pair at a time: a gas in Bjorken flow, or at rest.
 
 A comoving cell holds N classical particles of equal mass. Between collisions p_z tau is constant,
-and nothing else changes. Candidates for a collision are pairs drawn one after the other, each at
-its own time. One is accepted with the probability v/2, where
+and nothing else changes. Candidate pairs are drawn one after the other, each at its own time. A
+candidate is accepted with the probability v/2, where
 
     v = sqrt((p1.p2)^2 - m^4)/(E1 E2) <= 2
 
-and scatters to any direction in its rest frame. Candidates come N n sigma times per unit of time,
-so that the rate of a pair is sigma v/V. In this flow n tau is constant: a constant cross section is
-a constant Knudsen number Kn = 1/(n sigma tau). No step, no grid, and nothing of the solver enters.
+and scatters isotropically in its rest frame. Candidates come N n sigma times per unit of time,
+so that the rate of a pair is sigma v/V. In this flow n tau is constant: a constant cross section
+gives a constant Knudsen number Kn = 1/(n sigma tau). There is no time step and no grid, and the
+method shares nothing with the solver.
 
-Momenta, masses and energies are in units of the first temperature T_0.
+Momenta, masses and energies are in units of the initial temperature T_0.
 """
 
 from collections.abc import Iterator, Sequence
@@ -26,15 +27,16 @@ from ...util.arrays import Array
 from .rows import Comparison, relative
 
 BATCHES = 16
-"""Independent cells, whose scatter is the statistical error."""
+"""Number of independent cells, whose scatter gives the statistical error."""
 POINTS, HIGHEST = 20001, 40.0
-"""Of the table of the first |p|, in T_0."""
+"""Number of points and largest |p| [T_0] of the table of the initial |p|."""
 
 
 def _scattered(k: Array, mass: float, scale: float, growth: float, count: int, rng: Any) -> int:
-    """Let so many pairs of particles k (N, 3) meet; how many collided.
+    """Let ``count`` pairs of particles k (N, 3) meet; return the number of collisions.
 
-    k_z is comoving: p_z = k_z/scale. The scale grows by a factor between one pair and the next.
+    k_z is comoving: p_z = k_z/scale. The scale grows by a factor ``growth`` from one pair to the
+    next.
     """
     hits, m2 = 0, mass * mass
     scale *= sqrt(growth)
@@ -60,16 +62,16 @@ def _scattered(k: Array, mass: float, scale: float, growth: float, count: int, r
     return hits
 
 
-scattered = numba.jit(nogil=True)(_scattered)  # not kept on disk: it compiles in a second
+scattered = numba.jit(nogil=True)(_scattered)  # not cached on disk: it compiles in a second
 
 
 @dataclass(frozen=True)
 class ParticleMoments:
-    """Mean values over the particles at several times, and their standard errors.
+    """Means over the particles at several times, and their standard errors.
 
     ratio : P_L/P_T
     energy : e/(n T_0)
-    collisions : of a particle, until then
+    collisions : mean number of collisions of a particle up to each time
     """
 
     times: Array
@@ -81,10 +83,9 @@ class ParticleMoments:
 
 
 def thermal(count: int, mass: float, xi: float, rng: np.random.Generator) -> Array:
-    """Momenta (count, 3) of exp(-sqrt(p_T^2 + (1 + xi) p_z^2 + m^2)/T_0).
+    """Return momenta (count, 3) of exp(-sqrt(p_T^2 + (1 + xi) p_z^2 + m^2)/T_0).
 
-    |p| and the polar angle are spread evenly over their distributions, which takes most of the
-    noise of the first moments away.
+    |p| and the polar angle are stratified, which removes most of the noise of the initial moments.
     """
     p = np.linspace(0, HIGHEST + mass, POINTS)
     density = p**2 * np.exp(mass - np.sqrt(p**2 + mass**2))
@@ -97,7 +98,7 @@ def thermal(count: int, mass: float, xi: float, rng: np.random.Generator) -> Arr
 
 
 def _measured(k: Array, mass: float, scale: float) -> tuple[float, float, float]:
-    """Means of p_z^2/E, of p_T^2/2E and of E."""
+    """Return the means of p_z^2/E, of p_T^2/2E and of E."""
     x2, y2, z2 = k[:, 0] ** 2, k[:, 1] ** 2, (k[:, 2] / scale) ** 2
     energy = np.sqrt(x2 + y2 + z2 + mass**2)
     return float((z2 / energy).mean()), float((0.5 * (x2 + y2) / energy).mean()), energy.mean()
@@ -107,7 +108,7 @@ def _cell(
     k: Array, mass: float, rate: float, times: Sequence[float], expanding: bool,
     rng: np.random.Generator,
 ) -> list[tuple[float, float, float, float]]:  # fmt: skip
-    """P_L, P_T, e and collisions of a particle of one cell, at every time."""
+    """Return P_L, P_T, e and collisions per particle of one cell at every time."""
     now, hits, found = (1.0 if expanding else 0.0), 0, []
     for time in times:
         passed = np.log(time / now) if expanding else time - now
@@ -123,7 +124,7 @@ def _followed(
     starts: Sequence[Array], mass: float, rate: float, times: Sequence[float], expanding: bool,
     generators: Sequence[np.random.Generator],
 ) -> ParticleMoments:  # fmt: skip
-    """Means over independent cells."""
+    """Return means over independent cells."""
     wanted = [float(t) for t in times]
     if wanted != sorted(wanted) or wanted[0] < (1.0 if expanding else 0.0):
         raise ValueError(f"times = {wanted}: they rise, from the start on")
@@ -131,7 +132,7 @@ def _followed(
     def one(number: int) -> list[tuple[float, float, float, float]]:
         return _cell(starts[number], mass, rate, wanted, expanding, generators[number])
 
-    with ThreadPoolExecutor() as pool:  # any number of threads gives the same
+    with ThreadPoolExecutor() as pool:  # the result does not depend on the number of threads
         cells = np.array(list(pool.map(one, range(len(starts)))))
     longitudinal, transverse, energy, hits = np.moveaxis(cells, -1, 0)
     ratio = longitudinal.mean(axis=0) / transverse.mean(axis=0)
@@ -143,7 +144,7 @@ def _followed(
 
 
 def _error(values: Array) -> Array:
-    """The standard error of the mean over cells."""
+    """Return the standard error of the mean over cells."""
     return np.asarray(values.std(axis=0, ddof=1) / np.sqrt(len(values)))
 
 
@@ -151,15 +152,15 @@ def bjorken(
     mass: float, knudsen: float, times: Sequence[float], particles: int = 10**6, seed: int = 1,
     xi: float = 0.0,
 ) -> ParticleMoments:  # fmt: skip
-    """A gas in Bjorken flow, from a thermal start.
+    """Evolve a gas in Bjorken flow from thermal initial conditions.
 
     Parameters
     ----------
     mass : m/T_0
-    knudsen : Kn = 1/(n sigma tau), constant because sigma is; inf for free particles
+    knudsen : Kn = 1/(n sigma tau), constant because sigma is constant; inf for free particles
     times : tau/tau_0, rising from 1
-    particles : in all cells together
-    xi : of a start in exp(-sqrt(p_T^2 + (1 + xi) p_z^2 + m^2)/T_0)
+    particles : number of particles in all cells together
+    xi : anisotropy of the initial exp(-sqrt(p_T^2 + (1 + xi) p_z^2 + m^2)/T_0)
     """
     generators = [np.random.default_rng(s) for s in np.random.SeedSequence(seed).spawn(BATCHES)]
     starts = [thermal(particles // BATCHES, mass, xi, rng) for rng in generators]
@@ -169,7 +170,7 @@ def bjorken(
 def at_rest(
     starts: Sequence[Array], mass: float, times: Sequence[float], seed: int = 1
 ) -> ParticleMoments:
-    """Cells of given momenta (N, 3), which change, without expansion; times in 1/(n sigma)."""
+    """Evolve cells of given momenta (N, 3) in place, without expansion; times in 1/(n sigma)."""
     seeds = np.random.SeedSequence(seed).spawn(len(starts))
     generators = [np.random.default_rng(s) for s in seeds]
     return _followed(starts, mass, 1.0, times, False, generators)
@@ -183,10 +184,10 @@ def compared(
     tolerance: float,
     reason: str,
 ) -> Iterator[Comparison]:
-    """Rows of a solution at the same times, P_L/P_T and e/(n T_0), against that of particles.
+    """Compare P_L/P_T and e/(n T_0) of a solution with those of particles at the same times.
 
-    The tolerance is relative, and a third of it holds for energies, which change little; three
-    standard errors of the particles are added to it.
+    The tolerance is relative; a third of it applies to energies, which change little. Three
+    standard errors of the particles are added.
     """
     for i, time in enumerate(found.times):
         for name, mine, theirs, error, share in (

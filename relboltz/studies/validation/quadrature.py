@@ -27,7 +27,7 @@ from numpy.polynomial.legendre import leggauss, legvander
 
 HBARC = 0.1973269804  # GeV fm
 D_F, D_A, C_F, C_A = 3.0, 8.0, 4.0 / 3.0, 3.0  # SU(3) dimensions and Casimirs
-CUTOFF = 40.0  # energies are followed down to a Boltzmann factor exp(-CUTOFF)
+CUTOFF = 40.0  # energies are integrated down to a Boltzmann factor exp(-CUTOFF)
 QUARKS = ("u", "d", "s")
 QUARKS_AND_ANTIQUARKS = (*QUARKS, "ubar", "dbar", "sbar")
 
@@ -51,7 +51,7 @@ def gg_gg(s: Array, t: Array, u: Array, g4: float, m2: float) -> Array:
 
 
 def qg_qg(s: Array, t: Array, u: Array, g4: float, m2: float) -> Array:
-    """Quark or antiquark on a gluon; k1 and k3 are the quark."""
+    """Quark or antiquark scattering on a gluon; k1 and k3 are the quark."""
     compton = C_F * (u / s + s / (u - m2))
     return 8 * g4 * D_F * C_F * (C_A * _scattering(s, t, u, m2) - compton)
 
@@ -70,14 +70,14 @@ def same_same(s: Array, t: Array, u: Array, g4: float, m2: float) -> Array:
 
 
 def pair_same_pair(s: Array, t: Array, u: Array, g4: float, m2: float) -> Array:
-    """Quark and antiquark of one flavour, elastic."""
+    """Elastic scattering of a quark and an antiquark of one flavour."""
     direct = _scattering(s, t, u, m2) + (u**2 + t**2) / s**2
     mixed = u**2 / ((t - m2) * s)
     return g4 * (8 * D_F**2 * C_F**2 / D_A * direct + 16 * D_F * C_F * (C_F - C_A / 2) * mixed)
 
 
 def different(s: Array, t: Array, u: Array, g4: float, m2: float) -> Array:
-    """Quarks or antiquarks of two flavours, elastic."""
+    """Elastic scattering of quarks or antiquarks of two flavours."""
     return 8 * g4 * D_F**2 * C_F**2 / D_A * _scattering(s, t, u, m2)
 
 
@@ -90,7 +90,7 @@ def pair_other_pair(s: Array, t: Array, u: Array, g4: float, m2: float) -> Array
 
 
 def _processes() -> dict[str, Callable[..., Array]]:
-    """The 34 processes by name, with their matrix elements."""
+    """Return the 34 processes by name, with their matrix elements."""
     different_flavours = (
         "u d", "u s", "u dbar", "u sbar", "d s", "d ubar", "d sbar", "s ubar", "s dbar",
         "ubar dbar", "ubar sbar", "dbar sbar",
@@ -112,19 +112,19 @@ PROCESSES = _processes()
 
 
 def _occupation(energy: Array, temperature: float, mu: float, eta: int) -> Array:
-    """f(E): eta = +1 Bose-Einstein, -1 Fermi-Dirac, 0 Boltzmann."""
+    """Return f(E): eta = +1 Bose-Einstein, -1 Fermi-Dirac, 0 Boltzmann."""
     return 1.0 / (np.exp((energy - mu) / temperature) - eta)
 
 
 def quadratic_rule(points: int, length: float) -> tuple[Array, Array]:
-    """Gauss rule on [0, length] in the square root of the variable, for threshold factors."""
+    """Return a Gauss rule on [0, length] in the square root of the variable, for thresholds."""
     node, weight = leggauss(points)
     root = 0.5 * (node + 1.0)
     return length * root**2, length * root * weight
 
 
 def clustered_rule(points: int) -> tuple[Array, Array]:
-    """Gauss rule on [-1, 1] with nodes drawn towards both ends, where t or u is small."""
+    """Return a Gauss rule on [-1, 1] with nodes clustered at both ends, where t or u is small."""
     node, weight = leggauss(points)
     return 0.5 * node * (3.0 - node**2), 1.5 * (1.0 - node**2) * weight
 
@@ -137,15 +137,15 @@ def rate(
     identical_factor: float,
     points: int = 32,
 ) -> float:
-    """Rate [fm^-4] of a b -> c d for the matrix element squared row_function(s, t, u).
+    """Return the rate [fm^-4] of a b -> c d for the matrix element squared row_function(s, t, u).
 
     masses2          squared masses of a, b, c, d [GeV^2]
     thermal          temperature and the chemical potentials of a, b, c, d [GeV]
     etas             statistics of a, b, c, d: +1 boson, -1 fermion, 0 classical (F = 1)
     identical_factor 1 / ((1 + delta_ab) (1 + delta_cd))
-    points           nodes per dimension; fixes the Legendre order points // 2 too
+    points           nodes per dimension; also sets the Legendre order points // 2
 
-    The rate has an infrared logarithm, and does not exist, for four massless bosons at mu = 0.
+    For four massless bosons at mu = 0 the rate diverges logarithmically in the infrared.
     """
     temperature, mu = thermal
     ma2, mb2, mc2, md2 = masses2
@@ -205,10 +205,10 @@ def rates(
     alpha_s: float,
     points: int = 32,
 ) -> dict[str, float]:
-    """Rates [fm^-4] of the 34 processes by name; mu [GeV] and mass2 [GeV^2] by species.
+    """Return the rates [fm^-4] of the 34 processes by name; mu [GeV] and mass2 [GeV^2] by species.
 
-    |M|^2 is taken as it stands, with its sign: for masses small against the screening,
-    q qbar -> g g is negative at s below about 2.6 screening2.  In q g -> q g the largest u is
+    |M|^2 is used unmodified, with its sign: for masses small compared with the screening mass,
+    q qbar -> g g is negative at s below about 2.6 screening2. In q g -> q g the largest u is
     (m_q - m_g)^2, which screening2 has to exceed for the integral to exist.
     """
     gaps2 = [(mass2[q] ** 0.5 - mass2["g"] ** 0.5) ** 2 for q in QUARKS_AND_ANTIQUARKS]

@@ -1,4 +1,4 @@
-"""Bose, Fermi and classical gases that relax in time, against a solver in one dimension.
+"""Relaxation in time of Bose, Fermi and classical gases, against a one-dimensional solver.
 
 For one species, an isotropic f and a constant |M|^2 (summed over spins, g states) all angles can be
 integrated: P of a colliding pair has the range 2 min(p1, p2, p3, p4) at given energies, and
@@ -6,10 +6,10 @@ integrated: P of a colliding pair has the range 2 min(p1, p2, p3, p4) at given e
     df1/dt = |M|^2/(128 pi^3 g E1 p1) Int dE2 dE3 min(p1, p2, p3, p4)
              * [f3 f4 F1 F2 - f1 f2 F3 F4],        E4 = E1 + E2 - E3.
 
-The solver has f at E_i = m + (i + 1/2) dE, so that E4 is among them and every collision conserves
-number and energy. The lower momentum of a pair (i, T - i) of one total energy, i <= T/2, is p_i;
-min(p_i, p_k) of two pairs makes sums over k cumulative: n^2 operations for n energies.
-Nothing of events, landing or nodes in three dimensions enters.
+The solver stores f at E_i = m + (i + 1/2) dE, so that E4 is a node and every collision conserves
+number and energy. The lower momentum of a pair (i, T - i) of given total energy, i <= T/2, is p_i;
+because of min(p_i, p_k) of two pairs, the sums over k are cumulative: n^2 operations for n
+energies. The solver uses no sampled events, no landing and no three-dimensional nodes.
 """
 
 from collections.abc import Iterator, Sequence
@@ -30,12 +30,12 @@ from .rows import Comparison, ValidationEffort, relative
 
 
 def _collided(f: Array, p: Array, eta: float, change: Array) -> None:
-    """Fill change with Sum_jk min(p) [f3 f4 F1 F2 - f1 f2 F3 F4] of every energy."""
+    """Fill change with Sum_jk min(p) [f3 f4 F1 F2 - f1 f2 F3 F4] at every energy."""
     n = len(f)
     change[:] = 0.0
     for total in range(2 * n - 1):
         first, last = max(0, total - n + 1), total // 2
-        # sums over pairs (k, total - k), each of them also as (total - k, k)
+        # Sums over pairs (k, total - k), including the exchanged pairs (total - k, k).
         gain_above, loss_above = 0.0, 0.0
         for k in range(first, last + 1):
             q = total - k
@@ -58,12 +58,12 @@ def _collided(f: Array, p: Array, eta: float, change: Array) -> None:
                 change[j] += net
 
 
-collided = numba.jit(nogil=True)(_collided)  # not kept on disk: it compiles in a second
+collided = numba.jit(nogil=True)(_collided)  # not cached on disk: it compiles in a second
 
 
 @dataclass(frozen=True)
 class QuantumGas:
-    """One species with a constant |M|^2, and the height of its start.
+    """One species with a constant |M|^2, and the height of the initial f.
 
     statistics : +1 Bose, -1 Fermi, 0 classical
     """
@@ -76,25 +76,25 @@ class QuantumGas:
     states: int = 2
 
     def start(self, p2: Array) -> Array:
-        """A smooth plateau: height exp(-(p/GeV)^4)."""
+        """Return the initial f, a smooth plateau: height exp(-(p/GeV)^4)."""
         return np.asarray(self.height * np.exp(-(p2**2)))
 
     def model(self) -> Model:
-        """This gas for the solver in three dimensions."""
+        """Return the model of this gas for the three-dimensional solver."""
         process = Process("a a -> a a", constant, strength=self.element)
         species = Species("a", self.states, self.statistics)
         return Model([species], [process], masses={"a": self.mass})
 
 
 def constant(s: float, strength: float) -> float:
-    """|M|^2 that depends on nothing."""
+    """Constant |M|^2."""
     return strength
 
 
 def evolved(
     gas: QuantumGas, times: Sequence[float], points: int, highest: float = 7.0, step: float = 0.05
 ) -> tuple[Array, Array, Array]:
-    """Squared momenta, weights p E dE, and f at the times (times, energies) [fm], by RK4 steps."""
+    """Return p^2, weights p E dE, and f (times, energies) at the times [fm], by RK4 steps."""
     width = (highest - gas.mass) / points
     energy = gas.mass + (np.arange(points) + 0.5) * width
     p2 = np.asarray(energy**2 - gas.mass**2, dtype=float)
@@ -134,7 +134,7 @@ BOX = 3.2
 
 
 def changes(gas: QuantumGas, p2: Array, weight: Array, f: Array) -> Array:
-    """Change of the three means since the start (times, means), of f (times, momenta)."""
+    """Return the changes of the three means (times, means), from f (times, momenta)."""
     values = np.stack([p2, p2**2, 1 / np.sqrt(p2 + gas.mass**2)])
     all_times = np.concatenate([gas.start(p2)[None], f]) * weight
     means = all_times @ values.T / all_times.sum(axis=1)[:, None]
@@ -142,17 +142,17 @@ def changes(gas: QuantumGas, p2: Array, weight: Array, f: Array) -> Array:
 
 
 def expected(gas: QuantumGas, points: int = 400) -> Array:
-    """Changes without a grid: two widths dE, extrapolated.
+    """Return the changes without a grid, extrapolated from two widths dE.
 
-    p ~ sqrt(E - m) at the lower end leaves an error of dE^(3/2), 0.14 % at most with 800 points;
-    what is left after that of 400 and 800 points is below 1e-4.
+    p ~ sqrt(E - m) at the lower end causes an error of dE^(3/2), 0.14 % at most with 800 points;
+    the error that remains after extrapolation from 400 and 800 points is below 1e-4.
     """
     rough, good = (changes(gas, *evolved(gas, TIMES, n)) for n in (points, 2 * points))
     return np.asarray(good + (good - rough) / (2**1.5 - 1))
 
 
 def relaxed(gas: QuantumGas, cells: int, samples: int, **options: Any) -> Array:
-    """Changes of a run from a start at the nodes."""
+    """Return the changes in a run with initial conditions given at the nodes."""
     grid = PhaseSpace(cells, BOX)
     p2 = grid.momentum_squared
     ds = solve(
@@ -163,12 +163,13 @@ def relaxed(gas: QuantumGas, cells: int, samples: int, **options: Any) -> Array:
 
 
 SCATTER = {"limit": (0.0045, 0.0025, 0.0018), "run": (0.004, 0.002, 0.0012)}
-"""Relative standard deviations between seeds at the three times with the quick set-up, of the
-extrapolated changes and of those with 32 cells: the largest of four seeds, means and gases."""
+"""Relative standard deviations between seeds at the three times with the quick set-up, for the
+extrapolated changes and for those with 32 cells: the largest over means and gases, from four seeds.
+"""
 
 
 def quantum_gases(effort: ValidationEffort) -> Iterator[Comparison]:
-    """Three means at three times, at one spacing and extrapolated to none."""
+    """Compare three means at three times, at one spacing and extrapolated to zero spacing."""
     cells, samples = ((32, 48), (8, 4)) if effort.quick else ((48, 72), (16, 8))
     h, finer = (2 * BOX / n for n in cells)
     for gas in GASES:

@@ -1,4 +1,4 @@
-"""Absolute rates: 34 processes against quadrature, and three ways through the delta function."""
+"""Absolute rates: 34 processes against quadrature, and three treatments of the delta function."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -25,10 +25,10 @@ def expected_rates() -> dict[str, float]:
 
 
 def sampled_rates(samples: int = 4, batches: int = 16, **options: Any) -> dict[str, Array]:
-    """The same from events on 30^3 nodes, with standard errors: (rate, reverse, error) by name.
+    """Return (rate, reverse, error) by name from sampled events on 30^3 nodes.
 
-    On these nodes grid and edge cost 0.2 % at most (measured with errors of 0.05 %: -0.15 % u u,
-    -0.19 % u ubar -> g g, -0.04 % u ubar -> d dbar).
+    On these nodes the grid and its edge cost 0.2 % at most (measured with errors of 0.05 %: -0.15 %
+    u u, -0.19 % u ubar -> g g, -0.04 % u ubar -> d dbar).
     """
     grid = PhaseSpace(30, 14 * T)
     f = thermal(grid, MODEL, T, np.zeros(7), np.zeros(3), MODEL.constant_mass_squared)
@@ -38,7 +38,7 @@ def sampled_rates(samples: int = 4, batches: int = 16, **options: Any) -> dict[s
 
 
 def absolute_rates(effort: ValidationEffort) -> Iterator[Comparison]:
-    """A wrong factor in one row would pass every conservation law."""
+    """Compare all rates with quadrature: conservation laws do not test factors of the rows."""
     expected = expected_rates()
     found = sampled_rates(3 if effort.quick else 16, 16, **effort.options)
     missing = sorted(set(expected) ^ set(found))
@@ -56,15 +56,15 @@ def absolute_rates(effort: ValidationEffort) -> Iterator[Comparison]:
 # --- three samplings ------------------------------------------------------------------------------
 
 CELLS = 16, 24
-"""Nodes per axis, whose results are extrapolated to h = 0."""
+"""Nodes per axis; results are extrapolated to h = 0."""
 
 
 def rates_by_sampling(
     sampling: str, cells: int, samples: int, effort: ValidationEffort
 ) -> tuple[Array, Array]:
-    """d<p^4>/dt [GeV^4/fm] and the rate of collisions [fm^-4] of massive gluons, and their errors.
+    """Return d<p^4>/dt [GeV^4/fm] and the rate [fm^-4] of massive gluons, with errors.
 
-    With nearest cells: the samplings through k2 and k3 know no other.
+    Uses nearest cells, the only projection that the samplings through k2 and k3 support.
     """
     grid = PhaseSpace(cells, 2.0)
     model = gluons(0.3, masses={"g": 0.7})
@@ -83,16 +83,16 @@ def rates_by_sampling(
 
 
 def three_samplings(effort: ValidationEffort) -> Iterator[Comparison]:
-    """Through the centre-of-mass frame, through k2 and through k3: the same rates.
+    """Compare the rates from sampling in the centre-of-mass frame, through k2 and through k3.
 
-    Nearest cells heat the gas by O(h^2), more where k3 is no node either, as through k2 and k3;
-    that is extrapolated away.
+    Nearest cells heat the gas by O(h^2), more so if k3 is not a node either, as in sampling through
+    k2 and k3; extrapolation removes this error.
     """
     results = {}
     h2 = (4.0 / np.array(CELLS)) ** 2
     weight = np.linalg.inv(np.stack([h2**0, h2], axis=1))[0]
     for way in ("cm", "k2", "k3"):
-        many = 1 if way == "cm" else 3  # their weights scatter more
+        many = 1 if way == "cm" else 3  # their weights fluctuate more
         both = [
             rates_by_sampling(way, n, many * (s if effort.quick else 8 * s), effort)
             for n, s in zip(CELLS, (20, 12), strict=True)

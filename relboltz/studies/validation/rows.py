@@ -1,4 +1,4 @@
-"""What a problem answers: rows with a measured and an exact value, and how far apart they are."""
+"""Results of a validation problem: rows with measured and exact values and their difference."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Comparison:
-    """One comparison: it holds if the error is at most the tolerance.
+    """One comparison, passed if the error is at most the tolerance.
 
-    relative : whether error and tolerance are parts of the expected value
-    reason : where the tolerance comes from, in one phrase
+    relative : whether error and tolerance are relative to the expected value
+    reason : origin of the tolerance, in one phrase
     """
 
     quantity: str
@@ -26,11 +26,11 @@ class Comparison:
 
     @property
     def passed(self) -> bool:
-        """Whether it holds; what is not a number does not."""
+        """Whether the comparison holds; NaN and infinite errors fail."""
         return bool(math.isfinite(self.error) and self.error <= self.tolerance)
 
     def described(self) -> dict[str, Any]:
-        """As JSON values; what is not a finite number as null."""
+        """Return the row as JSON values, with null for numbers that are not finite."""
         numbers = {
             name: float(value) if math.isfinite(value) else None
             for name, value in (
@@ -47,7 +47,7 @@ class Comparison:
 def relative(
     quantity: str, measured: float, expected: float, tolerance: float, reason: str
 ) -> Comparison:
-    """A value against the exact one; the error is a part of that."""
+    """Compare a value with the exact value; the error is relative to the exact value."""
     measured, expected = float(measured), float(expected)
     error = abs(measured / expected - 1.0) if expected else math.inf
     return Comparison(quantity, measured, expected, error, float(tolerance), reason)
@@ -56,7 +56,7 @@ def relative(
 def absolute(
     quantity: str, measured: float, expected: float, tolerance: float, reason: str
 ) -> Comparison:
-    """A value against the exact one, in its own units."""
+    """Compare a value with the exact value; the error is in its own units."""
     measured, expected = float(measured), float(expected)
     return Comparison(
         quantity, measured, expected, abs(measured - expected), tolerance, reason, False
@@ -64,27 +64,27 @@ def absolute(
 
 
 def nothing(quantity: str, measured: float, tolerance: float, reason: str) -> Comparison:
-    """A value that should vanish."""
+    """Compare a value with zero."""
     return absolute(quantity, measured, 0.0, tolerance, reason)
 
 
 def at_least(quantity: str, measured: float, bound: float, reason: str) -> Comparison:
-    """A value that must not be below a bound: the error is what is missing."""
+    """Compare a value with a lower bound; the error is the shortfall."""
     measured = float(measured)
     return Comparison(quantity, measured, bound, max(bound - measured, 0.0), 0.0, reason, False)
 
 
 def failed(error: Exception) -> Comparison:
-    """A problem that could not be solved at all."""
+    """Return the row of a problem that raised an error."""
     description = f"{type(error).__name__}: {error}"
     return Comparison(description, math.nan, math.nan, math.inf, 0.0, "must run", False)
 
 
 @dataclass(frozen=True)
 class ValidationEffort:
-    """How much work may be done, and where.
+    """Amount of work and where it is done.
 
-    quick : sizes for two CPU cores, a few seconds a problem
+    quick : problem sizes for two CPU cores, a few seconds per problem
     """
 
     quick: bool = False
@@ -94,12 +94,12 @@ class ValidationEffort:
 
     @property
     def options(self) -> dict[str, Any]:
-        """What collision_term() is given."""
+        """Arguments of collision_term()."""
         return {"backend": self.backend, "threads": self.threads, "seed": self.seed}
 
     @property
     def solving(self) -> dict[str, Any]:
-        """What solve() is given."""
+        """Arguments of solve()."""
         return {**self.options, "progress": False}
 
 
@@ -112,8 +112,8 @@ class KnownProblem:
     rows: Callable[[ValidationEffort], Iterator[Comparison]]
 
     def solved(self, effort: ValidationEffort) -> Iterator[Comparison]:
-        """Its rows, one after the other; the last one fails if it cannot be solved."""
+        """Yield the rows one by one; the last row fails if the problem raises an error."""
         try:
             yield from self.rows(effort)
-        except Exception as error:  # whatever is wrong, the others are solved
+        except Exception as error:  # any error, so that the other problems still run
             yield failed(error)

@@ -1,4 +1,4 @@
-"""Equilibrium: thermal states stand still, runs end where they must, and where gluons condense."""
+"""Equilibrium: stationary thermal states, final states of runs, and the onset of condensation."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -21,10 +21,10 @@ from .rows import Comparison, ValidationEffort, absolute, at_least, nothing, rel
 
 
 def stationarity(effort: ValidationEffort) -> Iterator[Comparison]:
-    """Bose and Fermi states with flow and balanced potentials, row by row of the table.
+    """Check Bose and Fermi states with flow and balanced potentials, row by row of the table.
 
-    Every single event vanishes there: what is left is rounding of logarithms, 1e-16 times their
-    size, over what comes and goes.
+    Every single event vanishes in equilibrium: only rounding of logarithms is left, 1e-16 times
+    their size, relative to gain and loss.
     """
     full = qcd(0.3)
     grid = PhaseSpace([8, 9, 7], [2.0, 2.2, 1.9])
@@ -63,7 +63,7 @@ def stationarity(effort: ValidationEffort) -> Iterator[Comparison]:
 
 @dataclass(frozen=True)
 class MixtureSums:
-    """A mixture with thermal masses on nodes, summed here and not by the solver.
+    """Sums over nodes for a mixture with thermal masses, independent of the solver.
 
     Y_a = N_a Sum f_a/E_a d^3p/(2 pi)^3;  m_g^2 = g^2 (3/8 Y_g + 1/6 Sum_q Y_q);
     m_q^2 = g^2 (1/6 Y_g + 2/9 (Y_q + Y_qbar));  e = Sum N E f - 1/4 Sum m^2 Y.
@@ -74,13 +74,13 @@ class MixtureSums:
     g2: float
 
     def occupations(self, temperature: float, mu: float, m2: Array) -> tuple[Array, Array]:
-        """f and E by species."""
+        """Return f and E by species."""
         e = np.sqrt((self.grid.momenta**2).sum(axis=0) + m2[:, None])
         eta = np.array([1.0 if name == "g" else -1.0 for name in self.names])[:, None]
         return 1 / (np.exp((e - mu) / temperature) - eta), e
 
     def masses(self, y: Array) -> Array:
-        """m^2 that the Y cause."""
+        """Return m^2 for given Y."""
         names, g2 = self.names, self.g2
         of_quarks = sum(v for name, v in zip(names, y, strict=True) if name != "g")
         of_gluons = sum(v for name, v in zip(names, y, strict=True) if name == "g")
@@ -95,28 +95,30 @@ class MixtureSums:
         ])  # fmt: skip
 
     def moments(self, f: Array, m2: Array) -> tuple[Array, Array]:
-        """Numbers [fm^-3] and Y [GeV^2] by species."""
+        """Return numbers [fm^-3] and Y [GeV^2] by species."""
         e = np.sqrt((self.grid.momenta**2).sum(axis=0) + m2[:, None])
         states = np.array([16.0 if name == "g" else 6.0 for name in self.names])
         cell = np.prod(self.grid.spacing) / (2 * np.pi) ** 3
         return states * f.sum(axis=1) * cell / HBARC**3, states * (f / e).sum(axis=1) * cell
 
     def solved_masses(self, f: Array) -> Array:
-        """Masses of a given f, by plain iteration."""
+        """Return the self-consistent m^2 for given f, by fixed-point iteration."""
         m2 = np.full(len(self.names), 0.3)
         for _ in range(400):
             m2 = 0.5 * (m2 + self.masses(self.moments(f, m2)[1]))
         return m2
 
     def conserved(self, f: Array, m2: Array) -> Array:
-        """Number [fm^-3] and total energy [GeV fm^-3]."""
+        """Return number [fm^-3] and total energy [GeV fm^-3]."""
         e = np.sqrt((self.grid.momenta**2).sum(axis=0) + m2[:, None])
         numbers, y = self.moments(f, m2)
         kinetic = float((numbers * (f * e).sum(axis=1) / np.maximum(f.sum(axis=1), 1e-300)).sum())
         return np.array([numbers.sum(), kinetic - 0.25 * float(m2 @ y) / HBARC**3])
 
     def final(self, target: Array, guess: Sequence[float]) -> tuple[Array, Array]:
-        """(T, mu) and m^2 of the equilibrium with this number and energy, by Newton's method."""
+        """Find (T, mu) and m^2 of the equilibrium with this number and energy by Newton's
+        method.
+        """
         known = np.array(guess)
         m2 = np.full(len(self.names), 0.3)
 
@@ -163,11 +165,11 @@ CASES: dict[str, tuple[Callable[..., Model], int, Any, tuple[float, float], floa
     "u quarks": (quarks, 12, {"u": initial.step(0.8, 1.2, sampling="node")}, (0.3, 0.6), 80.0),
     "mixture": (qcd, 8, {"g": initial.step(0.5, 1.5, sampling="node")}, (0.4, 0.25), 80.0),
 }
-"""Model, cells, start, first guess of T and mu [GeV], end [fm]."""
+"""Model, cells, initial conditions, first guess of T and mu [GeV], end time [fm]."""
 
 
 def final_states(effort: ValidationEffort) -> Iterator[Comparison]:
-    """Runs end in the thermal state that number and total energy prescribe on their nodes."""
+    """Check that runs end in the thermal state given by number and total energy on their nodes."""
     for name, (build, cells, start, guess, end) in CASES.items():
         model = build(0.3)
         grid = PhaseSpace(cells, 2.0)
@@ -204,7 +206,7 @@ def final_states(effort: ValidationEffort) -> Iterator[Comparison]:
 
 
 def _moving(effort: ValidationEffort) -> Iterator[Comparison]:
-    """Quarks that start with momentum end as a fluid that moves; masses are constant."""
+    """Check that quarks with net momentum end as a moving fluid; masses are constant."""
     model = quarks(0.3, masses={"u": 0.4})
     grid = PhaseSpace(12, 2.0)
     shift = np.array([0.3, -0.2, 0.1])[:, None]
@@ -231,11 +233,13 @@ def _moving(effort: ValidationEffort) -> Iterator[Comparison]:
 
 
 PUBLISHED = {"T": (0.43514, 1e-5), "mu": (0.64688, 1e-5), "m2": (0.5279, 1e-4)}
-"""Gluons on 30^3 nodes, box of 2 GeV, step of 0.5 below 1.5 GeV at the nodes; the last digit."""
+"""Values for gluons on 30^3 nodes, box of 2 GeV, step of 0.5 below 1.5 GeV at the nodes, each with
+its last digit.
+"""
 
 
 def _published() -> Iterator[Comparison]:
-    """The paper's gluons: what an independent program found, and what is predicted here."""
+    """Compare the predicted state of the paper's gluons with an independent program."""
     grid, model = PhaseSpace(30, 2.0), gluons(0.3)
     f = np.where(grid.momentum_squared < 1.5**2, 0.5, 0.0)[None]
     sums = MixtureSums(grid, model.names, 4 * np.pi * 0.3)
@@ -259,10 +263,10 @@ def _published() -> Iterator[Comparison]:
 
 
 def critical_height(gluon_states: float, quark_states: float) -> float:
-    """The highest step of massless gluons whose number and energy fit mu = 0.
+    """Return the highest step of massless gluons that is compatible with mu = 0.
 
-    f0 Q^3/(6 pi^2) and f0 Q^4/(8 pi^2) per gluon state against zeta(3) T^3/pi^2 and pi^2 T^4/30 of
-    a Bose gas, 3/4 and 7/8 of that of a Fermi gas.
+    The step has f0 Q^3/(6 pi^2) and f0 Q^4/(8 pi^2) per gluon state; a Bose gas has zeta(3)
+    T^3/pi^2 and pi^2 T^4/30, a Fermi gas 3/4 and 7/8 of these.
     """
     zeta3 = 1.2020569031595942
     numbers = 1 + 0.75 * quark_states / gluon_states
@@ -271,10 +275,10 @@ def critical_height(gluon_states: float, quark_states: float) -> float:
 
 
 def condensation(effort: ValidationEffort) -> Iterator[Comparison]:
-    """The height of a step at which mu of the predicted final state reaches 0.
+    """Find the height of a step at which mu of the predicted final state reaches 0.
 
-    Heights with mu = -0.001 T and -0.002 T are found and extrapolated: nearer to 0 the mode that
-    stands for a condensate would take part.
+    Heights with mu = -0.001 T and -0.002 T are found and extrapolated: closer to 0, the mode that
+    represents the condensate would contribute.
     """
     for description, model, states in (
         ("gluons", gluons(0.3, masses="massless", screening=0.5), (16, 0)),
@@ -289,7 +293,7 @@ def condensation(effort: ValidationEffort) -> Iterator[Comparison]:
 
 
 def _height_with(model: Model, mu: float, about: float) -> float:
-    """The height of a step up to 1 GeV whose final state has this mu/T."""
+    """Return the height of a step up to 1 GeV whose final state has this mu/T."""
     low, high = 0.8 * about, 1.2 * about
     for _ in range(30):
         middle = 0.5 * (low + high)

@@ -1,8 +1,8 @@
-"""Collisions of a step of gluons without a grid: rates and moments that runs should reproduce.
+"""Collisions of step initial conditions without a grid: reference rates and moments for runs.
 
-The state is homogeneous and isotropic: f_g = 0.5 for |p| < 1.5 GeV and nothing else, alpha_s = 0.3,
-thermal masses solved self-consistently (m_g^2 = g^2 (3/8) Y_g, m_q^2 = g^2 (1/6) Y_g with Y_g =
-16 Int d^3p/(2 pi)^3 f_g/E), and m_g as the screening mass. Quarks are empty.
+The state is homogeneous and isotropic: f_g = 0.5 for |p| < 1.5 GeV and 0 above, alpha_s = 0.3,
+self-consistent thermal masses (m_g^2 = g^2 (3/8) Y_g, m_q^2 = g^2 (1/6) Y_g with Y_g =
+16 Int d^3p/(2 pi)^3 f_g/E), and m_g as the screening mass. There are no quarks.
 """
 
 from collections.abc import Iterator, Sequence
@@ -32,12 +32,12 @@ REFERENCES: dict[str, tuple[float, float]] = {
     "rate g g -> u ubar": (1.4419, 0.0003),
     "dN_quarks/dt": (8.652, 0.002),
 }
-"""Value and its error, from a program that shares nothing with this package.
+"""Values and their errors, from a program that shares nothing with this package.
 
 rate g g -> g g : collisions per volume and time, with the Bose factors (1 + f) [fm^-4]
 d<p^2>/dt, d<p^4>/dt : Int p^n C[f_g] / Int f_g with g g -> g g alone [GeV^2/fm, GeV^4/fm]
 rate g g -> u ubar : ``rate_reverse`` of the process "u ubar -> g g" [fm^-4]
-dN_quarks/dt : of quarks and antiquarks of three flavours together [fm^-4]
+dN_quarks/dt : production of quarks and antiquarks of three flavours together [fm^-4]
 """
 
 GLUONS = ("rate g g -> g g", "d<p^2>/dt", "d<p^4>/dt")
@@ -50,7 +50,7 @@ START = {"g": step(height=HEIGHT, edge=EDGE)}
 
 
 def thermal_masses() -> tuple[float, float]:
-    """m_g^2 and m_q^2 [GeV^2] of the gap equation, whose integral of a step is elementary."""
+    """Return m_g^2 and m_q^2 [GeV^2] of the gap equation; the integral for a step is elementary."""
     m2 = 0.5
     for _ in range(60):
         root = np.sqrt(EDGE**2 + m2)
@@ -61,7 +61,7 @@ def thermal_masses() -> tuple[float, float]:
 
 
 def integrated(points: int = 12) -> dict[str, float]:
-    """The five numbers by quadrature; 12 points have 2e-5 of them (against 16 points)."""
+    """Return the five numbers by quadrature; 12 points give errors of 2e-5 (against 16 points)."""
     gluon2, quark2 = thermal_masses()
     top = float(np.sqrt(EDGE**2 + gluon2))
     gluon = ScatteringSpecies(gluon2, lambda e: np.where(e < top, HEIGHT, 0.0), 1, jump=top)
@@ -85,7 +85,7 @@ def integrated(points: int = 12) -> dict[str, float]:
         2 * top, points,
     )["rate"] / 2  # fmt: skip
     density = 16 * HEIGHT * EDGE**3 / (6 * np.pi**2) / HBARC**3
-    values = [elastic[key] / 4 for key in ("rate", "2", "4")]  # equal particles on both sides
+    values = [elastic[key] / 4 for key in ("rate", "2", "4")]  # identical particles on both sides
     values = [values[0], values[1] / density, values[2] / density, pairs, 6 * pairs]
     return dict(zip(REFERENCES, values, strict=True))
 
@@ -95,7 +95,7 @@ def integrated(points: int = 12) -> dict[str, float]:
 
 @dataclass(frozen=True)
 class StepStartGrid:
-    """A grid, and how many events there are at a node, in how many independent estimates."""
+    """A grid, samples per node, and the number of independent estimates."""
 
     grid: PhaseSpace
     samples: int
@@ -103,7 +103,7 @@ class StepStartGrid:
 
 
 def model_of(name: str) -> Model:
-    """Gluons with g g -> g g, or gluons and u quarks with u ubar -> g g alone."""
+    """Return gluons with g g -> g g, or gluons and u quarks with u ubar -> g g alone."""
     if name in GLUONS:
         return gluons(ALPHA)
     full = qcd(ALPHA, flavors=1)
@@ -114,7 +114,7 @@ def model_of(name: str) -> Model:
 def sampled(
     names: Sequence[str], setup: StepStartGrid, effort: ValidationEffort
 ) -> tuple[Array, Array]:
-    """Values by name and their standard errors, from C[f] of averages over cells."""
+    """Return values by name and their standard errors, from C[f] of averages over cells."""
     grid, model = setup.grid, model_of(names[0])
     p2 = grid.momentum_squared
     found = []
@@ -134,14 +134,17 @@ def sampled(
 
 
 SLOPE = 0.1
-"""Relative error over the spacing [GeV^-1], at most: 0.03 to 0.09 from h = 0.1 to 0.3 GeV."""
+"""Upper bound on the relative error over the spacing [GeV^-1]: 0.03 to 0.09 from h = 0.1 to 0.3
+GeV.
+"""
 CURVATURE = 0.8
-"""Coefficient of the relative error in h^2 [GeV^-2], at most: a h + b h^2 was measured at h = 0.2,
-0.1 and 0.05 GeV."""
+"""Upper bound on the coefficient of h^2 in the relative error [GeV^-2]: a h + b h^2 was measured at
+h = 0.2, 0.1 and 0.05 GeV.
+"""
 
 
 def collisions_of_a_step(effort: ValidationEffort) -> Iterator[Comparison]:
-    """C[f] of the step: our quadrature against outside numbers, and nodes against it."""
+    """Compare quadratures of C[f] with independent numbers, and the nodes with the quadratures."""
     expected = integrated()
     for name, (value, error) in REFERENCES.items():
         yield relative(f"{name}: quadrature against an outside number", expected[name], value,

@@ -1,4 +1,4 @@
-"""Left-hand side: free streaming, Liouville's theorem, and matter at rest in a field of masses."""
+"""Left-hand side: free streaming, Liouville's theorem, and matter at rest in a mass field."""
 
 from collections.abc import Iterator
 
@@ -15,16 +15,16 @@ from ...util.arrays import Array
 from .rows import Comparison, ValidationEffort, at_least, nothing
 
 BITS = 44
-"""Quanta are 2^-44 of a particle a state."""
+"""A quantum is 2^-44 of a particle per state."""
 
 
 def free_gas(statistics: int = 1, mass: float = 0.5, degeneracy: int = 1) -> Model:
-    """Particles that never collide."""
+    """Return a model of particles that never collide."""
     return Model([Species("a", degeneracy, statistics)], [], masses={"a": mass})
 
 
 def holding(grid: PhaseSpace, model: Model, f: Array, effort: ValidationEffort) -> Backend:
-    """A backend with a state f (sites, species, nodes)."""
+    """Return a backend with the state f (sites, species, nodes)."""
     run = RunSettings(backend=effort.backend, threads=effort.threads, precision="auto")  # type: ignore
     backend = backends.choose(grid, model, Sampling(), run)
     number = np.rint(f * model.degeneracy[:, None] * 2.0**BITS).astype(np.int64)
@@ -34,7 +34,7 @@ def holding(grid: PhaseSpace, model: Model, f: Array, effort: ValidationEffort) 
 
 
 def grid_velocity(grid: PhaseSpace, axis: int, mass: float) -> Array:
-    """v = [E(p + h/2) - E(p - h/2)]/h along an axis, with which particles move on the nodes."""
+    """Return v = [E(p + h/2) - E(p - h/2)]/h along an axis, the streaming velocity on the nodes."""
     h = grid.spacing[axis]
     shift = np.eye(3)[axis][:, None] * h / 2
     up, down = (np.sqrt(((grid.momenta + s * shift) ** 2).sum(axis=0) + mass**2) for s in (1, -1))
@@ -45,7 +45,7 @@ def grid_velocity(grid: PhaseSpace, axis: int, mass: float) -> Array:
 
 
 def streamed(cells: int, axis: int, mass: float, effort: ValidationEffort) -> tuple[float, int]:
-    """Mean |f - f0(x - v t, p)| after 2 fm over the mean f, and the quanta lost."""
+    """Return the mean |f - f0(x - v t, p)| after 2 fm over the mean f, and the quanta lost."""
     end, space = 2.0, [1, 1, 1]
     space[axis] = cells
     grid = PhaseSpace([6, 5, 4], 2.0, space, 3.0)
@@ -65,7 +65,7 @@ def streamed(cells: int, axis: int, mass: float, effort: ValidationEffort) -> tu
 
 
 def free_streaming(effort: ValidationEffort) -> Iterator[Comparison]:
-    """f0(x - v t, p), massless and massive, along different axes."""
+    """Compare with f0(x - v t, p), massless and massive, along different axes."""
     for axis, mass in ((0, 0.0), (1, 0.5)):
         errors, lost = zip(*(streamed(n, axis, mass, effort) for n in (12, 24, 48)), strict=True)
         description = f"along {'xyz'[axis]}, m = {mass:g} GeV"
@@ -81,7 +81,7 @@ def free_streaming(effort: ValidationEffort) -> Iterator[Comparison]:
 
 
 def liouville(effort: ValidationEffort) -> Iterator[Comparison]:
-    """A uniform f stays uniform whatever the masses; and f(E) stands still in a field of masses."""
+    """Check that a uniform f stays uniform for any masses, and f(E) static in a mass field."""
     grid = PhaseSpace([6, 5, 4], 2.0, [5, 4, 3], 3.0, "periodic", "periodic")
     backend = holding(grid, free_gas(degeneracy=6), np.ones((1, 1, grid.size)), effort)
     rng = np.random.default_rng(3)
@@ -103,7 +103,7 @@ def liouville(effort: ValidationEffort) -> Iterator[Comparison]:
 
 
 def at_rest(cells: int, effort: ValidationEffort) -> tuple[float, float]:
-    """How f = exp(-E(x, p)/T) changes in 2 fm, with the force and by streaming alone.
+    """Return the change of f = exp(-E(x, p)/T) in 2 fm with the force, and by streaming alone.
 
     m^2(x) = 0.4 + 0.2 cos(pi x/3) GeV^2, and T = 0.3 GeV. Mean |change| over the mean of f.
     """

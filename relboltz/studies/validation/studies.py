@@ -1,4 +1,4 @@
-"""The exact solution with other nodes, boxes, steps and samples, one at a time."""
+"""Errors against the exact solution, varying nodes, box, steps and samples one at a time."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -11,12 +11,12 @@ from .exact_relaxation import ISOTROPIC, RelaxationGrid, compared, left, relaxed
 from .rows import ValidationEffort
 
 TAU = 4.0
-"""When errors are taken."""
+"""tau at which errors are evaluated."""
 
 
 @dataclass(frozen=True)
 class Study:
-    """One thing that is varied, and what is plotted against it."""
+    """A setting that is varied, and the value plotted on the horizontal axis."""
 
     name: str
     description: str
@@ -24,12 +24,12 @@ class Study:
     setups: tuple[RelaxationGrid, ...]
     value: Callable[[RelaxationGrid], float]
     against_finest: bool = False
-    """Errors are differences to the last set-up, not to the exact solution."""
+    """Whether errors are differences from the last set-up instead of from the exact solution."""
     seeds: int = 1
 
 
 def studies(effort: ValidationEffort) -> tuple[Study, ...]:
-    """What is varied; a GPU allows finer nodes."""
+    """Return the studies; a GPU allows finer nodes."""
     gpu = effort.backend == "cuda" and not effort.quick
     cells = (28, 40, 56, 80, 112, 160) if gpu else (28, 40, 56)
     base = RelaxationGrid(28, 14.0, 16, 1e-3)
@@ -58,7 +58,7 @@ def studies(effort: ValidationEffort) -> tuple[Study, ...]:
 
 
 def studied(effort: ValidationEffort) -> Iterator[dict[str, Any]]:
-    """Every study with the errors of its set-ups, one by one."""
+    """Yield each study with the errors of its set-ups."""
     for study in studies(effort):
         found = [_errors(setup, study.seeds, effort) for setup in study.setups]
         rows = [(study.value(setup), each) for setup, each in zip(study.setups, found, strict=True)]
@@ -79,7 +79,7 @@ def studied(effort: ValidationEffort) -> Iterator[dict[str, Any]]:
 
 
 def _errors(setup: RelaxationGrid, seeds: int, effort: ValidationEffort) -> Array:
-    """Of <k^2> ... <k^5>, of what is left of the deviation, and of f in shells, by seed."""
+    """Return errors of <k^2> ... <k^5>, of the remaining deviation and of f in shells, by seed."""
     rows = []
     for seed in range(seeds):
         options = effort.solving | {"seed": effort.seed + seed}

@@ -1,6 +1,6 @@
 """The table of matrix elements: crossing, soft exchange, cross sections, detailed balance.
 
-Everything is asked of the compiled rows, as events use them. The closed forms are integrals over
+All checks use the compiled rows, as events do. The closed forms are integrals over
 y = -t/s of the table with massless legs and a fixed regulator m^2: with x = m^2/s, a = 1 + x and
 L = ln(a/x),
 
@@ -10,8 +10,8 @@ L = ln(a/x),
     J4 = Int (u/(t - m^2) + t/(u - m^2)) = 2 (a L - 1)
     J5 = Int (-s u/(t - m^2)^2) = 1/x - L
 
-and sigma = S g^4/(16 pi s N_a N_b) times what the rows make of them, S = 1/2 for two equal
-products.
+and sigma = S g^4/(16 pi s N_a N_b) times the combination of these in each row, S = 1/2 for two
+identical products.
 """
 
 from collections.abc import Callable, Iterator
@@ -43,9 +43,9 @@ ROWS = {
     "q1 g -> q1 g": "u g -> u g",
     "g g -> g g": "g g -> g g",
 }
-"""A process of every row of the table."""
+"""One process for every row of the table."""
 STATES = {"g": 16, "u": 6, "d": 6, "ubar": 6, "dbar": 6}
-"""Spins times colours."""
+"""Number of spin and colour states."""
 ROUNDING = "rounding of a dozen operations that cancel by 1e3 at most"
 
 
@@ -58,7 +58,7 @@ class CompiledRows:
         self.index = {p.name: i for i, p in enumerate(self.model.processes)}
 
     def __call__(self, row: str, s: Any, t: Any, regulator2: float = 0.0) -> Array:
-        """|M|^2 over g^4 of a row."""
+        """Return |M|^2 over g^4 of a row."""
         s, t = (np.asarray(v, float).ravel() for v in np.broadcast_arrays(s, t))
         squares = np.full(len(self.model.screenings), regulator2)
         index = self.index[ROWS[row]]
@@ -69,7 +69,7 @@ class CompiledRows:
 
 
 def crossing(effort: ValidationEffort) -> Iterator[Comparison]:
-    """Rows without a regulator turn into each other, and have the soft limit of one gluon."""
+    """Check that rows without a regulator obey crossing and have the soft limit of one gluon."""
     table = CompiledRows()
     s = np.array([3.0, 2.0, 7.0, 5.0])
     t = np.array([-1.25, -1.8, -0.5, -2.5])
@@ -95,7 +95,7 @@ def crossing(effort: ValidationEffort) -> Iterator[Comparison]:
 
 
 def _soft(table: CompiledRows) -> Iterator[Comparison]:
-    """At t -> 0 one gluon is exchanged: |M|^2 -> 16 g^4 (s/t)^2 C_a C_b d_a d_b / d_A."""
+    """Check one-gluon exchange for t -> 0: |M|^2 -> 16 g^4 (s/t)^2 C_a C_b d_a d_b / d_A."""
     charge = {"g": 3.0 * 8, "q": 4 / 3 * 3}  # Casimir times dimension of SU(3)
     t = -1e-4
     for row in ("q1 q2 -> q1 q2", "q1 q1 -> q1 q1", "q1 q1bar -> q1 q1bar", "q1 g -> q1 g",
@@ -112,7 +112,7 @@ def _soft(table: CompiledRows) -> Iterator[Comparison]:
 
 
 def closed_forms(x: float) -> dict[str, float]:
-    """Mean of |M|^2/g^4 over y = -t/s, by row, for a regulator m^2 = x s."""
+    """Return the mean of |M|^2/g^4 over y = -t/s, by row, for a regulator m^2 = x s."""
     a, log = 1 + x, np.log((1 + x) / x)
     j1 = (1 + a * a) / (a * x) + 1 - 2 * a * log
     j2 = 2 * log / (1 + 2 * x)
@@ -131,7 +131,7 @@ def closed_forms(x: float) -> dict[str, float]:
 
 
 def cross_section(row: str, s: float, regulator2: float) -> float:
-    """sigma(s) [GeV^-2] of a process of this row, from the closed form."""
+    """Return sigma(s) [GeV^-2] of a process of this row, from the closed form."""
     a, b, c, d = ROWS[row].replace("->", "").split()
     equal = 0.5 if c == d else 1.0
     mean = closed_forms(regulator2 / s)[row]
@@ -139,7 +139,7 @@ def cross_section(row: str, s: float, regulator2: float) -> float:
 
 
 def cross_sections(effort: ValidationEffort) -> Iterator[Comparison]:
-    """Massless kinematics and a fixed regulator: the compiled rows against closed forms."""
+    """Compare the compiled rows with closed forms for massless kinematics and a fixed regulator."""
     table = CompiledRows()
     cosine, weight = clustered_rule(400)
     y = 0.5 * (1 - cosine)
@@ -153,7 +153,10 @@ def cross_sections(effort: ValidationEffort) -> Iterator[Comparison]:
 
 
 def bessel_k1(x: Array) -> Array:
-    """K_1(x) = Int_0^inf exp(-x cosh v) cosh v dv, by the trapezoidal rule: exact to rounding."""
+    """Return K_1(x) = Int_0^inf exp(-x cosh v) cosh v dv.
+
+    The trapezoidal rule is exact to rounding.
+    """
     v = np.linspace(0, 12, 2401)
     weight = np.full(v.size, v[1])
     weight[0] *= 0.5
@@ -161,10 +164,10 @@ def bessel_k1(x: Array) -> Array:
 
 
 def classical_rate(row: str, temperature: float, regulator2: float) -> float:
-    """Collisions per volume and time [fm^-4] in a massless classical gas with mu = 0.
+    """Return collisions per volume and time [fm^-4] in a massless classical gas with mu = 0.
 
-    Two massless Boltzmann gases: N_a N_b T/(32 pi^4) Int ds s^(3/2) sigma(s) K_1(sqrt(s)/T), half
-    of it if a = b.
+    Two massless Boltzmann gases: N_a N_b T/(32 pi^4) Int ds s^(3/2) sigma(s) K_1(sqrt(s)/T), and
+    half of this if a = b.
     """
     node, weight = np.polynomial.legendre.leggauss(200)
     root_s = 20 * temperature * (node + 1) + 1e-12
@@ -177,7 +180,7 @@ def classical_rate(row: str, temperature: float, regulator2: float) -> float:
 
 
 def classical(regulator: float) -> Model:
-    """A process of every row between massless particles of Boltzmann's statistics."""
+    """Return a model with one process of every row between massless classical particles."""
     full = qcd(ALPHA, masses="massless", screening=regulator)
     chosen = [p for p in full.processes if p.name in ROWS.values()]
     species = [Species(name, states, 0) for name, states in STATES.items()]
@@ -185,10 +188,11 @@ def classical(regulator: float) -> Model:
 
 
 def classical_rates(effort: ValidationEffort) -> Iterator[Comparison]:
-    """Rates of the solver in a massless classical gas against the closed cross sections.
+    """Compare rates of the solver in a massless classical gas with the closed cross sections.
 
-    Soft nodes are few, and 1/E weighs them: where |M|^2 is a constant that costs 14 % at h = T, and
-    is known exactly; cross sections that grow with s or are clamped below 0 cost a tenth of that.
+    There are few soft nodes, and they are weighted with 1/E: for constant |M|^2 this costs 14 % at
+    h = T, a known correction; for cross sections that grow with s or are clamped at 0 it costs a
+    tenth of that.
     """
     temperature, regulator = 0.3, 0.15
     grid = PhaseSpace(24 if effort.quick else 48, 12 * temperature)
@@ -202,7 +206,7 @@ def classical_rates(effort: ValidationEffort) -> Iterator[Comparison]:
     for row, name in ROWS.items():
         rate, error = (float(ds[key].sel(process=name)) for key in ("rate", "rate_error"))
         expected = classical_rate(row, temperature, regulator**2)
-        if row == "q1 q1bar -> q2 q2bar":  # |M|^2 knows no s, so the rate is a product of sums
+        if row == "q1 q1bar -> q2 q2bar":  # |M|^2 is independent of s: the rate factorises
             flux = float((f[0] / k).sum()) * grid.cell_volume
             expected *= (flux / (4 * np.pi * temperature**2)) ** 2
         yield relative(
@@ -215,10 +219,11 @@ def classical_rates(effort: ValidationEffort) -> Iterator[Comparison]:
 
 
 def detailed_balance(effort: ValidationEffort) -> Iterator[Comparison]:
-    """Far from equilibrium: as many collisions seen from their products as from their sources.
+    """Compare forward and backward flows far from equilibrium.
 
-    Events are drawn from one side, (k3, p) on nodes. In an elastic process both sides are the same
-    collisions, so the flow there and back must agree; another process is written both ways round.
+    Events are sampled from one side, with (k3, p) on nodes. In an elastic process both sides
+    describe the same collisions, so the two flows must agree; an inelastic process is written in
+    both directions.
     """
     grid = PhaseSpace(14 if effort.quick else 24, 2.4)
     rng = np.random.default_rng(5)
@@ -241,13 +246,13 @@ def detailed_balance(effort: ValidationEffort) -> Iterator[Comparison]:
 
 
 def _turned(process: Process) -> Process:
-    """The same reaction, written from its products to its sources."""
+    """Return the reverse reaction."""
     reverse = " -> ".join(" ".join(side) for side in reversed(process.sides))
     return Process(reverse, process.matrix_element, peak=process.peak, **process.parameters)
 
 
 def _moving(grid: PhaseSpace, shift: Array) -> Array:
-    """A smooth state of its own for a species, far from thermal."""
+    """Return a smooth state, different for each species and far from thermal."""
     away = ((grid.momenta - shift[:, None]) ** 2).sum(axis=0)
     return np.asarray(0.4 * np.exp(-away / 0.5) + 0.1 * np.exp(-grid.momentum_squared / 1.2))
 
@@ -255,7 +260,7 @@ def _moving(grid: PhaseSpace, shift: Array) -> Array:
 def _flows(
     full: Model, processes: list[Process], grid: PhaseSpace, f: Array, effort: ValidationEffort
 ) -> tuple[Array, Array]:
-    """Flows there and back of every process (draws, processes)."""
+    """Return forward and backward flows of every process (draws, processes)."""
     species = [full.species[full.index(name)] for name in STATES]
     masses = {name: 0.6 if name == "g" else 0.4 for name in STATES}
     model = Model(species, processes, masses=masses, screening=0.6)

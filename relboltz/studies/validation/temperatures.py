@@ -1,8 +1,8 @@
-"""Heat and particles exchanged by gluons, quarks and antiquarks that have different temperatures.
+"""Heat and particle exchange between gluons, quarks and antiquarks at different temperatures.
 
-Each species is thermal, with a temperature of its own and constant masses; nothing balances, so
-that a wrong weight, leg or Bose or Fermi factor shows in what flows from one species to another.
-The exact values are integrals without a grid (``isotropic``).
+Each species is thermal with its own temperature and a constant mass. No process is in balance, so
+that a wrong weight, leg, or Bose or Fermi factor shows in the flow between species. The exact
+values are integrals without a grid (``isotropic``).
 """
 
 from collections.abc import Iterator
@@ -20,29 +20,29 @@ from .isotropic import ScatteringSpecies, collisions, one
 from .rows import Comparison, ValidationEffort, relative
 
 MG2, MQ2, ALPHA = 0.2, 0.16, 0.3
-"""Squared masses of gluons and quarks [GeV^2], coupling; the gluon mass screens."""
+"""Squared masses of gluons and quarks [GeV^2], coupling; the gluon mass is the screening mass."""
 THERMAL = {"g": (0.3, 0.0), "u": (0.2, 0.1), "ubar": (0.25, 0.0)}
 """Temperature and chemical potential of each species [GeV]."""
 BOX = 3.6
 """Half width [GeV]: 12 times the highest temperature."""
 HIGHEST = 8.0
-"""Energy of the highest pairs in the integrals [GeV]: exp(-26) of a pair of gluons."""
+"""Largest energy of a pair in the integrals [GeV]: exp(-26) for a pair of gluons."""
 
 
 def occupation(name: str, energy: Array) -> Array:
-    """f of a species at an energy [GeV]."""
+    """Return f of a species at an energy [GeV]."""
     temperature, mu = THERMAL[name]
     return np.asarray(1 / (np.exp((energy - mu) / temperature) - (1 if name == "g" else -1)))
 
 
 def leg(name: str) -> ScatteringSpecies:
-    """A species as the integrals take it."""
+    """Return a species in the form that the integrals use."""
     mass2, statistics = (MG2, 1) if name == "g" else (MQ2, -1)
     return ScatteringSpecies(mass2, partial(occupation, name), statistics)
 
 
 def integrated(points: int = 16) -> dict[str, float]:
-    """Rates [fm^-4], and what each species gains [fm^-4, GeV fm^-4]; 16 points: to 4e-4."""
+    """Return rates [fm^-4] and gains by species [fm^-4, GeV fm^-4]; 16 points: to 4e-4."""
     names = ("g", "u", "ubar")
     gains = {
         **dict.fromkeys((f"dN/dt of {a}" for a in names), 0.0),
@@ -76,7 +76,7 @@ def integrated(points: int = 16) -> dict[str, float]:
 def sampled(
     cells: int, samples: int, effort: ValidationEffort
 ) -> tuple[dict[str, float], dict[str, float]]:
-    """Rates and gains from events on nodes, and their standard errors, by name."""
+    """Return rates and gains from events on nodes, and their standard errors, by name."""
     model = qcd(ALPHA, 1, masses={"g": MG2**0.5, "quarks": MQ2**0.5})
     grid = PhaseSpace(cells, BOX)
     energies = [grid.energies(m2) for m2 in model.constant_mass_squared]
@@ -99,7 +99,7 @@ def sampled(
 
 
 def two_temperatures(effort: ValidationEffort) -> Iterator[Comparison]:
-    """Rates, particles and energy that are exchanged, on two grids, extrapolated in h^2."""
+    """Compare rates, particle and energy exchange on two grids, extrapolated in h^2."""
     more = 1 if effort.quick else 8
     coarse, fine = 24, 36
     (far, far_error), (near, near_error) = (

@@ -1,4 +1,4 @@
-"""Transport coefficients against quadratures: a gas with a constant cross section, phi^4, QCD."""
+"""Transport coefficients against quadratures: a constant cross section, phi^4 and QCD."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -16,14 +16,14 @@ TABLE = {
     1.0: {"eta": 1.30641, "zeta": 0.002463, "kappa": 0.10810, "D": 0.41785},
     3.0: {"eta": 1.47601, "zeta": 0.009398, "kappa": 0.03843, "D": 0.32354},
 }
-"""eta sigma/T, zeta sigma/T, kappa sigma and D n sigma by m/T: quadratures of a classical gas."""
+"""eta sigma/T, zeta sigma/T, kappa sigma and D n sigma by m/T: quadratures for a classical gas."""
 PHI4 = {0: 1536 * np.pi, 1: 3033.5}
-"""eta lambda^2/T^3 of |M|^2 = lambda^2 for classical and Bose particles."""
+"""eta lambda^2/T^3 for |M|^2 = lambda^2, for classical and Bose particles."""
 T = 0.3
 SIGMA = 1.0
-"""[fm^2]"""
+"""Cross section [fm^2]."""
 QUICK, FULL = 1_000_000, 8_000_000
-"""Events."""
+"""Number of events."""
 
 
 def quartic(s: float, coupling2: float) -> float:
@@ -32,13 +32,13 @@ def quartic(s: float, coupling2: float) -> float:
 
 
 def hard_spheres(mass: float) -> Model:
-    """One classical species whose cross section is SIGMA, mass in GeV."""
+    """Return one classical species with the cross section SIGMA; mass in GeV."""
     process = Process("a a -> a a", sigma=SIGMA)
     return Model([Species("a", 1, 0)], [process], masses={"a": mass})
 
 
 def coefficients(effort: ValidationEffort) -> Iterator[Comparison]:
-    """Shear, bulk, diffusion of the charge and of a tagged particle; phi^4; thermal masses."""
+    """Compare shear, bulk, charge and tracer diffusion; phi^4; thermal masses."""
     events = QUICK if effort.quick else FULL
     options: dict[str, Any] = {
         "events": events,
@@ -71,7 +71,7 @@ def coefficients(effort: ValidationEffort) -> Iterator[Comparison]:
 
 
 def _quartic(aim: float, options: dict[str, Any]) -> Iterator[Comparison]:
-    """phi^4: a constant |M|^2."""
+    """Compare the shear viscosity of phi^4, which has a constant |M|^2."""
     for eta, expected in PHI4.items():
         process = Process("a a -> a a", quartic, coupling2=1.0)
         model = Model([Species("a", 1, eta)], [process])
@@ -82,7 +82,7 @@ def _quartic(aim: float, options: dict[str, Any]) -> Iterator[Comparison]:
 
 
 def _thermal(options: dict[str, Any]) -> Iterator[Comparison]:
-    """Masses that are purely thermal have no scale of their own: no bulk viscosity."""
+    """Check that the bulk viscosity vanishes for purely thermal masses, which set no scale."""
     ds = transport_coefficients(qcd(0.3), 0.4, **options)
     zeta, error = float(ds.bulk_viscosity), float(ds.bulk_viscosity_error)
     shear = float(ds.shear_viscosity)

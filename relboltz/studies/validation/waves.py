@@ -1,10 +1,11 @@
 """Sound, shear and heat waves in a massless gas with a constant cross section.
 
-One run holds all three: sound as cos kx, heat as sin kx, and shear in p_y; small waves of
-different parity do not mix. What the nodes do to them is known: matter streams with
-v = [E(p + h/2) - E(p - h/2)]/h, so a wave psi of conserved quantities has the speed that v gives
-it, and what v psi has beyond conserved quantities drives its decay. Its squared norm over that
-without a grid, 2/15, 1/5 and 1/3 for sound, shear and heat, multiplies the decay.
+One run contains all three: sound as cos kx, heat as sin kx, and shear in p_y; small waves of
+different parity do not mix. The effect of the nodes is known: matter streams with
+v = [E(p + h/2) - E(p - h/2)]/h, so a wave psi of conserved quantities has the speed given by this
+v, and the part of v psi orthogonal to the conserved quantities drives its decay. The squared norm
+of this part, relative to its value without a grid (2/15, 1/5 and 1/3 for sound, shear and heat),
+multiplies the decay rate.
 """
 
 from collections.abc import Iterator
@@ -25,13 +26,13 @@ EXACT = {
     0.1: {"speed": 0.57896, "sound": 0.0020952, "shear": 0.003169, "heat": 0.006379},
     0.2: {"speed": 0.58354, "sound": 0.0081865, "shear": 0.012678, "heat": 0.025788},
 }
-"""By k/(n sigma): speed of sound, and decay rates in units of n sigma; exact linear theory."""
+"""By k/(n sigma): speed of sound, and decay rates in units of n sigma, from exact linear theory."""
 AMPLITUDE = 0.02
 
 
 @dataclass(frozen=True)
 class WaveSetup:
-    """A wave number k/(n sigma), nodes, space cells, events."""
+    """Wave number k/(n sigma), momentum nodes, space cells and samples."""
 
     k: float
     cells: int
@@ -42,13 +43,13 @@ class WaveSetup:
 
     @property
     def grid(self) -> PhaseSpace:
-        """One wave length along x; the mean free path is 1 fm."""
+        """One wavelength along x; the mean free path is 1 fm."""
         length = [np.pi / self.k, 1.0, 1.0]
         return PhaseSpace(self.cells, self.box * T, [self.space, 1, 1], length)
 
 
 def of_the_nodes(grid: PhaseSpace) -> dict[str, float]:
-    """Speed, and what drives decays, on these nodes over those without a grid."""
+    """Return speed and decay factors on these nodes over their values without a grid."""
     px, py, _ = grid.momenta
     e = np.sqrt(grid.momentum_squared)
     u, f = grid_velocity(grid.at_a_site, 0, 0.0), np.exp(-e / T)
@@ -71,7 +72,7 @@ def of_the_nodes(grid: PhaseSpace) -> dict[str, float]:
 
 
 def damped_wave(t: Array, a: Array, guess: tuple[float, float]) -> tuple[float, float]:
-    """Frequency and damping of a(t) = e^-Gt (b cos wt + c sin wt): Gauss-Newton in w and G."""
+    """Return w and G of a(t) = e^-Gt (b cos wt + c sin wt), by Gauss-Newton in w and G."""
     w, g = guess
 
     def shapes(w: float, g: float) -> Array:
@@ -88,12 +89,12 @@ def damped_wave(t: Array, a: Array, guess: tuple[float, float]) -> tuple[float, 
 
 
 def decay(t: Array, a: Array) -> float:
-    """G of a(t) = b e^-Gt."""
+    """Return G of a(t) = b e^-Gt."""
     return float(-np.polyfit(t, np.log(np.abs(a)), 1)[0])
 
 
 def measured(setup: WaveSetup, **options: Any) -> dict[str, float]:
-    """Speed of sound and the three decay rates, in units of n sigma."""
+    """Return the speed of sound and the three decay rates, in units of n sigma."""
     grid, k = setup.grid, setup.k
     exact = EXACT[k]
     momenta = np.sqrt(grid.momentum_squared)
@@ -104,7 +105,7 @@ def measured(setup: WaveSetup, **options: Any) -> dict[str, float]:
         e = np.sqrt(px**2 + py**2 + pz**2)
         local = T * (1 + warm + light)
         flow = AMPLITUDE * np.cos(k * x) * py / T
-        # the part sin kx has the pressure of its surroundings: n T is 1 + 4 warm
+        # The part sin kx has the pressure of its surroundings: n T is 1 + 4 warm.
         return np.exp(-e / local) * (1 + light) ** -4 * (1 + flow)
 
     period = 2 * np.pi / (exact["speed"] * k)
@@ -116,7 +117,7 @@ def measured(setup: WaveSetup, **options: Any) -> dict[str, float]:
     x, t = grid.space_axis(0), ds.time.values
     energy, number = (ds[n].values.reshape(len(t), -1) for n in ("energy_total", "number"))
     flow = ds.momentum.sel(axis="y").values.reshape(len(t), -1)
-    late = t > 10.0  # mean free paths: by then only the three are left
+    late = t > 10.0  # mean free paths: by then only the three modes are left
     sound = (energy @ np.cos(k * x)) / energy.mean()
     w, g = damped_wave(t[late], sound[late], (exact["speed"] * k, exact["sound"]))
     heat, shear = (number @ np.sin(k * x))[late], (flow @ np.cos(k * x))[late]
@@ -131,7 +132,7 @@ FULL_GPU = (WaveSetup(0.2, 32, 12.0, 24, 8, 3e-4), WaveSetup(0.1, 24, 12.0, 24, 
 
 
 def waves_in_space(effort: ValidationEffort) -> Iterator[Comparison]:
-    """Against exact linear theory, with what the nodes are known to do to streaming."""
+    """Compare with exact linear theory, corrected for the effect of the nodes on streaming."""
     full = FULL_GPU if effort.backend == "cuda" else FULL
     for setup in QUICK if effort.quick else full:
         nodes = of_the_nodes(setup.grid)

@@ -1,4 +1,4 @@
-"""QCD at weak coupling: leading logarithms of viscosity and diffusion, and honest errors.
+"""QCD at weak coupling: leading logarithms of viscosity and diffusion, and reliable error bars.
 
 Arnold, Moore and Yaffe (2000, 2003): for g -> 0, eta = eta_1 T^3/(g^4 ln(1/g)) and, for the
 diffusion of a quark flavour, D = D_1/(g^4 T ln(1/g)). So T^3/(g^4 eta) and 1/(g^4 T D) are straight
@@ -22,32 +22,36 @@ from .rows import Comparison, ValidationEffort, absolute, nothing, relative
 VISCOSITY = {0: 27.126, 1: 60.808, 3: 106.664}
 """eta_1 of SU(3) by the number of flavours."""
 DIFFUSION = {3: 11.869}
-"""D_1, likewise."""
+"""D_1 of SU(3) by the number of flavours."""
 COUPLINGS = (0.03, 0.004)
-"""g. Power corrections begin with g: soft gluons, p ~ g T, have f ~ 1/g."""
+"""Values of g. Power corrections are of relative order g: soft gluons, p ~ g T, have f ~ 1/g."""
 NEXT_ORDER = 0.25
 """T^3/(g^4 eta) = eta_1^-1 [ln(1/g) + const. - NEXT_ORDER g]: from g = 0.3 to 0.1 all slopes are
-4.5 % low, which is this much; from 0.1 to 0.03 they are 1.0 % low, where this gives 1.5 %."""
+4.5 % low, which this value reproduces; from 0.1 to 0.03 they are 1.0 % low, where it gives 1.5 %.
+"""
 QUICK, FULL = 2_000_000, 16_000_000
-"""Events of one coupling."""
+"""Number of events for each coupling."""
 SEEDS, EVENTS, COUPLING = 80, 20_000, 0.1
-"""Repeated estimates of one flavour, events of each, and their g."""
+"""Number of repeated estimates with one flavour, events of each estimate, and g."""
 
 
 def weak(g: float, flavors: int) -> Model:
-    """Massless quarks and gluons of effective kinetic theory."""
+    """Return the model of massless quarks and gluons of effective kinetic theory."""
     return qcd(g * g / (4 * np.pi), flavors, masses="massless", screening="ekt")
 
 
 def flavor_diffusion(ds: xr.Dataset) -> tuple[float, float]:
-    """D T of a quark flavour and its error: kappa = D T chi, and chi = dn/dmu = T^2 at mu = 0."""
+    """Return D T of a quark flavour and its error.
+
+    kappa = D T chi, and chi = dn/dmu = T^2 at mu = 0.
+    """
     at = {"charge": "net u", "charge2": "net u"}
     unit = HBARC**2 / float(ds.temperature) ** 2
     return float(ds.diffusion.sel(at)) * unit, float(ds.diffusion_error.sel(at)) * unit
 
 
 def leading_logarithms(effort: ValidationEffort) -> Iterator[Comparison]:
-    """Slopes against ln(1/g) for 0, 1 and 3 flavours; the scatter of many seeds."""
+    """Compare slopes against ln(1/g) for 0, 1 and 3 flavours; check the scatter of many seeds."""
     for flavors, eta_1 in VISCOSITY.items():
         found = [
             transport_coefficients(
@@ -68,10 +72,10 @@ def leading_logarithms(effort: ValidationEffort) -> Iterator[Comparison]:
 
 
 def _screening() -> Iterator[Comparison]:
-    """Screening masses of soft exchange, which slopes do not depend on.
+    """Compare the screening masses of soft exchange, which do not affect the slopes.
 
-    e^(5/3)/8 m_D^2 of gluons, m_D^2 = g^2 T^2 (1 + N_f/6), and e^2/2 of the squared mass of a quark
-    at rest, g^2 T^2/6: both reproduce hard thermal loops.
+    Gluons: e^(5/3)/8 m_D^2 with m_D^2 = g^2 T^2 (1 + N_f/6). Quarks: e^2/2 times the squared mass
+    of a quark at rest, g^2 T^2/6. Both reproduce hard thermal loops.
     """
     g, flavors = COUPLING, 3
     model = weak(g, flavors)
@@ -88,9 +92,9 @@ def _screening() -> Iterator[Comparison]:
 
 
 def _slope(name: str, values: list[tuple[float, float]], expected: float) -> Comparison:
-    """The slope of 1/(g^4 value) against ln(1/g).
+    """Compare the slope of 1/(g^4 value) against ln(1/g) with its exact value.
 
-    values : with errors, at both couplings
+    values : pairs of value and error at both couplings
     """
     g = np.array(COUPLINGS)
     inverse = np.array([1 / v for v, _ in values]) / g**4
@@ -105,12 +109,12 @@ def _slope(name: str, values: list[tuple[float, float]], expected: float) -> Com
 
 
 def pulls(values: Array, errors: Array) -> Array:
-    """(value - mean)/error of repeated estimates."""
+    """Return (value - mean)/error of repeated estimates."""
     return (values - values.mean()) / errors
 
 
 def _scatter(effort: ValidationEffort) -> Iterator[Comparison]:
-    """Estimates with other random numbers scatter by the errors that they are said to have."""
+    """Check that estimates with different random numbers scatter by their stated errors."""
     options: dict[str, Any] = {**effort.options, "events": EVENTS}
     model = weak(COUPLING, 1)
     found = []
@@ -122,8 +126,9 @@ def _scatter(effort: ValidationEffort) -> Iterator[Comparison]:
     for name, row in zip(("eta", "D"), np.array(found).transpose(1, 2, 0), strict=True):
         each = pulls(*row)
         # Normal pulls have a spread of 1 within 1/sqrt(2 SEEDS), and errors from 32 batches are
-        # uncertain by 1/8. If rare events carried much of a sum, estimates without one would be
-        # large and their errors small: a positive mean. Of itself it is -2 relative errors.
+        # uncertain by 1/8. If rare events dominated a sum, estimates without such an event would be
+        # large and have small errors: a positive mean pull. The expected mean is -2 relative
+        # errors.
         reason = "3.5 standard deviations 1/sqrt(2 n) of a normal distribution"
         spread, limit = float(each.std(ddof=1)), 3.5 / np.sqrt(2 * SEEDS)
         yield absolute(f"{name}, {SEEDS} seeds: spread over error", spread, 1.0, limit, reason)

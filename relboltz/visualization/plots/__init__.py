@@ -1,10 +1,10 @@
-"""Pictures of a result, homogeneous or in space: Dataset in, Axes out.
+"""Plots of a result, homogeneous or in space: functions from Dataset to Axes.
 
 >>> from relboltz import plots
 >>> plots.overview(relboltz.load("run.nc")).savefig("run.png")
 
-Species with the same curves share one line, their mean; a species has one colour in all
-pictures; dashed lines are the predicted equilibrium. Matplotlib's global state stays as it is.
+Species with the same curves share one line, their mean; a species has the same colour in all
+plots; dashed lines show the predicted equilibrium. Matplotlib's global state is not changed.
 """
 
 from .changes import changes

@@ -1,4 +1,4 @@
-"""Pictures of how far a set-up is converged: error bands, and what each knob changes."""
+"""Plots of a convergence study: error bands, and the change from each knob."""
 
 from collections.abc import Iterator
 
@@ -15,11 +15,11 @@ SHOWN = (
 )  # fmt: skip
 MOST = 6
 FLAT = 1e-6
-"""Histories that move by less, relative to their error or size, tell nothing."""
+"""Relative change below which a history counts as constant."""
 
 
 def _histories(ds: Dataset) -> Iterator[tuple[str, dict[str, str]]]:
-    """Quantities that change in time, of the most abundant species."""
+    """Yield quantities that change in time, for the most abundant species."""
     count = 0
     for plain in SHOWN:
         name = plain if plain in ds else f"total_{plain}"
@@ -38,7 +38,7 @@ def _histories(ds: Dataset) -> Iterator[tuple[str, dict[str, str]]]:
 
 @styled
 def changes(ds: Dataset) -> Figure:
-    """For a few main quantities: value and error band against time; changes by knob."""
+    """Plot a few main quantities against time: value with error band, and changes by knob."""
     chosen = list(_histories(ds))
     rows = max(1, len(chosen))
     figure = Figure((10.5, 0.4 + 2.9 * rows), layout="constrained")
@@ -56,7 +56,7 @@ def changes(ds: Dataset) -> Figure:
 
 
 def _band(ds: Dataset, name: str, ax: Axes, at: dict[str, str]) -> None:
-    """The run, the extrapolated value and its error bar."""
+    """Plot the run, the extrapolated value and its error band."""
     time, value, error = ds.time.values, ds[name].values, ds[f"{name}_error"].values
     ax.fill_between(time, value - error, value + error, color=COLORS[1], alpha=0.25, lw=0)
     ax.plot(time, value, color=COLORS[1], label="extrapolated, error bar")
@@ -70,7 +70,7 @@ def _band(ds: Dataset, name: str, ax: Axes, at: dict[str, str]) -> None:
 
 
 def _knobs(ds: Dataset, name: str, ax: Axes) -> None:
-    """Changes by knob, relative to the value, in percent; grey is the error bar."""
+    """Plot changes by knob, relative to the value, in percent; grey is the error band."""
     time, scale = ds.time.values, np.abs(ds[f"{name}_run"].values)
     scale = 100 / np.where(scale > 0, scale, np.nan)
     error = ds[f"{name}_error"].values * scale

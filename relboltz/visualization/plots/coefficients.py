@@ -18,8 +18,10 @@ PANELS = {
 
 @styled
 def coefficients(ds: Dataset) -> Figure:
-    """eta/s, zeta/s and sigma_el/T against T, with one standard error; those that vanish are left
-    out, and a thin line is eta/s = 1/4 pi."""
+    """Plot eta/s, zeta/s and sigma_el/T against T, with one standard error.
+
+    Vanishing coefficients are left out; a thin line marks eta/s = 1/(4 pi).
+    """
     if "shear_viscosity_over_entropy" not in ds:
         raise InputError("this is not a result of transport_coefficients: nothing to draw")
     t = np.atleast_1d(ds.temperature.values)

@@ -1,4 +1,4 @@
-"""Errors of the exact solution against resolution, as ``validation.studies`` finds them."""
+"""Errors of the exact solution against resolution, from ``validation.studies``."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,11 +10,11 @@ CURVES = {
     "shells": "f in shells, rms",
 }
 SLOPES = {"spacing": 2.0, "step": 2.0, "samples": -0.5}
-"""Orders that are drawn beside the curves."""
+"""Orders drawn as reference lines."""
 
 
 def draw_study(ax: Any, study: dict[str, Any]) -> None:
-    """One study: errors in percent, both axes logarithmic."""
+    """Plot one study: errors in percent, both axes logarithmic."""
     x = study["x"]
     for (name, description), marker in zip(CURVES.items(), "os^", strict=True):
         ax.loglog(x, [100 * value for value in study[name]], marker=marker, label=description)
@@ -29,7 +29,7 @@ def draw_study(ax: Any, study: dict[str, Any]) -> None:
         ax.annotate(f"order {abs(slope):g}", middle, **below)
     ax.set_xticks(x, labels=[f"{value:.3g}" for value in x])
     ax.xaxis.minorticks_off()
-    ax.margins(y=0.12)  # room for the words below a line
+    ax.margins(y=0.12)  # room for the text below a line
     ax.set_xlabel(study["unit"])
     ax.set_ylabel("error [%]")
     ax.set_title(study["words"], fontsize=10)
@@ -37,7 +37,7 @@ def draw_study(ax: Any, study: dict[str, Any]) -> None:
 
 
 def draw_studies(found: Sequence[dict[str, Any]], path: Path) -> None:
-    """All studies on one picture."""
+    """Plot all studies in one figure."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 

@@ -1,4 +1,4 @@
-"""Films of a result in space."""
+"""Animations of a result in space."""
 
 from functools import partial
 from pathlib import Path
@@ -18,7 +18,10 @@ FILMS = (".gif", ".mp4")
 def animation(
     ds: Dataset, path: str | Path, quantity: str = "number", species: Names = None, fps: float = 8.0
 ) -> Path:
-    """A film, one frame a record: a profile of one direction, a map of more; GIF or MP4."""
+    """Write an animation, one frame per record, as GIF or MP4.
+
+    It shows a profile for one direction with space cells, and a map for two or three.
+    """
     path, axes = Path(path), directions(ds)[:2]
     if not axes:
         raise InputError(
@@ -35,7 +38,7 @@ def animation(
                 draw(ax, values, time)
                 if figure.get_layout_engine() is not None:
                     figure.draw_without_rendering()
-                    figure.set_layout_engine("none")  # nothing moves but the data
+                    figure.set_layout_engine("none")  # only the data change between frames
                 writer.grab_frame()
     except OSError as error:
         raise InputError(f"{path} cannot be written: {error.strerror or error}") from None
@@ -43,7 +46,7 @@ def animation(
 
 
 def _writer(path: Path, fps: float) -> AbstractMovieWriter:
-    """For a GIF or an MP4, by the suffix."""
+    """Return a writer for GIF or MP4, depending on the suffix."""
     if path.suffix == ".gif":
         return PillowWriter(fps=fps)  # type: ignore[arg-type]
     if path.suffix != ".mp4":

@@ -1,4 +1,4 @@
-"""Pictures of expanding matter: the attractor, eccentricities and flow against time."""
+"""Plots of expanding matter: the attractor, eccentricities and flow against time."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -16,12 +16,12 @@ from . import style
 from .style import COLORS, Ax, Names, groups, label, labelled, members, new_axes, styled
 
 SHAPED = 0.01
-"""Eccentricity of a start that is not round."""
+"""Smallest eccentricity of initial conditions that count as deformed."""
 
 
 @styled
 def attractor(ds: Dataset, viscosity: Viscosity, ax: Ax = None, **options: Any) -> Axes:
-    """P_L/e against tau (e + P)/(4 pi eta), and first-order hydrodynamics where it is positive."""
+    """Plot P_L/e, and its positive first-order values, against tau (e + P)/(4 pi eta)."""
     ax, found = ax or new_axes(), first_order(ds, viscosity, **options)
     x, y = found.scaled_time.values, found.longitudinal_over_energy.values
     ax.plot(x, y, color=COLORS[3], label="$P_L/e$")
@@ -39,14 +39,14 @@ Harmonics = Sequence[int] | int | None
 
 
 def _harmonics(given: Harmonics, default: Sequence[int]) -> list[int]:
-    """One, several, or those of a picture."""
+    """Return harmonics as a list; the default if none are given."""
     if given is None:
         return list(default)
     return list(given) if isinstance(given, Sequence | np.ndarray) else [given]
 
 
 def _leading(ds: Dataset) -> int:
-    """The harmonic of which a start in the plane has most; 2 of a round one, and without space."""
+    """Return the harmonic with the largest initial epsilon_n; 2 if round or homogeneous."""
     if not is_in_space(ds) or min(ds.sizes["x"], ds.sizes["y"]) < 2:
         return 2
     told = [n for n in (2, 3, 4) if n <= min(ds.sizes["px"], ds.sizes["py"])]
@@ -59,7 +59,7 @@ def _leading(ds: Dataset) -> int:
 def eccentricities(
     ds: Dataset, harmonics: Harmonics = None, weight: str = "energy", ax: Ax = None
 ) -> Axes:
-    """Eccentricities of the energy in the plane against time."""
+    """Plot eccentricities of the transverse energy density against time."""
     ax = ax or new_axes()
     for color, n in zip(COLORS * 2, _harmonics(harmonics, (2, 3)), strict=False):
         found = eccentricity(ds, n, weight).eccentricity
@@ -69,7 +69,7 @@ def eccentricities(
 
 @styled
 def flows(ds: Dataset, harmonics: Harmonics = None, ax: Ax = None) -> Axes:
-    """v_n of all particles of a species against time; with v_2 the flow of energy in a plane."""
+    """Plot v_n by species against time; in space, v_2 is shown together with epsilon_p."""
     ax, lines, chosen = ax or new_axes(), ("-", "-.", ":"), _harmonics(harmonics, (_leading(ds),))
     for line, n in zip(lines, chosen, strict=False):
         found = flow(ds, n).v_integrated
@@ -93,7 +93,7 @@ def flow_spectra(
     ds: Dataset, harmonic: int | None = None, species: Names = None, times: Any = None,
     ax: Ax = None,
 ) -> Axes:  # fmt: skip
-    """v_n of a species, or mean of several, against p_T, at several times."""
+    """Plot v_n of a species, or the mean of several, against p_T at several times."""
     n = _leading(ds) if harmonic is None else harmonic
     ax, group, found = ax or new_axes(), members(ds, species), flow(ds, n)
     when = found.v.dims[0]
@@ -113,7 +113,7 @@ def flow_spectra(
 
 
 def _kept(snapshots: Any, times: Any) -> Any:
-    """The snapshots nearest to times [fm], or all."""
+    """Return the snapshots nearest to times [fm], or all snapshots."""
     if times is None:
         return snapshots
     for time in np.ravel(times):
@@ -128,7 +128,7 @@ def _kept(snapshots: Any, times: Any) -> Any:
 
 @styled
 def rapidity(ds: Dataset, ax: Ax = None) -> Axes:
-    """What matter in Bjorken flow has per rapidity, over what it began with, against time."""
+    """Plot dN/dy, dE_T/dy, dE/deta and dS/deta, relative to their initial values, against time."""
     ax, found = ax or new_axes(), per_rapidity(ds)
     lines = {
         r"$dN/dy$": found.dN_dy.sum("species"), r"$dE_T/dy$": found.dET_dy,

@@ -1,4 +1,4 @@
-"""Pictures against time; in space, of averages over the box that include what left."""
+"""Plots against time; in space, of averages over the grid. Energy and drifts include outflow."""
 
 import math
 from collections.abc import Callable
@@ -15,20 +15,20 @@ from . import style
 from .style import COLORS, Ax, groups, label, labelled, mean, moves, new_axes, styled
 
 RARE = 0.02
-"""Densities below this part of all would lie on the axis of a linear scale."""
+"""Fraction of the total density below which the scale is logarithmic."""
 ROUNDING = 1e-12
-"""Relative drifts below are those of sums of doubles."""
+"""Relative drifts below this are rounding errors of sums in double precision."""
 
 
 def predicted_densities(ds: Dataset) -> tuple[DataArray, float]:
-    """Number densities and entropy density on the nodes [fm^-3]; NaN if unknown or condensed."""
+    """Return predicted number and entropy densities [fm^-3]; NaN if unknown or condensed."""
     if not (np.isfinite(ds.equilibrium_temperature) and ds.condensate_fraction == 0):
         return full_like(ds.degeneracy, np.nan, float), np.nan
     return ds.equilibrium_number, float(ds.equilibrium_entropy)
 
 
 def _history(ds: Dataset, ax: Axes, y: Any, error: Any = None, **look: Any) -> None:
-    """One line against time, with a band of its standard error; few points are shown as points."""
+    """Plot a line against time with its standard-error band; fewer than 3 points as dots."""
     y = np.asarray(y, float)
     if (known := np.isfinite(y).sum()) > 0:
         ax.plot(ds.time.values, y, marker="o" if known < 3 else None, **look)
@@ -38,12 +38,12 @@ def _history(ds: Dataset, ax: Axes, y: Any, error: Any = None, **look: Any) -> N
 
 
 def _error(ds: Dataset, name: str) -> DataArray | None:
-    """The standard error of a quantity, in a mean over replicas."""
+    """Return the standard error of a quantity if the result is a mean over replicas."""
     return ds.get(f"{name}_error")
 
 
 def _predicted(ax: Axes, value: Any, **look: Any) -> None:
-    """A dashed horizontal line, if there is a prediction."""
+    """Draw a dashed horizontal line if there is a prediction."""
     if np.isfinite(value):
         ax.axhline(float(value), **{**look, "linestyle": "--", "linewidth": 1.2, "zorder": 1})
 
@@ -52,9 +52,9 @@ def _by_group(
     ds: Dataset, ax: Axes, values: DataArray, final: DataArray, of: str,
     errors: DataArray | None = None,
 ) -> None:  # fmt: skip
-    """A line for each group of species, and its prediction; ``of`` frames the group's name.
+    """Plot a line per group of species, and its prediction; ``of`` formats the group's name.
 
-    Errors of a group are the mean of its errors, as if all of it moved together: not too small.
+    The error of a group is the mean of its errors, as if fully correlated, and so not too small.
     """
     for group in groups(ds):
         look, each = style.look(ds, group[0]), " (each)" * (len(group) > 1)
@@ -65,7 +65,7 @@ def _by_group(
 
 
 def _finish(ds: Dataset, ax: Axes, ylabel: str, missing: str = "no data") -> Axes:
-    """Labels, and a legend above (a long one: beside) the axes, where it covers nothing."""
+    """Add labels, and a legend above the axes, or beside them if it is long."""
     ax.set(xlabel=labelled(ds.time), ylabel=ylabel)
     if ds.time.size > 1:
         ax.set_xlim(ds.time[0], ds.time[-1])
@@ -83,7 +83,7 @@ def _finish(ds: Dataset, ax: Axes, ylabel: str, missing: str = "no data") -> Axe
 
 @styled
 def numbers(ds: Dataset, ax: Ax = None) -> Axes:
-    """Particle densities, of each species of a group, and their sum; logarithmic if one is rare."""
+    """Plot particle densities per species and their sum, on a log scale if a species is rare."""
     ds, ax = box(ds), ax or new_axes()
     total = ds.number.sum("species")
     _by_group(ds, ax, ds.number, predicted_densities(ds)[0], "{}{}", _error(ds, "number"))
@@ -100,14 +100,14 @@ def numbers(ds: Dataset, ax: Ax = None) -> Axes:
 
 @styled
 def energies(ds: Dataset, ax: Ax = None) -> Axes:
-    """Kinetic and total energy density; inset: relative drift of the total one."""
+    """Plot kinetic and total energy density; inset: relative drift of the total energy."""
     ds, ax = box(ds, left=True), ax or new_axes()
     kinetic, total = ds.energy_kinetic.values, ds.energy_total.values
     same = np.allclose(kinetic, total, rtol=1e-9)
     if not same:
         error = _error(ds, "energy_kinetic")
         _history(ds, ax, kinetic, error, color=COLORS[5], label="kinetic")
-    expands = "scale" in ds  # then the total has the work done
+    expands = "scale" in ds  # then the total includes the work done
     description = "total and work done" if expands else "kinetic = total" if same else "total"
     _history(ds, ax, total, color=COLORS[1], label=description)
     low, high = np.min((kinetic, total)), np.max((kinetic, total))
@@ -129,7 +129,7 @@ def energies(ds: Dataset, ax: Ax = None) -> Axes:
 
 @styled
 def masses(ds: Dataset, ax: Ax = None) -> Axes:
-    """Masses, and the screening mass where it is not one of them."""
+    """Plot the masses, and the screening mass if it differs from all of them."""
     ds, ax = box(ds), ax or new_axes()
     screening = ds.screening_mass_squared
     mass, error = np.sqrt(ds.mass_squared), _error(ds, "mass_squared")
@@ -146,10 +146,10 @@ def masses(ds: Dataset, ax: Ax = None) -> Axes:
 
 @styled
 def temperature(ds: Dataset, ax: Ax = None) -> Axes:
-    """The temperature of the moment."""
+    """Plot the instantaneous temperature."""
     ds, ax = box(ds), ax or new_axes()
     name, description = "temperature", "$T$"
-    if "scale" in ds:  # nodes that double change what fits on them
+    if "scale" in ds:  # T on the nodes jumps at regridding
         name, description = "landau_temperature", "$T$, Landau frame"
     _history(ds, ax, ds[name], _error(ds, name), color="black", label=description)
     _predicted(ax, ds.equilibrium_temperature, color="black")
@@ -158,7 +158,7 @@ def temperature(ds: Dataset, ax: Ax = None) -> Axes:
 
 @styled
 def chemical_potentials(ds: Dataset, ax: Ax = None) -> Axes:
-    """The chemical potentials of the moment."""
+    """Plot the instantaneous chemical potentials."""
     ds, ax = box(ds), ax or new_axes()
     final = ds.equilibrium_chemical_potential
     errors = _error(ds, "chemical_potential")
@@ -168,7 +168,7 @@ def chemical_potentials(ds: Dataset, ax: Ax = None) -> Axes:
 
 @styled
 def entropy(ds: Dataset, ax: Ax = None) -> Axes:
-    """Entropy density: it never falls, and ends at the largest one."""
+    """Plot the entropy density, which never falls and ends at its maximum."""
     ds, ax = box(ds), ax or new_axes()
     _history(ds, ax, ds.entropy, _error(ds, "entropy"), color=COLORS[2], label="entropy")
     _predicted(ax, predicted_densities(ds)[1], color="black")
@@ -177,7 +177,7 @@ def entropy(ds: Dataset, ax: Ax = None) -> Axes:
 
 @styled
 def distance(ds: Dataset, ax: Ax = None) -> Axes:
-    """Part of the particles that is not yet where equilibrium has them."""
+    """Plot the fraction of particles that would have to change cell to reach equilibrium."""
     ds, ax = box(ds), ax or new_axes()
     far = ds.equilibrium_distance.where(ds.equilibrium_distance > 0)
     error = _error(ds, "equilibrium_distance")
@@ -190,7 +190,7 @@ def distance(ds: Dataset, ax: Ax = None) -> Axes:
 
 @styled
 def anisotropy(ds: Dataset, ax: Ax = None) -> Axes:
-    """Longitudinal over transverse pressure; a thin line is 1, where both are equal."""
+    """Plot longitudinal over transverse pressure; a thin line marks 1."""
     ds, ax = box(ds), ax or new_axes()
     error = _error(ds, "pressure_ratio")
     ax.axhline(1.0, color="0.6", linewidth=0.9, zorder=0)
@@ -200,7 +200,7 @@ def anisotropy(ds: Dataset, ax: Ax = None) -> Axes:
 
 @styled
 def isotropisation(ds: Dataset, ax: Ax = None) -> Axes:
-    """How far the pressures are from equal, |P_z/P_T - 1|, on a logarithmic scale."""
+    """Plot the pressure anisotropy |P_z/P_T - 1| on a logarithmic scale."""
     ds, ax = box(ds), ax or new_axes()
     apart = abs(ds.pressure_ratio - 1)
     error = _error(ds, "pressure_ratio")
@@ -208,7 +208,7 @@ def isotropisation(ds: Dataset, ax: Ax = None) -> Axes:
     _history(ds, ax, apart.where(apart > 0), error, color=COLORS[3], label=description)
     top = float(np.nanmax(apart, initial=0)) or 1.0
     largest = int(np.nan_to_num(apart.values).argmax())
-    least = float(apart[largest:].min())  # it may begin at nothing
+    least = float(apart[largest:].min())  # it may start at 0
     ax.set(yscale="log", ylim=(max(0.5 * least, 1e-5 * top), 2 * top))
     style.plain_ticks(ax)
     return _finish(ds, ax, r"$|P_z / P_\perp - 1|$")
@@ -217,9 +217,9 @@ def isotropisation(ds: Dataset, ax: Ax = None) -> Axes:
 def collisions(
     ds: Dataset, letter: Callable[[str], str] = style.letter
 ) -> tuple[dict[str, Array], list[list[str]]]:
-    """Rates against time by their words, the largest first; groups of quarks, which q stands for.
+    """Return rates against time by label, the largest first, and the groups of quarks.
 
-    Rates are added up over quarks that are alike.
+    Rates are summed over equivalent quarks, denoted q.
     """
     kinds = dict[str, Array]()
     letters = {name: letter(name) for name in ds.species.values.tolist()}
@@ -240,7 +240,7 @@ def collisions(
 
 @styled
 def rates(ds: Dataset, ax: Ax = None, most: int = 8) -> Axes:
-    """Collision rates, added up over quarks that are alike (q): the ``most`` frequent ones."""
+    """Plot the ``most`` frequent collision rates, summed over equivalent quarks (q)."""
     ax, (kinds, quarks) = ax or new_axes(), collisions(ds)
     top = least = max((np.nanmax(rate, initial=0) for rate in kinds.values()), default=0)
     for color, (kind, rate) in zip(COLORS * most, list(kinds.items())[:most], strict=False):
@@ -257,7 +257,7 @@ def rates(ds: Dataset, ax: Ax = None, most: int = 8) -> Axes:
 
 
 def drifts(ds: Dataset) -> dict[str, Array]:
-    """Relative drifts since the start of energy, charges, momentum: the largest of each kind."""
+    """Return the largest relative drifts of energy, charges and momentum since the start."""
     ds = box(ds, left=True)
     energy, number = ds.energy_total.values, ds.number.values[0].sum()
     table = (
@@ -275,7 +275,7 @@ def drifts(ds: Dataset) -> dict[str, Array]:
 
 @styled
 def conservation(ds: Dataset, ax: Ax = None) -> Axes:
-    """Relative drifts since the start; charges and momentum are counted in exact quanta."""
+    """Plot relative drifts since the start; charges and momentum are counted in exact quanta."""
     ax = ax or new_axes()
     for color, (name, drift) in zip(COLORS, drifts(ds).items(), strict=False):
         largest = abs(drift).max()
@@ -294,7 +294,7 @@ def conservation(ds: Dataset, ax: Ax = None) -> Axes:
 
 @styled
 def ledger(ds: Dataset, what: str = "number", ax: Ax = None) -> Axes:
-    """What left through each wall and what was refused, if not zero; number or energy."""
+    """Plot outflow through each wall and refused particles, if not zero, as number or energy."""
     if what not in ("number", "energy"):
         raise InputError(f"what = {what!r}: use 'number' or 'energy'")
     ax, left = ax or new_axes(), ds[f"left_{what}"]

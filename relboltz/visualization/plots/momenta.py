@@ -1,4 +1,4 @@
-"""Pictures of f against momentum and energy; in space, of its average over the box."""
+"""Plots of f against momentum and energy; in space, of its average over the grid."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ from .style import Ax, Names, labelled, mean, members, new_axes, styled
 
 
 def prediction(ds: Dataset, species: str, p: ArrayLike) -> Array:
-    """Predicted f(|p|) of a species, averaged over directions; p in GeV; NaN if there is none."""
+    """Return the predicted f(|p|), p in GeV, averaged over directions; NaN if there is none."""
     one, p, speed = ds.sel(species=species), np.asarray(p), np.linalg.norm(ds.equilibrium_velocity)
     cosine, weight = np.polynomial.legendre.leggauss(16 if speed > 1e-9 else 1)
     energy = np.sqrt(p**2 + float(one.equilibrium_mass_squared)) - speed * p * cosine[:, None]
@@ -26,7 +26,7 @@ def prediction(ds: Dataset, species: str, p: ArrayLike) -> Array:
 
 
 def _draw(ds: Dataset, ax: Axes, group: list[str], times: Any, straight: bool) -> None:
-    """f, or ln(1/f + eta) if ``straight``: dark is early, light is late, dashed is predicted."""
+    """Plot f, or ln(1/f + eta) if ``straight``: dark early, light late, dashed predicted."""
     one = ds.sel(species=group[0])
 
     def line(p: Array, f: Array, m2: Any, **look: Any) -> None:
@@ -37,7 +37,7 @@ def _draw(ds: Dataset, ax: Axes, group: list[str], times: Any, straight: bool) -
         if np.isfinite(y).any():
             ax.plot(x, y, **look)
 
-    inside = ds.p.values <= style.faces(ds)[1]  # further shells lie in corners of the box alone
+    inside = ds.p.values <= style.faces(ds)[1]  # shells beyond lie only in corners of the grid
     for time, look in style.shades(style.recorded(ds, times)):
         now, radii = ds.sel(time=time), ds.p.values[inside]
         f = mean(now.spectrum, group)[inside]
@@ -56,7 +56,7 @@ def _draw(ds: Dataset, ax: Axes, group: list[str], times: Any, straight: bool) -
 
 
 def limits(ds: Dataset, group: list[str], times: Any = None) -> tuple[float, float]:
-    """Of f, for a picture that holds these times, the last one and the prediction."""
+    """Return limits of f for a plot of these times, the last time and the prediction."""
     f, final = mean(ds.spectrum, group), np.nan_to_num(prediction(ds, group[0], ds.p))
     top = max(f.max(), min(10 * f.max(), final.max())) or 1.0
     end = f[-1][ds.p.values <= style.faces(ds)[1]]
@@ -69,10 +69,10 @@ def limits(ds: Dataset, group: list[str], times: Any = None) -> tuple[float, flo
 
 @styled
 def spectra(ds: Dataset, species: Names = None, times: Any = None, ax: Ax = None) -> Axes:
-    """f against |p| of a species, or mean of several, at several times; points are shells.
+    """Plot f against |p| of a species, or the mean of several, at several times; dots are shells.
 
-    They end at the faces of the box: beyond, its corners alone have nodes. Where widths differ, a
-    dotted line stands where shells leave the first of them.
+    Curves end at the faces of the momentum grid: beyond them only corners have nodes. If widths
+    differ, a dotted line marks the smallest one.
     """
     ds, ax, group = box(ds), ax or new_axes(), members(ds, species)
     _draw(ds, ax, group, times, straight=False)
@@ -90,7 +90,7 @@ def spectra(ds: Dataset, species: Names = None, times: Any = None, ax: Ax = None
 
 @styled
 def thermalisation(ds: Dataset, species: Names = None, times: Any = None, ax: Ax = None) -> Axes:
-    """ln(1/f + eta) against E at first, middle and last time: (E - mu)/T, straight, if thermal."""
+    """Plot ln(1/f + eta) against E at first, middle and last time; (E - mu)/T if thermal."""
     ds, ax, group, some = box(ds), ax or new_axes(), members(ds, species), style.chosen_times(ds)
     _draw(ds, ax, group, some[[0, len(some) // 2, -1]] if times is None else times, straight=True)
     formula = ("1/f", "1 + 1/f", "1/f - 1")[int(ds.statistics.sel(species=group[0]))]

@@ -1,4 +1,4 @@
-"""Pages of panels: the overview of a run, and all of its pictures as files."""
+"""Pages of panels: the overview of a run, and all its plots as files."""
 
 import textwrap
 from collections.abc import Callable, Sequence
@@ -33,7 +33,7 @@ from .space import (
 from .style import Names, groups, moves, styled
 
 VISIBLE = 1e-5
-"""Changes below, relative, are not seen."""
+"""Smallest relative change that is visible in a plot."""
 
 Panel = Callable[..., Axes]
 Choice = list[tuple[str, Names]]
@@ -41,7 +41,7 @@ Choice = list[tuple[str, Names]]
 
 @dataclass(frozen=True)
 class MapRow:
-    """A row of maps of one quantity at several times, with one scale of colours."""
+    """A row of maps of one quantity at several times, with a common colour scale."""
 
     quantity: str
     species: Names
@@ -54,7 +54,7 @@ Panels = list[Row]
 
 
 def page(ds: Dataset, rows: Panels, title: str = "") -> Figure:
-    """A figure of rows, each spaced by itself, for colour bars take room; maps in one block."""
+    """Return a figure of rows with separate layouts, as colour bars take room; maps share one."""
     blocks = [list(part) for _, part in groupby(rows, key=_alone(rows))]
     heights = [sum(_height(ds, row) for row in block) + 0.4 * _maps_in(block) for block in blocks]
     figure = Figure((_width(rows), 0.1 + sum(heights)), layout="constrained")
@@ -72,7 +72,7 @@ def page(ds: Dataset, rows: Panels, title: str = "") -> Figure:
 
 
 def _alone(rows: Panels) -> Callable[[Row], int]:
-    """A key of blocks: every row of panels its own, all rows of maps one."""
+    """Return a grouping key: every row of panels is a block, all rows of maps are one block."""
     places = {id(row): i for i, row in enumerate(rows)}
     return lambda row: -1 if isinstance(row, MapRow) else places[id(row)]
 
@@ -82,13 +82,13 @@ def _maps_in(block: Panels) -> bool:
 
 
 def _width(rows: Panels) -> float:
-    """Inches: of panels that are as wide as they are long, or of maps side by side."""
+    """Return the width in inches of the rows of panels, or of maps if there are no panels."""
     maps = [1.2 + 2.7 * len(row.times) for row in rows if isinstance(row, MapRow)]
     return 0.2 + max([4.7 * len(row) for row in rows if not isinstance(row, MapRow)] or maps)
 
 
 def _height(ds: Dataset, row: Row) -> float:
-    """Inches of a row; maps take the shape of the box."""
+    """Return the height of a row in inches; maps have the aspect ratio of the grid."""
     if not isinstance(row, MapRow):
         return 3.9
     a, b = (np.ptp(edges(ds[axis])) for axis in directions(ds)[:2])
@@ -96,7 +96,7 @@ def _height(ds: Dataset, row: Row) -> float:
 
 
 def _draw_maps(part: Any, ds: Dataset, rows: list[MapRow]) -> None:
-    """Rows of maps that share their axes, times above and a bar of colours beside each."""
+    """Draw rows of maps with shared axes, times above and a colour bar beside each row."""
     plane = directions(ds)[:2]
     grid = part.subplots(len(rows), len(rows[0].times), squeeze=False, sharex=True, sharey=True)
     empty = False
@@ -109,7 +109,7 @@ def _draw_maps(part: Any, ds: Dataset, rows: list[MapRow]) -> None:
             ax.label_outer()
             if i:
                 ax.set_title("", loc="left")
-            for text in ax.texts if i + j else ():  # said once
+            for text in ax.texts if i + j else ():  # shown only once
                 text.set_visible(False)
         description, _, unit = values.attrs["description"].partition(" [")
         description = textwrap.fill(description + f" of {of}" * bool(of), 28) + f"\n[{unit}" * bool(
@@ -123,7 +123,7 @@ def _draw_maps(part: Any, ds: Dataset, rows: list[MapRow]) -> None:
 
 
 def _rows(panels: Sequence[Panel], width: int) -> Panels:
-    """Panels in rows; the last one is filled up."""
+    """Return panels in rows; the last row is filled with blanks."""
     full = [*panels, *[_blank] * (-len(panels) % width)]
     return [full[i : i + width] for i in range(0, len(full), width)]
 
@@ -137,12 +137,12 @@ def _blank(ds: Dataset, ax: Axes) -> Axes:
 
 
 def _some_times(ds: Dataset, count: int) -> Array:
-    """First, last and some between, evenly [fm]."""
+    """Return ``count`` recorded times, evenly spaced, first and last included [fm]."""
     return ds.time.values[np.unique(np.linspace(0, ds.time.size - 1, count).round().astype(int))]
 
 
 def _fields(ds: Dataset) -> Choice:
-    """Quantities of all species together that have values which differ."""
+    """Return the quantities of all species together that are not constant."""
     names = ("energy_total", "landau_temperature", "landau_velocity", "entropy", "pressure_ratio")
     return [(name, None) for name in names if name in ds and moves(ds[name])]
 
@@ -152,7 +152,7 @@ def _densities(ds: Dataset, most: int = 4) -> Choice:
 
 
 def _masses(ds: Dataset, most: int = 4) -> Choice:
-    """Groups of species with a mass of their own that moves in time or space."""
+    """Return groups of species with distinct masses that vary in time or space."""
     found, m2 = dict[str, list[str]](), ds.mass_squared
     for group in groups(ds):
         one = m2.sel(species=group[0])
@@ -163,7 +163,7 @@ def _masses(ds: Dataset, most: int = 4) -> Choice:
 
 
 def in_space(ds: Dataset) -> Choice:
-    """All quantities of space cells that are worth a picture, each with its species."""
+    """Return the quantities in space cells that are worth a plot, each with its species."""
     return _densities(ds) + _fields(ds) + _masses(ds)
 
 
@@ -172,12 +172,12 @@ def _profiles(choice: Choice, axes: Sequence[str]) -> list[Panel]:
 
 
 def _maps(choice: Choice, times: Array) -> Panels:
-    """A row for each choice: maps at several times; the first has arrows of the flow."""
+    """Return a row of maps for each choice; the first row has arrows of the flow."""
     return [MapRow(name, group, times, i == 0) for i, (name, group) in enumerate(choice)]
 
 
 def telling(ds: Dataset) -> list[Panel]:
-    """Pictures against time in which something happens, the more telling ones first."""
+    """Return plots against time whose quantity changes, the most informative first."""
     h, far = histories, ds.equilibrium_distance
     kinetic = ds.energy_kinetic.values
     panels: list[tuple[Panel, bool]] = [
@@ -197,7 +197,7 @@ def telling(ds: Dataset) -> list[Panel]:
 
 
 def _matter_overview(ds: Dataset) -> Panels:
-    """Homogeneous: spectra, and histories in which something happens."""
+    """Return the overview of a homogeneous run: spectra, and histories that change."""
     found = groups(ds)
     shown = [found[0], *sorted(found[1:], key=partial(_moved, ds), reverse=True)[:1]]
     panels: list[Panel] = [partial(spectra, species=group) for group in shown]
@@ -209,13 +209,13 @@ def _matter_overview(ds: Dataset) -> Panels:
 
 
 def _moved(ds: Dataset, group: list[str]) -> float:
-    """How much of a group's number changes, relative to the largest."""
+    """Return the change of a group's density relative to its largest value."""
     number = ds.number.sel(species=group).sum("species").values
     return float(np.ptp(number) / (number.max() or 1.0))
 
 
 def _line_overview(ds: Dataset) -> Panels:
-    """One direction: profiles, and phase space where it was kept, in full rows of three."""
+    """Return the overview in one direction: profiles and phase space, in full rows of three."""
     panels = _profiles(_densities(ds, 2) + _masses(ds, 2) + _fields(ds), directions(ds))
     for name in marginals(ds)[:1]:
         some = _some_times(ds, -len(panels) % 3 or 3)
@@ -224,7 +224,7 @@ def _line_overview(ds: Dataset) -> Panels:
 
 
 def _plane_overview(ds: Dataset) -> Panels:
-    """Two or three directions: profiles along each, and maps at several times."""
+    """Return the overview in two or three directions: profiles along each, and maps."""
     axes, densities, fields = directions(ds), _densities(ds, 2), _fields(ds)
     width = 4 if len(axes) == 2 else 3
     lines = _profiles(densities + (_masses(ds, 2) or fields[: len(densities)]), axes)
@@ -233,7 +233,7 @@ def _plane_overview(ds: Dataset) -> Panels:
 
 @styled
 def overview(ds: Dataset) -> Figure:
-    """The run on a page: spectra and histories; in space profiles, and maps if there is a plane."""
+    """Plot a run on one page: spectra and histories; in space profiles, and maps in a plane."""
     kinds = (_matter_overview, _line_overview, _plane_overview, _plane_overview)
     return page(ds, kinds[len(directions(ds))](ds), str(ds.attrs.get("title", "")))
 
@@ -242,7 +242,7 @@ def overview(ds: Dataset) -> Figure:
 
 
 def _of_matter(ds: Dataset) -> dict[str, Panels]:
-    """Pages, by name, of what does not depend on space."""
+    """Return pages, by name, of quantities that do not depend on position."""
     found, pages, both = groups(ds), dict[str, Panels](), (spectra, thermalisation)
     for i in range(0, len(found), 3):
         name = f"spectra_{1 + i // 3}" if i else "spectra"
@@ -260,7 +260,7 @@ def _of_matter(ds: Dataset) -> dict[str, Panels]:
 
 
 def _of_space(ds: Dataset) -> dict[str, Panels]:
-    """Pages of profiles, maps, phase space and walls, by name."""
+    """Return pages, by name, of profiles, maps, phase space and walls."""
     axes, masses, densities = directions(ds), _masses(ds), _densities(ds)
     drawn, times = densities + _fields(ds), _some_times(ds, 3)
     pages = {f"profiles_{axis}": _rows(_profiles(drawn, [axis]), 3) for axis in axes}
@@ -283,7 +283,7 @@ def _of_space(ds: Dataset) -> dict[str, Panels]:
 
 @styled
 def save_all(ds: Dataset, folder: str | Path, kinds: Sequence[str] = ("png", "pdf")) -> list[Path]:
-    """Write every picture into a folder; in space, box_... are those of averages over the box."""
+    """Write all plots into a folder; in space, box_... show averages over the grid."""
     paths = list[Path]()
     for part in (average(ds, left=True), ds) if is_in_space(ds) else (ds,):
         rows = _of_space(ds) if is_in_space(part) else _of_matter(part)

@@ -1,4 +1,4 @@
-"""Several results in the same axes: a colour for each, a line style for each group of species."""
+"""Several results in the same axes: one colour per result, one line style per species group."""
 
 from collections.abc import Mapping
 
@@ -24,10 +24,10 @@ WIDTH = 3
 
 @styled
 def comparison(results: Mapping[str, Dataset]) -> Figure:
-    """Spectra at the last time that all have, and histories, of several results by their names.
+    """Plot spectra at the last common time, and histories, of several named results.
 
-    In space, of averages over the box. Groups of species are those of the first; quantities in
-    which nothing happens are left out.
+    In space, averages over the grid are shown. Groups of species are those of the first result;
+    constant quantities are left out.
     """
     boxes = {name: box(ds) for name, ds in results.items()}
     found, names = shared_groups(boxes), moving(boxes)
@@ -50,7 +50,7 @@ def comparison(results: Mapping[str, Dataset]) -> Figure:
 
 
 def shared_groups(boxes: Mapping[str, Dataset]) -> list[list[str]]:
-    """Groups of species of the first result, as far as all have them."""
+    """Return the groups of species of the first result, restricted to common species."""
     first = next(iter(boxes.values()))
     shared = [
         n for n in first.species.values if all(n in ds.species.values for ds in boxes.values())
@@ -62,7 +62,7 @@ def shared_groups(boxes: Mapping[str, Dataset]) -> list[list[str]]:
 
 
 def moving(boxes: Mapping[str, Dataset]) -> list[str]:
-    """Quantities in which something happens in one of them."""
+    """Return the quantities that change in at least one result."""
     return [n for n in SHOWN if any(n in ds and moves(ds[n]) for ds in boxes.values())]
 
 
@@ -71,7 +71,7 @@ def _color(i: int) -> str:
 
 
 def _spectra(boxes: Mapping[str, Dataset], ax: Axes, group: list[str]) -> None:
-    """f against |p| at the last time that all have."""
+    """Plot f against |p| at the last common time."""
     last = min(float(ds.time.values[-1]) for ds in boxes.values())
     for i, ds in enumerate(boxes.values()):
         inside = ds.p.values <= style.faces(ds)[1]
@@ -83,7 +83,7 @@ def _spectra(boxes: Mapping[str, Dataset], ax: Axes, group: list[str]) -> None:
 
 
 def _histories(boxes: Mapping[str, Dataset], ax: Axes, name: str, found: list[list[str]]) -> None:
-    """One quantity against time; of each group of species, if it has them."""
+    """Plot one quantity against time, for each group of species if it depends on species."""
     unit = ""
     for i, ds in enumerate(boxes.values()):
         if name not in ds:
@@ -92,7 +92,7 @@ def _histories(boxes: Mapping[str, Dataset], ax: Axes, name: str, found: list[li
         of = found if "species" in ds[name].dims else [[]]
         for line, group in zip(LINES, of, strict=False):
             values = mean(ds[name], group) if group else ds[name].values
-            width = 1.4 + 1.2 * (len(boxes) - 1 - i)  # curves that coincide are all seen
+            width = 1.4 + 1.2 * (len(boxes) - 1 - i)  # coinciding curves all stay visible
             ax.plot(ds.time.values, values, color=_color(i), linestyle=line, linewidth=width)
     ax.set(xlabel="time [fm]", ylabel=unit)
     if any("species" in ds[name].dims for ds in boxes.values() if name in ds):

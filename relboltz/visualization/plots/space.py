@@ -1,8 +1,8 @@
-"""Pictures in space: profiles along an axis, maps of a plane, phase space.
+"""Plots in space: profiles along an axis, maps of a plane, phase space.
 
-Directions that are not shown are cut through the middle of the box; dark lines are early, light
-ones late; limits and colours of maps are the same at all times. What has no meaning where nothing
-is, a temperature or a velocity, is shown where there is matter.
+Profiles and maps are cuts through the centre of the grid; dark lines are early, light lines late;
+limits and colour scales of maps are the same at all times. Quantities that are undefined in empty
+cells, such as temperature or velocity, are shown only where there is matter.
 """
 
 from collections.abc import Sequence
@@ -23,14 +23,14 @@ from .style import Ax, Names, label, labelled, members, new_axes, recorded, shad
 AXES = ("x", "y", "z")
 DIRECTIONS = (*AXES, "px", "py", "pz")
 COMPONENTS = ("axis", "axis2", "mu", "nu")
-SLOW = 0.01  # flow below this part of the speed of light gets no arrows
-ARROWS = 16  # at most so many arrows along an axis
+SLOW = 0.01  # flow below this fraction of the speed of light gets no arrows
+ARROWS = 16  # largest number of arrows along an axis
 MATTER = 1e-3
-"""Cells with less energy than this part of the fullest one of the moment count as empty."""
+"""Fraction of the largest energy at the same time below which a cell counts as empty."""
 DECADES = 3
-"""Decades that a logarithmic scale of colours shows at most."""
+"""Largest number of decades of a logarithmic colour scale."""
 DILUTED = 4.0
-"""Where the largest value falls by more than this factor, colours are logarithmic."""
+"""Decrease of the largest value above which the colour scale is logarithmic."""
 SHORT = {
     "number": "density", "temperature": "temperature", "energy_kinetic": "kinetic energy density",
     "energy_total": "total energy density", "energy_by_species": "kinetic energy density",
@@ -44,35 +44,36 @@ SHORT = {
     "momentum_by_species": "momentum", "energy_momentum_by_species": "$T$",
     "number_current": "particle flux", "pressure": "pressure",
 }  # fmt: skip
-"""Words for axes, where the long names are too long."""
+"""Short axis labels, used in place of long names."""
 KINDS = {"pressure_ratio": "ratio", "velocity": "plain", "landau_velocity": "plain"}
-"""What has a scale of its own: a ratio is about 1, a velocity is no density."""
+"""Kinds of quantities that are not densities: ratios are close to 1."""
 
 
 # --- what is in a result ------------------------------------------------------------------------
 
 
 def directions(ds: Dataset) -> list[str]:
-    """Axes with more than one space cell."""
+    """Return the axes with more than one space cell."""
     return [axis for axis in AXES if ds.sizes.get(axis, 1) > 1]
 
 
 def marginals(ds: Dataset) -> list[str]:
-    """Names of the marginals of f that keep two directions."""
+    """Return the names of marginals of f that keep two directions."""
     names = (str(name) for name in ds if str(name).startswith("f_") and "time" in ds[name].dims)
-    plain = (name for name in names if not name.endswith("_error"))  # of replicas
+    plain = (name for name in names if not name.endswith("_error"))  # errors of replicas
     return [name for name in plain if len(set(ds[name].dims) & set(DIRECTIONS)) == 2]
 
 
 def field(ds: Dataset, quantity: str, species: Names, axes: Sequence[str]) -> DataArray:
-    """A quantity (time, *axes): mean over species, cut through the middle of other directions.
+    """Return a quantity (time, *axes): mean over species, cut through the centre of the grid.
 
-    quantity : a name; of a vector or tensor with its component, "velocity x", "shear_stress xy". Of
-    a vector without one, that along the axis of a profile, or in a plane its length.
+    quantity : a name; for a vector or tensor with its component, "velocity x", "shear_stress xy".
+    A vector without a component gives the component along the axis of a profile, or in a plane its
+    magnitude.
 
-    The attributes ``description``, ``title`` and ``kind`` say what it is, of which species, and
-    whether it is a density, a signed number or a ratio; ``component`` and ``where`` name the
-    component and the place of a cut.
+    The attributes ``description``, ``title`` and ``kind`` give the quantity, its species, and
+    whether it is a density, a signed number or a ratio; ``component`` and ``where`` give the
+    component and the position of the cut.
     """
     name, component = _asked(ds, quantity)
     if not np.isfinite(ds[name]).any():
@@ -110,7 +111,7 @@ def field(ds: Dataset, quantity: str, species: Names, axes: Sequence[str]) -> Da
 
 
 def _asked(ds: Dataset, quantity: str) -> tuple[str, str]:
-    """Name and component of a quantity in space cells."""
+    """Return name and component of a quantity in space cells."""
     allowed = {"time", "species", *COMPONENTS, *DIRECTIONS}
     known = [str(name) for name in ds if "time" in ds[name].dims]
     known = [n for n in known if set(ds[n].dims) <= allowed and set(ds[n].dims) & set(DIRECTIONS)]
@@ -140,13 +141,13 @@ def _components(values: DataArray) -> list[str]:
 
 
 def _matter(ds: Dataset) -> DataArray:
-    """Where there is some: cells with more than a small part of the energy of the fullest one."""
+    """Return which cells contain matter: those with more than ``MATTER`` of the largest energy."""
     energy = ds.energy_kinetic
     return energy > MATTER * energy.max([d for d in AXES if d in energy.dims])
 
 
 def _cut(values: DataArray, dims: Sequence[str]) -> tuple[DataArray, str]:
-    """Values in the middle of these directions, and words for it: ', y = 0'."""
+    """Return values at the centre of these directions, and text such as ', y = 0'."""
     places = []
     for d in dims:
         n = values.sizes[d]
@@ -158,7 +159,7 @@ def _cut(values: DataArray, dims: Sequence[str]) -> tuple[DataArray, str]:
 
 
 def _kind(values: DataArray, signed: bool) -> str:
-    """A density is nowhere negative and may be diluted; other things have a sign or a scale."""
+    """Return the kind of scale: "signed", "plain", or "diluted" for densities that fall a lot."""
     known = values.values[np.isfinite(values.values)]
     if signed or (known.size and known.min() < -1e-9 * abs(known).max()):
         return "signed"
@@ -168,14 +169,14 @@ def _kind(values: DataArray, signed: bool) -> str:
 
 
 def _component(vector: DataArray, axis: str) -> str:
-    """The component of a vector to show along an axis: that one, or another that is far larger."""
+    """Return the vector component to show along an axis: that one, or a far larger one."""
     size: Any = abs(vector).max([d for d in vector.dims if d != "axis"]).fillna(0.0)
     largest = str(size.axis.values[int(size.values.argmax())])
     return largest if float(size.max()) > 10 * float(size.sel(axis=axis)) else axis
 
 
 def _check_axis(ds: Dataset, axis: str) -> None:
-    """Complain about an axis without cells."""
+    """Raise InputError if an axis is unknown or has a single cell."""
     if axis not in AXES:
         raise InputError(f"axis = {axis!r}: use x, y or z")
     if axis not in directions(ds):
@@ -187,14 +188,14 @@ def _check_axis(ds: Dataset, axis: str) -> None:
 
 
 def edges(coordinate: DataArray) -> tuple[float, float]:
-    """Where the cells of a coordinate begin and end."""
+    """Return the outer edges of the cells of a coordinate."""
     x = coordinate.values
     half = 0.5 * (x[-1] - x[0]) / max(len(x) - 1, 1)
     return float(x[0] - half), float(x[-1] + half)
 
 
 def limits(values: DataArray, margin: float = 0.05) -> tuple[float, float]:
-    """Limits that hold all times; rounding errors do not fill the picture."""
+    """Return limits for all times, wide enough that rounding errors do not fill the plot."""
     known = values.values[np.isfinite(values.values)]
     low, high = (float(known.min()), float(known.max())) if known.size else (0.0, 1.0)
     span = max(high - low, 0.02 * max(abs(low), abs(high)), 1e-6)
@@ -203,19 +204,19 @@ def limits(values: DataArray, margin: float = 0.05) -> tuple[float, float]:
 
 
 def _place(coordinate: DataArray) -> str:
-    """x [fm], or p_x [GeV]."""
+    """Return an axis label such as 'x [fm]' or 'p_x [GeV]'."""
     axis = str(coordinate.name)
     return labelled(coordinate, f"${axis}$" if axis in AXES else f"$p_{axis[1]}$")
 
 
 def _frame(ax: Axes, values: DataArray) -> None:
-    """Labels and limits of a profile (time, axis) of all these times."""
+    """Set labels and limits of a profile (time, axis) for all its times."""
     x = values[values.dims[1]]
     ax.set(xlabel=_place(x), ylabel=values.attrs["description"], xlim=edges(x), ylim=limits(values))
 
 
 def _say_when(ax: Axes, values: DataArray, time: float, note: bool = False) -> None:
-    """Of which species, and when, as a title; above a note, if there is one."""
+    """Set a title with species and time, above the note if there is one."""
     of = values.attrs["title"]
     ax.set_title(f"{of}{', ' * bool(of)}$t$ = {time:.3g} fm", loc="left", pad=6 + 10 * note)
 
@@ -232,7 +233,7 @@ def profile(
     times: Any = None,
     ax: Ax = None,
 ) -> Axes:
-    """A quantity along an axis at several times; of a vector that component or a far larger one."""
+    """Plot a quantity along an axis at several times; for vectors see ``field``."""
     _check_axis(ds, axis)
     values = field(ds, quantity, species, [axis])
     ax, values = ax or new_axes(), values.sel(time=recorded(ds, times))
@@ -252,10 +253,10 @@ def field_map(
     plane: str = "",
     ax: Ax = None,
 ) -> Axes:
-    """A quantity (of a vector its length) in a plane such as "xy", and arrows of the flow.
+    """Plot a quantity (magnitude for vectors) in a plane such as "xy", with flow arrows.
 
-    time : the nearest record is shown; None is the last
-    plane : "" is the first two directions with more than one cell
+    time : the nearest record is shown; None means the last
+    plane : "" means the first two directions with more than one cell
     """
     ax, axes = ax or new_axes(), _plane(ds, plane)
     draw_map(ax, field(ds, quantity, species, axes), time, flow_in(ds, axes))
@@ -270,7 +271,7 @@ def phase_space(
     time: float | None = None,
     ax: Ax = None,
 ) -> Axes:
-    """A marginal of f that keeps two directions, such as x and p_x; time: None is the last."""
+    """Plot a marginal of f that keeps two directions, such as x and p_x; default: last time."""
     known = marginals(ds)
     if not known:
         raise InputError("this result keeps no f of two directions; set marginals = ['x px']")
@@ -296,7 +297,7 @@ def _plane(ds: Dataset, plane: str) -> list[str]:
 
 
 def draw_line(ax: Axes, values: DataArray, time: float) -> None:
-    """Values (time, axis) at a time, with limits that hold all times; grey is the first."""
+    """Plot values (time, axis) at a time, with limits for all times; the first time is grey."""
     x = values[values.dims[1]].values
     ax.plot(x, values[0].values, color="0.75")
     ax.plot(x, values.sel(time=time).values, "o-", markersize=3.5, color=style.COLORS[1])
@@ -307,7 +308,7 @@ def draw_line(ax: Axes, values: DataArray, time: float) -> None:
 def draw_map(
     ax: Axes, values: DataArray, time: float | None, flow: Any = None, bar: bool = True
 ) -> Any:
-    """Values (time, a, b) at a time, in colours that hold all times, and arrows of a flow."""
+    """Plot values (time, a, b) at a time, with colours for all times, and flow arrows."""
     style.check_time(values, float(values.time[-1]) if time is None else time)
     now = values.sel(time=values.time[-1] if time is None else time, method="nearest")
     a, b = (values[d] for d in values.dims[1:])
@@ -316,7 +317,7 @@ def draw_map(
         a.values, b.values, now.values.T, shading="nearest", norm=norm, cmap=colors,
         rasterized=True,
     )  # fmt: skip
-    ax.set_facecolor("0.88")  # where nothing is
+    ax.set_facecolor("0.88")  # empty cells
     ax.set(xlabel=_place(a), ylabel=_place(b), xlim=edges(a), ylim=edges(b))
     if bar:
         beside = ax.inset_axes((1.03, 0, 0.05, 1))
@@ -329,7 +330,7 @@ def draw_map(
 
 
 def scale(values: DataArray) -> tuple[float, float]:
-    """Where a scale of colours for all times begins and ends; of ratios around 1, else around 0."""
+    """Return the ends of a colour scale for all times; ratios centre on 1, signed values on 0."""
     low, high = limits(values, 0.0)
     kind = values.attrs["kind"]
     if kind == "diluted":
@@ -344,7 +345,7 @@ def scale(values: DataArray) -> tuple[float, float]:
 
 
 def _colors(values: DataArray) -> tuple[Normalize, Any]:
-    """A scale of colours for all times, and the colours; white is 1 of ratios, 0 of signed ones."""
+    """Return norm and colour map for all times; white is 1 for ratios, 0 for signed values."""
     low, high = scale(values)
     kind = values.attrs["kind"]
     colors = mpl.colormaps["RdBu_r" if kind in ("ratio", "signed") else "viridis"]
@@ -354,7 +355,7 @@ def _colors(values: DataArray) -> tuple[Normalize, Any]:
 
 
 def flow_in(ds: Dataset, axes: Sequence[str]) -> DataArray:
-    """Landau velocity (time, axis, b, a) where arrows stand; NaN if slow, or where nothing is."""
+    """Return Landau velocity (time, axis, b, a) of the arrows; NaN if slow or without matter."""
     name = "landau_velocity" if "landau_velocity" in ds else "velocity"
     a, b = axes
     there = ds[name].sel(axis=[a, b]).where(_matter(ds))
@@ -365,7 +366,7 @@ def flow_in(ds: Dataset, axes: Sequence[str]) -> DataArray:
 
 
 def _arrows(ax: Axes, flow: DataArray, time: float) -> bool:
-    """The flow, if there is one; the fastest arrow of all times is about a cell long."""
+    """Draw flow arrows, if any; the fastest of all times is about one cell long."""
     fastest = float(np.sqrt((flow**2).sum("axis")).max())
     if fastest == 0:
         return False
@@ -376,7 +377,7 @@ def _arrows(ax: Axes, flow: DataArray, time: float) -> bool:
         scale=fastest / (0.95 * cell), color="white", width=0.008, edgecolor="0.15", linewidth=0.4,
     )  # fmt: skip
     ax.text(
-        0.0, 1.01, f"arrows: {flow.attrs['words']}, longest {fastest:.2g}",
+        0.0, 1.01, f"arrows: {flow.attrs['description']}, longest {fastest:.2g}",
         transform=ax.transAxes, va="bottom", fontsize=8, color="0.3",
     )  # fmt: skip
     return True

@@ -1,4 +1,4 @@
-"""How all pictures look: colours, words, axes, and which species share a line."""
+"""Style of all plots: colours, labels, axes, and groups of species that share a line."""
 
 import re
 import unicodedata
@@ -26,7 +26,7 @@ STYLE: Any = {
     "legend.frameon": False, "legend.handlelength": 1.6, "lines.linewidth": 1.8,
 }  # fmt: skip
 COLORS = ("#D55E00", "#0072B2", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#8C564B", "#7F7F7F")
-"""Safe for the colour-blind (Okabe and Ito, and two more); the first is kept for gluons."""
+"""Colour-blind-safe palette (Okabe and Ito, and two more); the first colour is for gluons."""
 DASHES = ("-", "-.", (0, (1, 1)))
 ABOVE: Any = {"loc": "lower left", "bbox_to_anchor": (0, 1), "alignment": "left"}
 QUARKS = frozenset("udscbt")
@@ -36,18 +36,18 @@ GREEK = frozenset((
     "Theta", "Lambda", "Xi", "Pi", "Sigma", "Phi", "Psi", "Omega",
 ))  # fmt: skip
 FLAT = 1e-9
-"""What moves by less, relative to its size, is constant but for rounding."""
-ALIKE = 0.1  # spectra that differ by less, relative to the peak, count as the same
+"""Relative variation below which values are constant up to rounding."""
+ALIKE = 0.1  # spectra that differ by less, relative to the peak, count as equal
 styled = mpl.rc_context(STYLE)
 
 
 def new_axes() -> Axes:
-    """The axes of a new figure."""
+    """Return the axes of a new figure."""
     return Figure(figsize=(5.6, 4.2), layout="constrained").subplots()
 
 
 def plain_ticks(ax: Axes, along: str = "y") -> None:
-    """0.2 and 0.5 along a logarithmic axis of few decades, in place of powers of ten."""
+    """Label a logarithmic axis of few decades with 0.2, 0.5, ... in place of powers of ten."""
     (low, high), axis = (ax.get_ylim(), ax.yaxis) if along == "y" else (ax.get_xlim(), ax.xaxis)
     if high < 300 * low:
         subs = (1.0, 2.0, 5.0) if high < 30 * low else (1.0,)
@@ -60,7 +60,7 @@ def plain_ticks(ax: Axes, along: str = "y") -> None:
 
 
 def groups(ds: Dataset) -> list[list[str]]:
-    """Species of equal kind, prediction and, but for noise, spectra; most abundant groups first."""
+    """Return groups of species with equal properties and spectra, the most abundant first."""
     ds, found = box(ds), list[list[str]]()
     for name in ds.species.values.tolist():
         home = next((group for group in found if _same_curves(ds, group[0], name)), None)
@@ -72,7 +72,7 @@ def groups(ds: Dataset) -> list[list[str]]:
 
 
 def _same_curves(ds: Dataset, a: str, b: str) -> bool:
-    """Whether one line can stand for both species."""
+    """Whether two species can share a line."""
     one, two = ds.sel(species=a), ds.sel(species=b)
     rough = {"statistics": 0, "degeneracy": 0, "equilibrium_chemical_potential": 1e-3}
     for name, rtol in {**rough, "mass_squared": 0.05}.items():
@@ -84,7 +84,7 @@ def _same_curves(ds: Dataset, a: str, b: str) -> bool:
 
 
 def members(ds: Dataset, species: Names) -> list[str]:
-    """The species that are asked for; else the most abundant group."""
+    """Return the requested species; by default the most abundant group."""
     if species is None:
         return groups(ds)[0]
     names, known = [species] if isinstance(species, str) else species, ds.species.values.tolist()
@@ -94,17 +94,17 @@ def members(ds: Dataset, species: Names) -> list[str]:
 
 
 def mean(values: DataArray, group: Sequence[str]) -> Array:
-    """Mean over the species of a group."""
+    """Return the mean over the species of a group."""
     return values.sel(species=list(group)).mean("species").values
 
 
 def particle(name: str) -> str:
-    """The name without its bar."""
+    """Return the particle's name for an antiparticle, without "bar"."""
     return name[:-3] if name.endswith("bar") and len(name) > 3 else name
 
 
 def look(ds: Dataset, name: str) -> dict[str, Any]:
-    """Colour and line style of a species, the same in every picture."""
+    """Return colour and line style of a species, equal in all plots."""
     plain = list(dict.fromkeys(particle(n) for n in ds.species.values.tolist() if n != "g"))
     place = 0 if name == "g" else 1 + plain.index(particle(name))
     dashes = place // len(COLORS) + (particle(name) != name)
@@ -115,7 +115,7 @@ def look(ds: Dataset, name: str) -> dict[str, Any]:
 
 
 def _spelling(name: str) -> tuple[str, str, bool] | None:
-    """Name without its bar and charge, the charge, whether there is a bar; None if it is a text."""
+    """Return base name, charge, and whether there is a bar; None if it is plain text."""
     plain, bar = particle(name), particle(name) != name
     word = re.fullmatch(r"([A-Za-z]+)([+\-0]*)", plain)
     if word:
@@ -124,7 +124,7 @@ def _spelling(name: str) -> tuple[str, str, bool] | None:
 
 
 def letter(name: str) -> str:
-    """Greek where a name is, charges raised, a bar over what is ...bar; no other mathematics."""
+    """Return a species name as mathtext: Greek letters, raised charges, bars over antiparticles."""
     parts = _spelling(name)
     if parts is None:
         return name.replace("$", r"\$")
@@ -138,7 +138,7 @@ def letter(name: str) -> str:
 
 
 def spelt(name: str) -> str:
-    """The same in letters alone, where no mathematics is drawn."""
+    """Return a species name in Unicode letters, for output without mathtext."""
     parts = _spelling(name)
     if parts is None:
         return name
@@ -153,7 +153,7 @@ def spelt(name: str) -> str:
 
 
 def label(group: Sequence[str], letter: Callable[[str], str] = letter) -> str:
-    """A short name: 'u, d, s and antiquarks'; ``letter`` spells each of them."""
+    """Return a short name such as 'u, d, s and antiquarks'; ``letter`` formats each name."""
     plain = [n for n in group if n == particle(n)]
     both = len(plain) > 1 and sorted(group) == sorted([*plain, *(n + "bar" for n in plain)])
     description = [letter(n) for n in (plain if both else group)]
@@ -164,7 +164,7 @@ def label(group: Sequence[str], letter: Callable[[str], str] = letter) -> str:
 
 
 def labelled(values: DataArray, description: str = "") -> str:
-    """Words and unit, such as 'particle density [fm^-3]'; plain numbers have none."""
+    """Return a label with unit, such as 'particle density [fm^-3]'; none if dimensionless."""
     unit = re.sub(r"\^(-?\d+)", r"$^{\1}$", values.attrs.get("units", "1"))
     description = description or str(values.attrs.get("long_name", values.name))
     return description if unit == "1" else f"{description} [{unit}]"
@@ -174,18 +174,18 @@ def labelled(values: DataArray, description: str = "") -> str:
 
 
 def moves(values: ArrayLike, flat: float = FLAT) -> bool:
-    """Whether there is something to see: finite values that differ."""
+    """Whether the finite values vary."""
     known = np.asarray(values, float)
     known = known[np.isfinite(known)]
     return known.size > 1 and bool(np.ptp(known) > flat * np.abs(known).max())
 
 
 def faces(ds: Dataset) -> tuple[float, float]:
-    """|p| at which shells leave the box of momenta along the first and the last axis [GeV]."""
+    """Return the smallest and the largest half width of the momentum grid [GeV]."""
     widths = np.atleast_1d(ds.attrs.get("momentum_max", ds.p.values[-1:])).astype(float)
     if len(widths) == 3 and any(ds.sizes.get(f"p{axis}", 1) > 1 for axis in "xyz"):
         cells = [ds.sizes.get(f"p{axis}", 1) for axis in "xyz"]
-        widths = widths[np.array(cells) > 1]  # nodes of a single cell lie at 0
+        widths = widths[np.array(cells) > 1]  # the node of a single cell is at 0
     return float(widths.min()), float(widths.max())
 
 
@@ -193,7 +193,7 @@ def faces(ds: Dataset) -> tuple[float, float]:
 
 
 def chosen_times(ds: Dataset, count: int = 6) -> Array:
-    """The first and the last recorded time and some between, closer together early on [fm]."""
+    """Return first and last recorded time and some between, denser at early times [fm]."""
     times = ds.time.values
     if len(times) <= count:
         return times
@@ -203,7 +203,7 @@ def chosen_times(ds: Dataset, count: int = 6) -> Array:
 
 
 def recorded(ds: Dataset, times: ArrayLike | None) -> Array:
-    """The records nearest to these times; None: some from first to last [fm]."""
+    """Return the recorded times nearest to ``times`` [fm]; None selects some of all."""
     try:
         wanted = np.unique(chosen_times(ds) if times is None else np.asarray(times, float))
     except (TypeError, ValueError):
@@ -214,7 +214,7 @@ def recorded(ds: Dataset, times: ArrayLike | None) -> Array:
 
 
 def check_time(ds: Dataset | DataArray, time: float) -> None:
-    """Complain about a time that there is no record near to [fm]."""
+    """Raise InputError if there is no record near a time [fm]."""
     first, last = float(ds.time.values[0]), float(ds.time.values[-1])
     near = 0.5 * (last - first) / max(ds.time.size - 1, 1)
     if not first - near <= time <= last + near:
@@ -222,7 +222,7 @@ def check_time(ds: Dataset | DataArray, time: float) -> None:
 
 
 def shades(times: Array) -> Iterator[tuple[float, dict[str, Any]]]:
-    """Each time and the look of its line: dark is early, light is late."""
+    """Yield each time and the style of its line: dark is early, light is late."""
     for place, time in zip(np.linspace(0, 0.88, len(times)), times, strict=True):
         color, description = mpl.colormaps["viridis"](place), f"{time:.3g} fm"
         yield time, {"marker": "o", "markersize": 3.5, "color": color, "label": description}

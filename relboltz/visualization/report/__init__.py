@@ -1,4 +1,4 @@
-"""A result as one page of HTML that needs nothing else: words, tables, pictures that move.
+"""Self-contained HTML report on a result: text, tables, interactive plots.
 
 >>> from relboltz.visualization.report import report
 >>> Path("run.html").write_text(report({"run": relboltz.load("run.nc")}), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""What a page draws: curves, maps, and the times that a slider runs through, as plain data."""
+"""Charts of a page as plain data: curves, and the times of sliders."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -12,21 +12,21 @@ from ..plots.style import COLORS, DASHES, chosen_times, look
 from .number_format import FINE, enough, numbers, text
 
 INK, GREY = -1, -2
-"""Colours that follow the text of the page."""
+"""Colours that follow the text colour of the page."""
 FRAMES = 60
-"""Times that a slider has at most."""
+"""Largest number of times of a slider."""
 RECORDS = 400
-"""Times that a history has at most."""
+"""Largest number of times of a history."""
 
 
 @dataclass(frozen=True)
 class Curve:
     """One line, or one line for each time of a slider.
 
-    y : values (x), or (time, x) with a slider; x : None is that of the chart
-    kind : "line", "points" (with its points), "predicted", "start" (where a slider begins)
-    color : a place in style.COLORS, INK or GREY; dash : a place in style.DASHES
-    of : whom a prediction is for, where there are several
+    y : values (x), or (time, x) with a slider; x : None means that of the chart
+    kind : "line", "points" (line with points), "predicted", "start" (initial values)
+    color : an index of style.COLORS, INK or GREY; dash : an index of style.DASHES
+    of : the curve to which a prediction belongs, if there are several
     """
 
     description: str
@@ -39,7 +39,7 @@ class Curve:
     of: str = ""
 
     def data(self) -> dict[str, Any]:
-        """What the page's script reads."""
+        """Return the data for the page's script."""
         y = np.asarray(self.y, float)
         found = {"words": self.description, "y": numbers(y, enough(y)), "kind": self.kind,
                  "color": self.color, "dash": self.dash, "of": self.of}  # fmt: skip
@@ -54,7 +54,7 @@ class Curve:
 class Chart:
     """Curves in the same axes.
 
-    limits : of y, or None to hold what is shown; note : a line below; more : for the script
+    limits : of y, or None to fit the data; note : a line of text; more : data for the script
     """
 
     title: str
@@ -69,7 +69,7 @@ class Chart:
     more: dict[str, Any] = field(default_factory=dict)
 
     def data(self) -> dict[str, Any]:
-        """What the page's script reads."""
+        """Return the data for the page's script."""
         return {
             "kind": "lines", "title": self.title, "xlabel": self.xlabel, "ylabel": self.ylabel,
             "x": numbers(np.asarray(self.x, float), FINE), "log": self.log, "slider": self.slider,
@@ -79,14 +79,14 @@ class Chart:
 
 
 class Figures:
-    """All charts of a page, by their keys, and the times of its sliders [fm]."""
+    """All charts of a page by key, and the times of its sliders [fm]."""
 
     def __init__(self) -> None:
         self.charts: dict[str, dict[str, Any]] = {}
         self.sliders: dict[str, list[Any]] = {}
 
     def add(self, chart: Any, level: int) -> str:
-        """Keep a chart or map; its place on the page, with a heading of this level."""
+        """Add a chart or map and return its HTML element, with a heading of this level."""
         key = f"chart{len(self.charts)}"
         self.charts[key] = chart.data()
         note = f'<p class="note">{text(chart.note)}</p>' if chart.note else ""
@@ -96,7 +96,7 @@ class Figures:
         )
 
     def add_slider(self, key: str, times: Array) -> str:
-        """Keep the times of a slider; the slider, which begins at the last one."""
+        """Add the times of a slider and return its HTML element, set to the last time."""
         self.sliders[key] = numbers(times, FINE)
         last = len(times) - 1
         if last < 1:
@@ -116,18 +116,18 @@ class Figures:
 
 
 def style_of(ds: Dataset, name: str) -> tuple[int, int]:
-    """Colour and dashes of a species, as in the pictures."""
+    """Return colour and dashes of a species, as in the plots."""
     known = look(ds, name)
     return COLORS.index(known["color"]), DASHES.index(known["linestyle"])
 
 
 def frames(ds: Dataset, most: int = FRAMES) -> Any:
-    """Places of the records that a slider runs through, closer together early on."""
+    """Return indices of the records of a slider, denser at early times."""
     return np.searchsorted(ds.time.values, chosen_times(ds, max(most, 2)))
 
 
 def thinned(ds: Dataset) -> Dataset:
-    """The result with few enough records for a history: even ones, and more of them early on."""
+    """Return the result with at most about ``RECORDS`` records, denser at early times."""
     count = ds.time.size
     if count <= RECORDS:
         return ds

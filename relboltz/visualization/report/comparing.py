@@ -1,4 +1,4 @@
-"""Several runs on one page: their histories in the same axes, and how far they are apart."""
+"""Several runs in one report: their histories in the same axes, and their differences."""
 
 from collections.abc import Iterator, Mapping
 
@@ -22,7 +22,7 @@ Rows = list[list[str]]
 
 
 def charts(results: Mapping[str, Dataset]) -> Iterator[Chart]:
-    """Quantities against time, of each group of species that all have; a colour for each run."""
+    """Yield charts of quantities against time, per common group of species; one colour per run."""
     boxes = {name: thinned(box(ds)) for name, ds in results.items()}
     found = several.shared_groups(boxes)
     for name in several.moving(boxes):
@@ -53,12 +53,12 @@ def _curves(boxes: Mapping[str, Dataset], name: str, group: list[str]) -> Iterat
 
 
 def _look(i: int) -> tuple[int, int]:
-    """Colour and dashes of a run."""
+    """Return colour and dashes of a run."""
     return (i + 1) % len(style.COLORS), i % len(style.DASHES)
 
 
 def times(results: Mapping[str, Dataset]) -> np.ndarray:
-    """Of the slider: those of the first at which all have records, if there are any [fm]."""
+    """Return the slider times: those of the first run within the common time range [fm]."""
     begin = max(float(ds.time.values[0]) for ds in results.values())
     end = min(float(ds.time.values[-1]) for ds in results.values())
     first = next(iter(results.values()))
@@ -68,7 +68,7 @@ def times(results: Mapping[str, Dataset]) -> np.ndarray:
 
 
 def spectra(results: Mapping[str, Dataset], slider: str) -> Iterator[Chart]:
-    """f against |p| at the records nearest to the times of the slider."""
+    """Yield charts of f against |p| at the records nearest to the slider times."""
     boxes = {name: box(ds) for name, ds in results.items()}
     wanted = times(results)
     for group in several.shared_groups(boxes):
@@ -94,7 +94,7 @@ def spectra(results: Mapping[str, Dataset], slider: str) -> Iterator[Chart]:
 
 
 def side_by_side(results: Mapping[str, Dataset]) -> Rows:
-    """Rows of the verdicts, a column for each run."""
+    """Return the rows of the verdicts with one column per run."""
     found: dict[str, list[str]] = {}
     for i, ds in enumerate(results.values()):
         for row in verdict.rows(ds):
@@ -104,7 +104,7 @@ def side_by_side(results: Mapping[str, Dataset]) -> Rows:
 
 
 def differences(results: Mapping[str, Dataset]) -> Iterator[tuple[str, Rows, str]]:
-    """What is compared, rows (quantity, largest, when, at the end), and what is to be said."""
+    """Yield title, rows (quantity, largest, time, at the end) and a remark for each comparison."""
     (first, one), *others = results.items()
     for name, other in others:
         title = f"{name} against {first}"

@@ -1,4 +1,4 @@
-"""Charts against time, and spectra with a slider; in space, of averages over the box."""
+"""Charts against time, and spectra with a slider; in space, of averages over the grid."""
 
 from collections.abc import Callable, Iterator
 
@@ -15,25 +15,25 @@ from .number_format import number, numbers, with_unit
 
 TIME = "time [fm]"
 MOST_RATES = 8
-"""Kinds of collisions that have a curve."""
+"""Largest number of collision types shown."""
 POINTS = 81
-"""Of a predicted spectrum."""
+"""Points of a predicted spectrum."""
 CONSTANT = {
     "numbers": "particle densities", "distance": "distance from equilibrium",
     "entropy": "entropy density", "temperature": "temperature",
     "chemical_potentials": "chemical potentials", "energies": "kinetic energy density",
     "masses": "masses", "anisotropy": "pressure anisotropy",
 }  # fmt: skip
-"""Charts that are left out where nothing happens in them."""
+"""Charts that are left out if their quantity is constant."""
 
 
 def label(group: list[str]) -> str:
-    """Short name of a group of species, in letters alone."""
+    """Return a short name of a group of species in Unicode letters."""
     return style.label(group, spelt)
 
 
 def charts(ds: Dataset) -> Iterator[Chart]:
-    """Those in which something happens, the more telling ones first."""
+    """Yield the charts of quantities that change, the most informative first."""
     short = thinned(ds)
     for panel in telling(box(ds)):
         yield CHARTS[panel.__name__](short)
@@ -46,7 +46,7 @@ def charts(ds: Dataset) -> Iterator[Chart]:
 
 
 def constant(ds: Dataset) -> list[str]:
-    """What has no chart because nothing happens in it."""
+    """Return the quantities without a chart because they are constant."""
     drawn = {panel.__name__ for panel in telling(box(ds))}
     return [description for name, description in CONSTANT.items() if name not in drawn]
 
@@ -60,7 +60,7 @@ def _error(ds: Dataset, name: str) -> Array | None:
 
 
 def predicted(ds: Dataset, value: float, color: int = INK, of: str = "") -> list[Curve]:
-    """A dashed horizontal line, if there is a prediction."""
+    """Return a dashed horizontal line if there is a prediction."""
     if not np.isfinite(value):
         return []
     ends = ds.time.values[[0, -1]]
@@ -71,7 +71,7 @@ def predicted(ds: Dataset, value: float, color: int = INK, of: str = "") -> list
 def _by_group(
     ds: Dataset, values: DataArray, final: DataArray, errors: DataArray | None, each: bool = False
 ) -> list[Curve]:
-    """A curve for each group of species, and its prediction."""
+    """Return a curve per group of species, and its prediction."""
     found = []
     for group in groups(ds):
         color, dash = style_of(ds, group[0])
@@ -160,7 +160,7 @@ def _entropy(ds: Dataset) -> Chart:
 
 
 def _distance(ds: Dataset) -> Chart:
-    """Part of the particles that is not yet where equilibrium has them."""
+    """Return a chart of the fraction of particles that would have to change cell."""
     far = ds.equilibrium_distance.where(ds.equilibrium_distance > 0)
     error = _error(ds, "equilibrium_distance")
     curves = [Curve("not yet in equilibrium", far.values, color=6, error=error)]
@@ -184,11 +184,11 @@ CHARTS: dict[str, Callable[[Dataset], Chart]] = {
     "chemical_potentials": _chemical_potentials, "energies": _energies, "masses": _masses,
     "anisotropy": _anisotropy,
 }  # fmt: skip
-"""Charts by the names of the pictures."""
+"""Charts by the names of the plot functions."""
 
 
 def _rates(ds: Dataset) -> Chart:
-    """The most frequent kinds of collisions."""
+    """Return a chart of the most frequent collision types."""
     kinds, quarks = histories.collisions(ds, spelt)
     top = max((float(np.nanmax(rate, initial=0)) for rate in kinds.values()), default=0.0)
     curves = []
@@ -207,7 +207,7 @@ def _rates(ds: Dataset) -> Chart:
 
 
 def _drifts(ds: Dataset) -> Chart:
-    """What moved by more than rounding of what is conserved."""
+    """Return a chart of drifts of conserved quantities that exceed rounding."""
     found = histories.drifts(ds)
     curves = [
         Curve(name, drift, color=k, dash=k)
@@ -224,7 +224,7 @@ def _drifts(ds: Dataset) -> Chart:
 
 
 def spectra(ds: Dataset, slider: str) -> Iterator[Chart]:
-    """f against |p| of every group of species, at the times of a slider, and in equilibrium."""
+    """Yield charts of f against |p| per group of species, at slider times and in equilibrium."""
     ds = box(ds)
     some, inside = ds.isel(time=frames(ds)), ds.p.values <= style.faces(ds)[1]
     p = np.linspace(0, style.faces(ds)[1], POINTS)

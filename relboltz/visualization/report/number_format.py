@@ -1,4 +1,4 @@
-"""Text and numbers as a page may hold them: escaped, short, in letters alone."""
+"""Formatting of text and numbers for the HTML page: escaped, short, in Unicode."""
 
 import html
 import json
@@ -12,37 +12,37 @@ import numpy as np
 from ...util.text import harmless
 
 DIGITS = 4
-"""Significant ones of numbers that a page draws; more where they hardly differ."""
+"""Significant digits of plotted numbers; more if they hardly differ."""
 FINE = 6
-"""Of times and places."""
+"""Significant digits of times and positions."""
 RAISED = str.maketrans("-+0123456789", "⁻⁺⁰¹²³⁴⁵⁶⁷⁸⁹")
 LONGEST = 300
-"""Letters of a name or a title that a page shows."""
+"""Largest number of characters of a name or a title."""
 
 
 def text(description: object) -> str:
-    """What others wrote, without power over the page or the order of its letters."""
+    """Return text escaped for HTML, with control characters spelt out."""
     return html.escape(harmless(description))
 
 
 def cut(description: object) -> str:
-    """The same, cut where it is long; not escaped yet."""
+    """Return text with control characters spelt out, truncated if long; not escaped for HTML."""
     plain = " ".join(harmless(description).split())
     return plain if len(plain) <= LONGEST else f"{plain[: LONGEST - 1]}…"
 
 
 def unit(description: str) -> str:
-    """fm⁻³ of fm^-3."""
+    """Return a unit with raised exponents: fm⁻³ for fm^-3."""
     return re.sub(r"\^(-?\d+)", lambda found: found[1].translate(RAISED), description)
 
 
 def with_unit(description: str, of: str) -> str:
-    """particle density [fm⁻³]; plain numbers have no unit."""
+    """Return a label with unit, such as 'particle density [fm⁻³]'; none if dimensionless."""
     return description if of == "1" else f"{description} [{unit(of)}]"
 
 
 def number(description: str) -> str:
-    """−5.8 × 10⁻⁴ of -5.8e-04, wherever it stands; a minus in place of a hyphen."""
+    """Typeset all numbers in a text: −5.8 × 10⁻⁴ for -5.8e-04."""
 
     def power(found: re.Match[str]) -> str:
         exponent = int(found[2])
@@ -53,17 +53,17 @@ def number(description: str) -> str:
 
 
 def percent(part: float) -> str:
-    """A relative difference with its sign: +0.37 %, −160 %."""
+    """Return a relative difference with its sign, such as '+0.37 %' or '−160 %'."""
     return number(f"{100 * part:+.2g} %" if abs(part) < 0.995 else f"{100 * part:+.0f} %")
 
 
 def listed(names: Sequence[str]) -> str:
-    """a, b and c."""
+    """Return names as a list in words: 'a, b and c'."""
     return f"{', '.join(names[:-1])} and {names[-1]}" if names[1:] else names[0]
 
 
 def duration(seconds: float) -> str:
-    """7.2 s, 3 min 20 s, 2 h 5 min."""
+    """Return a duration such as '7.2 s', '3 min 20 s' or '2 h 5 min'."""
     if seconds < 60:
         return f"{seconds:.1f} s"
     minutes = round(seconds) // 60
@@ -73,7 +73,7 @@ def duration(seconds: float) -> str:
 
 
 def enough(values: Any) -> int:
-    """Digits that tell values apart by a thousandth of their range, from 4 to 8."""
+    """Return the digits that resolve a thousandth of the range of values, from 4 to 8."""
     some = values[np.isfinite(values)]
     span = float(np.ptp(some)) if some.size else 0.0
     if span == 0:
@@ -82,7 +82,7 @@ def enough(values: Any) -> int:
 
 
 def numbers(values: Any, digits: int = DIGITS) -> Any:
-    """Nested lists of few digits; what is not finite is None."""
+    """Return nested lists of rounded values; values that are not finite become None."""
     if (isinstance(values, np.ndarray) and values.ndim > 1) or isinstance(values, list):
         return [numbers(part, digits) for part in values]
     if isinstance(values, np.ndarray) and values.ndim == 1:
@@ -98,7 +98,7 @@ def _short(value: float, digits: int) -> float | int | None:
 
 
 def embedded(data: Any) -> str:
-    """JSON that can stand within a script element."""
+    """Return JSON that is safe inside a script element."""
     plain = json.dumps(data, separators=(",", ":"), allow_nan=False)
     for letter in "<>&":
         plain = plain.replace(letter, f"\\u{ord(letter):04x}")

@@ -1,4 +1,4 @@
-"""The page: its parts, its looks and its script in one text."""
+"""Assembly of the HTML page: sections, style and script in one file."""
 
 import base64
 import hashlib
@@ -20,13 +20,13 @@ from .number_format import cut, embedded, listed, text
 
 HERE = Path(__file__).parent
 SCRIPTS = ("draw.js", "lines.js", "maps.js", "page.js")
-"""In this order, within one function."""
+"""Scripts in the order in which they are concatenated within one function."""
 
 
 def report(results: Mapping[str, Dataset]) -> str:
-    """One page about a result, or about several, which are compared; names -> results.
+    """Return a report on one result, or a comparison of several, given by name.
 
-    It holds all that it shows: nothing is fetched, and nothing of what files say is obeyed.
+    The page is self-contained: it fetches nothing, and text from files is never executed.
     """
     if not results:
         raise InputError("nothing to report: give at least one result")
@@ -56,7 +56,7 @@ def report(results: Mapping[str, Dataset]) -> str:
 
 
 def written(results: Mapping[str, Dataset], path: str | Path) -> Path:
-    """Write the page about results to a file; its name."""
+    """Write a report on results to a file and return its path."""
     if Path(path).suffix.lower() not in (".html", ".htm"):
         raise InputError(f"{path}: a report is a page; use a name that ends in .html")
     page, place = report(results), Path(path)
@@ -70,7 +70,7 @@ def written(results: Mapping[str, Dataset], path: str | Path) -> Path:
 
 
 def _check(name: str, ds: Dataset) -> None:
-    """Complain about what is no result of a run."""
+    """Raise InputError if a Dataset is not the result of a run, or has no records."""
     check_run(ds, name)
     if "time" not in ds.dims or "species" not in ds.dims:
         raise InputError(f"{name}: is not the result of a run: it has no times and species")
@@ -79,14 +79,14 @@ def _check(name: str, ds: Dataset) -> None:
 
 
 def _about(ds: Dataset) -> str:
-    """One line about a run."""
+    """Return one line about a run."""
     return f"{cut(ds.attrs.get('title', ''))}; {verdict.ending(ds)}"
 
 
 def _assembled(
     results: Mapping[str, Dataset], body: str, contents: list[tuple[str, str]], figures: Figures
 ) -> str:
-    """All of it in one text."""
+    """Return the complete page as text."""
     first = next(iter(results.values()))
     names = listed([cut(name) for name in results])
     title = cut(first.attrs.get("title", "")) or names
@@ -111,18 +111,18 @@ def _read(name: str) -> str:
 
 
 def _style() -> str:
-    """The looks, with the colours of curves in light and dark."""
+    """Return the CSS, with the colours of curves in light and dark mode."""
     light, dark = (palette.variables(color) for color in (palette.LIGHT, palette.DARK))
     return _read("page.css").replace("/*light*/", light).replace("/*dark*/", dark)
 
 
 def _script() -> str:
-    """All scripts within one function."""
+    """Return all scripts within one function."""
     return '(() => {\n"use strict";\n' + "".join(map(_read, SCRIPTS)) + "})();\n"
 
 
 def _policy(script: str) -> str:
-    """What a browser may do with the page: run this script, and fetch nothing."""
+    """Return a content security policy: run this script only, and fetch nothing."""
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return (
         f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'; "

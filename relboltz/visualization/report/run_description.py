@@ -1,4 +1,4 @@
-"""The set-up of a run in words, and what made it."""
+"""Description of a run: set-up, versions, seed and run time."""
 
 import re
 import tomllib
@@ -21,14 +21,14 @@ KINDS = {1: "Bose", -1: "Fermi", 0: "classical"}
 INSIDE = frozenset(
     ("name", "species", "processes", "constant_mass_squared", "mass_coupling", "screening")
 )
-"""Keys that describe a model in numbers; all others are what its function was given."""
+"""Keys that describe a model in numbers; all other keys are arguments of its function."""
 
 Terms = Iterator[tuple[str, str]]
-"""A term and what there is to say about it, in plain text."""
+"""Terms and their descriptions in plain text."""
 
 
 def configuration(ds: Dataset) -> dict[str, Any]:
-    """The set-up as nested dictionaries; empty where a file has none that can be read."""
+    """Return the configuration as nested dictionaries; empty if it is missing or unreadable."""
     try:
         return tomllib.loads(str(ds.attrs.get("configuration", "")))
     except ValueError:
@@ -36,13 +36,13 @@ def configuration(ds: Dataset) -> dict[str, Any]:
 
 
 def runnable(known: Mapping[str, Any]) -> bool:
-    """Whether a set-up is what ``relboltz run`` takes; else solve() was given it."""
+    """Whether ``relboltz run`` accepts a configuration; otherwise it comes from solve()."""
     start = known.get("initial")
     return isinstance(start, dict) and all(isinstance(v, dict) for v in start.values())
 
 
 def grid_of(ds: Dataset) -> PhaseSpace:
-    """The grid of a result, from its own axes."""
+    """Return the grid of a result, from its axes."""
     cells = [ds.sizes[f"p{axis}"] for axis in "xyz"]
     widths = np.atleast_1d(ds.attrs["momentum_max"]).tolist()
     if "x" not in ds.dims:
@@ -59,7 +59,7 @@ def grid_of(ds: Dataset) -> PhaseSpace:
 
 
 def setup(ds: Dataset) -> Terms:
-    """What was solved, and how."""
+    """Yield the set-up: model, grid, initial conditions and numerical parameters."""
     known, grid = configuration(ds), grid_of(ds)
     model = known.get("model", {})
     given = {k: v for k, v in model.items() if k not in INSIDE or (k == "screening" and _plain(v))}
@@ -85,7 +85,7 @@ def setup(ds: Dataset) -> Terms:
 
 
 def expansion(law: str, grid: Mapping[str, Any]) -> str:
-    """How matter expands."""
+    """Return a description of the expansion."""
     if law == "bjorken":
         return "Bjorken flow: boost-invariant along z, times are proper times"
     if law == "hubble":
@@ -101,7 +101,7 @@ def _plain(value: Any) -> bool:
 
 
 def _numerics(ds: Dataset, known: Mapping[str, Any]) -> Terms:
-    """Sampling, steps and where the work was done."""
+    """Yield sampling, time steps, records and backend."""
     drawn = known.get("collisions")
     if drawn:
         yield (
@@ -132,7 +132,7 @@ def _numerics(ds: Dataset, known: Mapping[str, Any]) -> Terms:
 
 
 def start(value: Any) -> str:
-    """An initial state: step, height = 0.5, edge = 1.5."""
+    """Return a description of an initial condition, such as 'step, height = 0.5, edge = 1.5'."""
     if isinstance(value, Mapping):
         rest = {k: v for k, v in value.items() if k != "shape"}
         return ", ".join([str(value.get("shape", "?")), *([_listed(rest)] if rest else [])])
@@ -167,7 +167,7 @@ def _value(value: Any) -> str:
 
 
 def species(ds: Dataset) -> tuple[list[str], list[list[str]]]:
-    """A row for each group of species: statistics, states, density and mass, start and end."""
+    """Return columns and rows by group of species: statistics, states, density and mass."""
     ds = box(ds)
     rows = []
     for group in groups(ds):
@@ -188,7 +188,7 @@ def _changed(ends: Any) -> str:
 
 
 def processes(ds: Dataset) -> list[str]:
-    """Reactions, each with its reverse."""
+    """Return the reactions; each stands also for its reverse."""
     found = []
     for process in ds.process.values.tolist():
         description = [spelt(part) if part != "->" else "→" for part in str(process).split()]
@@ -200,7 +200,7 @@ def processes(ds: Dataset) -> list[str]:
 
 
 def origin(ds: Dataset) -> Terms:
-    """Versions, seed, time and place."""
+    """Yield versions, seed, run time and device."""
     attrs = ds.attrs
     for name in ("relboltz", "python", "numpy", "numba"):
         if f"{name}_version" in attrs:

@@ -1,4 +1,4 @@
-"""Parts of the page, as HTML; every word of a file passes ``spelling.text``."""
+"""Sections of the page as HTML; all text from files is escaped by ``number_format.text``."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,7 +21,7 @@ PARTS = {
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[str]], caption: str) -> str:
-    """A table in a frame of its own, which scrolls where a screen is narrow."""
+    """Return a table in a frame that scrolls on narrow screens."""
     head = "".join(f'<th scope="col">{text(name)}</th>' for name in columns)
     body = "".join(
         f'<tr><th scope="row">{text(first)}</th>'
@@ -37,13 +37,13 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str]], caption: str) -
 
 
 def terms(rows: Iterable[tuple[str, str]], kind: str = "") -> str:
-    """Terms and what there is to say about them."""
+    """Return a list of terms and their descriptions."""
     found = "".join(f"<div><dt>{text(a)}</dt><dd>{text(b)}</dd></div>" for a, b in rows)
     return f'<dl class="terms {kind}">{found}</dl>'
 
 
 def section(key: str, title: str, body: str, level: int) -> str:
-    """A part of the page with its heading; those of the first level are landmarks."""
+    """Return a section of the page with its heading; first-level sections are landmarks."""
     named = f' aria-labelledby="{key}-title"' if level == 2 else ""
     return (
         f'<section id="{key}"{named}><h{level} id="{key}-title">{text(title)}</h{level}>'
@@ -52,12 +52,12 @@ def section(key: str, title: str, body: str, level: int) -> str:
 
 
 def grid(figures: Iterable[str]) -> str:
-    """Figures side by side, as many as there is room for."""
+    """Return figures side by side, as many as fit."""
     return f'<div class="grid">{"".join(figures)}</div>'
 
 
 def _row_words(description: str) -> str:
-    """Words of a verdict with raised powers and a Greek letter."""
+    """Return the label of a verdict line with raised exponents and a Greek mu."""
     return re.sub(r"^mu of ", "μ of ", unit(description)).replace(" at mu = 0", " at μ = 0")
 
 
@@ -65,7 +65,7 @@ def _row_words(description: str) -> str:
 
 
 def verdict_of(ds: Dataset) -> str:
-    """In a sentence, in a few large numbers, as a table, and what the run warned of."""
+    """Return the verdict as text, key numbers, warnings and tables."""
     rows = list(verdict.rows(ds))
     kept, state, lost = (_part(rows, part) for part in PARTS)
     return (
@@ -75,7 +75,7 @@ def verdict_of(ds: Dataset) -> str:
 
 
 def _part(rows: Sequence[verdict.VerdictLine], part: str) -> str:
-    """Rows of one kind as a table."""
+    """Return the rows of one part as a table."""
     some = [r for r in rows if r.part == part]
     compared = any(r.predicted not in ("", "none") for r in some)
     columns = ["quantity", "value", *["predicted"] * compared]
@@ -90,7 +90,7 @@ def _found(rows: Sequence[verdict.VerdictLine], key: str) -> verdict.VerdictLine
 
 
 def _sentence(ds: Dataset, rows: Sequence[verdict.VerdictLine]) -> str:
-    """What a reader in a hurry wants to know."""
+    """Return the verdict in a few sentences."""
     kept = [r for r in rows if r.key in ("charge", "momentum")]
     exact = [r for r in kept if r.value == "0 (exact)"]
     names = [r.description.removeprefix("change of ") for r in exact]
@@ -117,7 +117,7 @@ def _sentence(ds: Dataset, rows: Sequence[verdict.VerdictLine]) -> str:
     if ds.attrs.get("status", "done") != "done":
         sentences.append(f"it has not reached its end: {cut(ds.attrs['status'])}")
     told = " ".join(f"{s[0].upper()}{s[1:]}." for s in sentences if s)
-    return re.sub(r"(?<=\d) (?=%|×|fm)|(?<=×) ", "\u00a0", told)  # no line ends there
+    return re.sub(r"(?<=\d) (?=%|×|fm)|(?<=×) ", "\u00a0", told)  # no line break there
 
 
 def _lines(ds: Dataset) -> list[str]:
@@ -132,7 +132,7 @@ def _card(description: str, value: str, more: str = "", kind: str = "") -> str:
 
 
 def _cards(ds: Dataset, rows: Sequence[verdict.VerdictLine]) -> str:
-    """Large numbers."""
+    """Return cards with the key numbers."""
     found = []
     kept = [r for r in rows if r.key in ("charge", "momentum")]
     if kept:
@@ -166,7 +166,7 @@ def _cards(ds: Dataset, rows: Sequence[verdict.VerdictLine]) -> str:
 
 
 def _warnings(ds: Dataset) -> str:
-    """What the run said about its accuracy."""
+    """Return the accuracy warnings of the run."""
     lines = _lines(ds)
     if not lines:
         return ""
@@ -179,7 +179,7 @@ def _warnings(ds: Dataset) -> str:
 
 
 def setup(ds: Dataset) -> str:
-    """What was solved, in words."""
+    """Return the set-up: terms, species and reactions."""
     reactions = run_description.processes(ds)
     items = "".join(f"<li>{text(reaction)}</li>" for reaction in reactions)
     many = verdict.count(len(reactions), "process")
@@ -193,7 +193,7 @@ def setup(ds: Dataset) -> str:
 
 
 def configuration(ds: Dataset, key: str) -> str:
-    """As it can be run again, with a button that copies it."""
+    """Return the configuration, with a copy button."""
     told = str(ds.attrs.get("configuration", ""))
     if not told:
         return "<p>The file holds no configuration.</p>"
@@ -220,7 +220,7 @@ def configuration(ds: Dataset, key: str) -> str:
 
 
 def spectra(ds: Dataset, figures: Figures, key: str, level: int) -> str:
-    """f against momentum, with a slider."""
+    """Return charts of f against momentum, with a time slider."""
     slider = figures.add_slider(f"{key}-time", ds.time.values[frames(ds)])
     drawn = [figures.add(chart, level) for chart in histories.spectra(ds, f"{key}-time")]
     of = "Averages over the box" if is_in_space(ds) else "Averages"
@@ -236,7 +236,7 @@ def spectra(ds: Dataset, figures: Figures, key: str, level: int) -> str:
 
 
 def against_time(ds: Dataset, figures: Figures, level: int) -> str:
-    """Histories in which something happens."""
+    """Return charts of the histories that change."""
     drawn = [figures.add(chart, level) for chart in histories.charts(ds)]
     said = "Dashed lines are predicted from the start alone."
     if is_in_space(ds):
@@ -250,7 +250,7 @@ def against_time(ds: Dataset, figures: Figures, level: int) -> str:
 
 
 def in_space(ds: Dataset, figures: Figures, key: str, level: int, runs: int) -> str:
-    """Maps and profiles, with a slider."""
+    """Return maps and profiles with a time slider."""
     slider = figures.add_slider(f"{key}-time", ds.time.values[space.times(ds, runs)])
     parts = []
     for place, charts in space.charts(ds, f"{key}-time", runs).items():
@@ -266,7 +266,7 @@ def in_space(ds: Dataset, figures: Figures, key: str, level: int, runs: int) -> 
 
 
 def comparison(results: Mapping[str, Dataset], figures: Figures, level: int) -> str:
-    """The runs side by side, their histories in the same axes, and their differences."""
+    """Return a comparison of runs: verdicts side by side, differences, and common charts."""
     names = [cut(name) for name in results]
     beside = [[_row_words(first), *map(number, rest)]
               for first, *rest in comparing.side_by_side(results)]  # fmt: skip
@@ -291,11 +291,11 @@ def comparison(results: Mapping[str, Dataset], figures: Figures, level: int) -> 
 
 
 Part = tuple[str, str, str]
-"""Key, title and body."""
+"""Key, title and body of a section."""
 
 
 def run(ds: Dataset, figures: Figures, key: str, level: int, runs: int) -> list[Part]:
-    """All parts of a run."""
+    """Return all sections of a run."""
     parts = [
         ("verdict", "Verdict", verdict_of(ds)),
         ("setup", "Set-up", setup(ds)),

@@ -1,4 +1,4 @@
-"""Maps and profiles in space, with a slider: what pages of pictures show, at many times."""
+"""Maps and profiles in space at many times, with a slider."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -16,18 +16,18 @@ from .histories import label
 from .number_format import FINE, enough, numbers, with_unit
 
 WIDE = 64
-"""Cells of a map along an axis; where there are more, blocks of them are averaged."""
+"""Largest number of cells of a map along an axis; beyond it blocks of cells are averaged."""
 LONG = 200
-"""Cells of a profile."""
+"""Largest number of cells of a profile."""
 MOST_VALUES = 300_000
-"""Numbers of all maps and profiles of a page."""
+"""Largest number of values in all maps and profiles of a page."""
 WORDS = {
     "number": "particle density", "energy_total": "total energy density",
     "landau_temperature": "temperature of the Landau frame", "landau_velocity": "flow velocity",
     "entropy": "entropy density", "mass_squared": "squared mass",
     "pressure_ratio": "longitudinal over transverse pressure",
 }  # fmt: skip
-"""What maps are of; arrows are those of the flow."""
+"""Labels of the quantities in maps and profiles."""
 WITH_ARROWS = ("number", "landau_velocity")
 
 
@@ -35,7 +35,7 @@ WITH_ARROWS = ("number", "landau_velocity")
 class SliderMap:
     """A quantity in a plane at the times of a slider.
 
-    values : (time, a, b); flow : where arrows stand and how fast it is there, or None
+    values : (time, a, b); flow : positions and velocities of arrows, or None
     """
 
     title: str
@@ -45,7 +45,7 @@ class SliderMap:
     note: str = ""
 
     def data(self) -> dict[str, Any]:
-        """What the page's script reads; rows of b, in each the cells along a."""
+        """Return the data for the page's script; frames run over b in the outer loop, a inside."""
         a, b = (self.values[d] for d in self.values.dims[1:])
         low, high = space.scale(self.values)
         kind, digits = self.values.attrs["kind"], enough(self.values.values)
@@ -60,7 +60,7 @@ class SliderMap:
 
 
 def _axis(of: DataArray) -> dict[str, Any]:
-    """Name, cells and ends of an axis of a map."""
+    """Return name, number of cells and ends of an axis of a map."""
     name = str(of.name)
     description = with_unit(
         name if len(name) == 1 else f"momentum along {name[1]}", of.attrs["units"]
@@ -72,7 +72,7 @@ def _axis(of: DataArray) -> dict[str, Any]:
 
 
 def _wanted(ds: Dataset) -> Iterator[tuple[str, Any, list[str]]]:
-    """Quantity, species and axes of maps in space, profiles, and maps of phase space."""
+    """Yield quantity, species and axes of maps in space, profiles, and maps of phase space."""
     axes, drawn = space.directions(ds), in_space(ds)
     for plane in combinations(axes, 2):
         for name, group in drawn:
@@ -87,7 +87,7 @@ def _wanted(ds: Dataset) -> Iterator[tuple[str, Any, list[str]]]:
 
 
 def times(ds: Dataset, runs: int = 1) -> Any:
-    """Places of the records that fit into a page with so many runs."""
+    """Return indices of the records that fit into a page with ``runs`` runs."""
     cells = sum(
         np.prod([min(ds.sizes[axis], LONG if len(axes) == 1 else WIDE) for axis in axes])
         for _, _, axes in _wanted(ds)
@@ -97,7 +97,7 @@ def times(ds: Dataset, runs: int = 1) -> Any:
 
 
 def _coarse(values: DataArray, axes: Sequence[str], most: int) -> tuple[DataArray, str]:
-    """Means of blocks of cells, where there are more than so many; and words for it."""
+    """Return means over blocks if an axis has more than ``most`` cells, and a note about them."""
     blocks = {axis: -(-values.sizes[axis] // most) for axis in axes}
     if max(blocks.values()) == 1:
         return values, ""
@@ -114,7 +114,7 @@ def _coarse(values: DataArray, axes: Sequence[str], most: int) -> tuple[DataArra
 
 
 def charts(ds: Dataset, slider: str, runs: int = 1) -> dict[str, list[SliderMap | Chart]]:
-    """Maps and profiles by words for where they are."""
+    """Return maps and profiles by heading."""
     found: dict[str, list[SliderMap | Chart]] = {}
     for place, chart in _charts(ds, slider, runs):
         found.setdefault(place, []).append(chart)
@@ -122,7 +122,7 @@ def charts(ds: Dataset, slider: str, runs: int = 1) -> dict[str, list[SliderMap 
 
 
 def _charts(ds: Dataset, slider: str, runs: int) -> Iterator[tuple[str, SliderMap | Chart]]:
-    """Words for the plane or the line, and what is drawn there."""
+    """Yield headings that name the plane or the line, and their charts."""
     some = ds.isel(time=times(ds, runs))
     flows: dict[str, Any] = {}
     for name, group, axes in _wanted(some):
@@ -149,7 +149,7 @@ def _charts(ds: Dataset, slider: str, runs: int) -> Iterator[tuple[str, SliderMa
 
 
 def _profile(values: DataArray, title: str, slider: str) -> Chart:
-    """Along an axis: now, and at the start."""
+    """Return a profile along an axis, at the slider time and at the start."""
     axis = str(values.dims[1])
     limits = space.limits(values)
     values, note = _coarse(values, [axis], LONG)
@@ -164,7 +164,7 @@ def _profile(values: DataArray, title: str, slider: str) -> Chart:
 
 
 def _flow(ds: Dataset, axes: Sequence[str]) -> dict[str, Any] | None:
-    """Arrows of the flow in a plane: places, velocities by time, and the fastest."""
+    """Return flow arrows in a plane: positions, velocities by time, and the largest speed."""
     flow = space.flow_in(ds, axes)
     fastest = float(np.sqrt((flow**2).sum("axis")).max())
     if not fastest > 0:
