@@ -72,7 +72,8 @@ def all_numbers(given: argparse.Namespace) -> Numbers:
     """Compute all set-ups in this process, under "set-up/variable"."""
     warnings.simplefilter("ignore")
     if SIMULATED:  # the patches that make the simulator reliable belong to the version it runs
-        sys.path.insert(1, str(Path(rb.__file__).parent.parent / "tests"))
+        tests = Path(rb.__file__).parent.parent / "tests"
+        sys.path[1:1] = [str(tests / "helpers"), str(tests)]  # where versions have them
         importlib.import_module("begun")
     found: Numbers = {}
     for name in chosen(given):

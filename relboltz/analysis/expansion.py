@@ -188,8 +188,8 @@ def scaled_time(ds: xr.Dataset, given: Viscosity, **options: Any) -> xr.DataArra
     """Return tau (e + P)/(4 pi eta) of local equilibrium; ``given`` is that of ``viscosity``."""
     eta = viscosity(ds, given, **options).values
     values = ds.time.values * _enthalpy(ds) / (4 * np.pi * eta)
-    description = _of_time(values, "1", "scaled time tau (e + P)/(4 pi eta)")
-    return xr.DataArray(description, {"time": ds.time}, name="scaled_time")
+    scaled = _of_time(values, "1", "scaled time tau (e + P)/(4 pi eta)")
+    return xr.DataArray(scaled, {"time": ds.time}, name="scaled_time")
 
 
 def first_order(ds: xr.Dataset, given: Viscosity, **options: Any) -> xr.Dataset:

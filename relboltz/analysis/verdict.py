@@ -141,7 +141,7 @@ def _expanding(ds: xr.Dataset) -> Iterator[VerdictLine]:
 
 
 def _distance(ds: xr.Dataset) -> VerdictLine:
-    """Return the row of the distance from equilibrium."""
+    """Return the line of the verdict about the distance from equilibrium."""
     value = _percent(ds.equilibrium_distance[-1], ".2g")
     description = "particles not yet in equilibrium"
     return VerdictLine("state", "equilibrium_distance", description, value, "0")

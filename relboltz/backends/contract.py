@@ -127,4 +127,4 @@ class Backend(Estimator, Protocol):
         """
 
     def fits(self, theta: Array, squares: Array, which: Integers) -> Array:
-        """Sum thermal states over the nodes at the sites ``which``, see ``equilibrium.fits``."""
+        """Sum thermal states over the nodes at the sites ``which``, see ``thermodynamics.fits``."""

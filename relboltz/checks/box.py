@@ -164,7 +164,7 @@ def _scratch(half_width: float, model: Model, states: States) -> tuple[PhaseSpac
 
 
 def _outside(grid: PhaseSpace, energy: Array, half_width: float) -> float:
-    """Return the share of the energy at nodes beyond a smaller box."""
+    """Return the share of the energy that lies outside a smaller box."""
     beyond = (np.abs(grid.momenta) > half_width).any(axis=0)
     return float(energy[beyond].sum() / energy.sum())
 

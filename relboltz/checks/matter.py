@@ -79,7 +79,7 @@ def typical_masses(model: Model, moments: Moments, squares: Array) -> Squares:
 def extreme_masses(model: Model, squares: Array) -> list[Squares]:
     """Return masses and screening masses of the sites with the highest and lowest masses.
 
-    Empty for a single site: its masses are the typical masses.
+    Empty for a single site, whose masses are already the typical ones.
     """
     if len(squares) == 1:
         return []

@@ -8,7 +8,7 @@ import numpy as np
 from ..backends.cpu.collider import Collider
 from ..backends.elements import Elements
 from ..config.settings import Sampling
-from ..events.collisions import LARGEST_ELEMENT, DrawnEvents, element_flaw, illegal
+from ..events.collisions import LARGEST_ELEMENT, DrawInput, element_flaw, illegal
 from ..events.kinematics import breakup_momentum2
 from ..grid.phase_space import PhaseSpace
 from ..model.model import Model, Process
@@ -178,7 +178,7 @@ def check_state(
     part = Model(model.species, processes, screening=model.screening)
     sampling = Sampling(samples=max(1, math.ceil(DRAWN / grid.size)))
     backend = Collider(grid, Elements(part), sampling)
-    weights = backend.negative_weight(DrawnEvents(0, *squares), f.ravel())
+    weights = backend.negative_weight(DrawInput(0, *squares), f.ravel())
     worst = int(weights.argmax())
     if weights[worst] > LARGEST_NEGATIVE:
         raise InputError(

@@ -232,5 +232,5 @@ def of_spacing(grid: PhaseSpace, scales: list[MomentumScales]) -> tuple[float, s
 
 
 def size_of(error: float) -> str:
-    """Return an error in words; the size of large errors is unknown."""
+    """Describe an error in words; for a large one give only a lower bound."""
     return f"about {100 * error:.0f} %" if error < LARGE else f"{100 * LARGE:.0f} % or more"

@@ -82,8 +82,8 @@ def _table(title: str, differences: pd.DataFrame) -> Table:
     """Return a table of the largest relative differences; vanishing ones are left out."""
     table = Table(title=unmarked(f"{title}, relative differences"), title_justify="left")
     for column in ("quantity", "largest", r"at \[fm]", "at the end", "relative to"):
-        description = column in ("quantity", "relative to")
-        table.add_column(column, justify="left" if description else "right")
+        is_text = column in ("quantity", "relative to")
+        table.add_column(column, justify="left" if is_text else "right")
     moved = telling(differences)
     for name, largest, at, last, scale in moved.itertuples():
         table.add_row(unmarked(name), f"{largest:+.2e}", f"{at:.3g}", f"{last:+.2e}", scale)

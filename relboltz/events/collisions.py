@@ -122,7 +122,7 @@ def tightest(p, k3, low_1, low_2, high_1, high_2, r):
 
 
 @dataclass(frozen=True)
-class DrawnEvents:
+class DrawInput:
     """Everything needed to draw a set of events again. Squared masses in GeV^2."""
 
     step: int
@@ -133,7 +133,7 @@ class DrawnEvents:
     """Number of the space cell among all cells of the run."""
 
     @classmethod
-    def of(cls, step: int, squares: Array, species: int, site: int = 0) -> DrawnEvents:
+    def of(cls, step: int, squares: Array, species: int, site: int = 0) -> DrawInput:
         """Build from one row of squared masses: those of the species, then of the screenings."""
         return cls(step, squares[:species], squares[species:], site)
 

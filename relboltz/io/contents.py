@@ -150,7 +150,7 @@ def _lists(state: State) -> Iterator[tuple[str, Any]]:
 
 
 def check_state(saved: CheckpointContent, state: State, model: Model) -> None:
-    """Refuse a state whose scalars are impossible in a run."""
+    """Refuse a state whose scalars cannot come from a run."""
     numbers = {"time": state.time, "work": state.work, "bits": state.bits}
     numbers |= {"recorded": state.recorded, "kept": state.kept}
     lengths = [length for history in (state.past, *state.by_part) for _, length in history]

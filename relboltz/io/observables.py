@@ -16,7 +16,7 @@ from ..grid.phase_space import PhaseSpace
 from ..grid.units import HBARC
 from ..model.gap_equation import field_energy
 from ..model.model import Model
-from ..stepping.expanding import ExpansionHistory
+from ..stepping.expanding import ExpansionSchedule
 from ..stepping.quanta import exact_sum
 from ..stepping.state import State
 from ..stepping.step import StepPlan
@@ -98,8 +98,8 @@ def charges(model: Model, moments: Moments, state: State) -> list[int]:
 def momentum(grid: PhaseSpace, moments: Moments, state: State) -> list[int]:
     """Return the exact momentum in the box plus the ledger, in quanta times half a spacing."""
     result = whole(moments.momentum_words)
-    for description in state.ledger.left.values():
-        high, low = (whole(momentum_words(node_planes(grid, word))) for word in description)
+    for words in state.ledger.left.values():
+        high, low = (whole(momentum_words(node_planes(grid, word))) for word in words)
         result = [a + (b << 32) + c for a, b, c in zip(result, high, low, strict=True)]
     return result
 
@@ -134,7 +134,7 @@ class Observer:
         """final : predicted final f (species, nodes); shown : quantities of a record; course :
         history of expanding matter"""
         self.backend, self.model = backend, backend.model
-        self._flow = None if step_plan is None else step_plan.history
+        self._schedule = None if step_plan is None else step_plan.schedule
         base = backend.grid if step_plan is None else step_plan.grid
         self.shells, self.shown, self.marginals = Shells.of(base), shown, tuple(marginals)
         self._asked = (*self.marginals, *(("px py",) if "dN_dy" in shown else ()))
@@ -158,10 +158,10 @@ class Observer:
         record = {"time": state.time, "step_number": state.step, "coupling_integrals": y}
         record |= {name: self.grid.in_space(values) for name, values in local.items()}
         record |= self._global(state, moments)
-        for kept, description in zip(self.marginals, marginals, strict=False):
-            record[marginal_name(kept)] = self._marginal(description, state.unit)
-        if self._flow is not None:
-            record |= self._expanding(state, self._flow)
+        for kept, words in zip(self.marginals, marginals, strict=False):
+            record[marginal_name(kept)] = self._marginal(words, state.unit)
+        if self._schedule is not None:
+            record |= self._expanding(state, self._schedule)
         if "dN_dy" in self.shown:
             record |= self._per_rapidity(state, moments, marginals[-1])
         if "total_number" in self.shown:
@@ -205,7 +205,7 @@ class Observer:
             "velocity": velocity,
             "pressure_ratio": pressure_ratio(tensor),
         }
-        if self._flow is not None:
+        if self._schedule is not None:
             local["field_pressure"] = -field
             local["pressure_ratio"] = pressure_ratio(tensor, -field)
         guess = m2, temperature, mu
@@ -233,19 +233,19 @@ class Observer:
             "shear_stress": shear_stress(tensor, found),
         }
 
-    def _expanding(self, state: State, flow: ExpansionHistory) -> dict[str, Any]:
+    def _expanding(self, state: State, schedule: ExpansionSchedule) -> dict[str, Any]:
         """Return scale factors of the expansion and the work done."""
         return {
-            "scale": np.array(flow.scales(state.time)),
+            "scale": np.array(schedule.scales(state.time)),
             "doublings": np.array(state.doublings, float),
             "energy_work": state.work,
         }
 
     def _per_rapidity(
-        self, state: State, moments: Moments, description: tuple[Integers, Integers]
+        self, state: State, moments: Moments, words: tuple[Integers, Integers]
     ) -> dict[str, Any]:
         """Return quantities per rapidity of boost-invariant matter: per area, or of the plane."""
-        grid, number = self.grid, description[0] * 2.0**32 + description[1]
+        grid, number = self.grid, words[0] * 2.0**32 + words[1]
         for high, low in state.ledger.left.values():
             left = (high * 2.0**32 + low).sum(axis=0)
             number = number + grid.cube(left).sum(axis=-1)
@@ -287,9 +287,9 @@ class Observer:
             "negative_weight": unknown,
         }
 
-    def _marginal(self, description: tuple[Integers, Integers], unit: float) -> Array:
+    def _marginal(self, words: tuple[Integers, Integers], unit: float) -> Array:
         """Return f averaged over all directions that are not kept: (species, ...)."""
-        number = description[0] * 2.0**32 + description[1]
+        number = words[0] * 2.0**32 + words[1]
         cells = self.grid.sites * self.grid.size * len(self.model.species) / number.size
         scale = unit / (cells * self.model.degeneracy)
         return number * scale.reshape(-1, *(1,) * (number.ndim - 1))
@@ -299,15 +299,15 @@ class Observer:
         grid, ledger = self.grid, state.ledger
         density = state.unit * grid.measure / grid.sites
         species = len(self.model.species)
-        number, flow = np.zeros((3, 2, species)), np.zeros((3, 2, 3))
+        number, schedule = np.zeros((3, 2, species)), np.zeros((3, 2, 3))
         for axis, (high, low) in ledger.left.items():
             left = high * 2.0**32 + low
             number[axis] = left.sum(axis=2)
             for i, planes in enumerate(node_planes(grid, left)):
-                flow[axis, :, i] = planes @ grid.axis(i)
+                schedule[axis, :, i] = planes @ grid.axis(i)
         return {
             "left_number": number.reshape(6, species) * density,
-            "left_momentum": flow.reshape(6, 3) * density,
+            "left_momentum": schedule.reshape(6, 3) * density,
             "left_energy": ledger.energy.reshape(6) * density,
             "refused_number": ledger.refused.reshape(6, species) * density,
         }

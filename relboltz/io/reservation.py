@@ -83,7 +83,7 @@ class Reservation:
             self._explain(error)
 
     def _explain(self, error: OSError) -> None:
-        """Refuse or warn, according to why the output could not be locked."""
+        """Refuse the output, or only warn, depending on why it could not be locked."""
         if error.errno in REFUSED:
             raise InputError(
                 f"{self._path} {REFUSED[error.errno]} ({error.strerror}), so that it is unknown "

@@ -48,7 +48,10 @@ Measure = Callable[[Elements, BracketRequest], Array]
 
 @dataclass(frozen=True)
 class EquivalentChannel:
-    """A channel that shares the samples of an identical one: legs (k1, k2, k3, p), multiplicity."""
+    """One of several channels with the same integrand, for which events are sampled only once.
+
+    legs : species of k1, k2, k3 and p; factor : multiplicity of the channel
+    """
 
     legs: tuple[int, int, int, int]
     factor: float

@@ -108,7 +108,7 @@ def receive(rank: int) -> Any:
 
 
 class MpiProcess:
-    """Common base of leader and followers: a process with a worker."""
+    """Base class of the leader and the followers: an MPI process with a worker."""
 
     def __init__(self) -> None:
         self.comm = world()

@@ -24,7 +24,7 @@ from ..io.quantities import quantities
 from ..model.model import Model
 from ..parallel.ray import choose
 from ..stepping.accuracy_watch import Interrupt, OutputTimes, interruptible
-from ..stepping.expanding import ExpansionHistory
+from ..stepping.expanding import ExpansionSchedule
 from ..stepping.quanta import occupation
 from ..stepping.state import State
 from ..stepping.step import Segment, StepPlan, begin
@@ -85,9 +85,9 @@ class Run:
         named = () if isinstance(wants.regrid_times, str) else wants.regrid_times
         self.stops = OutputTimes(wants.end, kept.every, kept.snapshots, wants.start, named)
         law = grid.expansion
-        history = None if law is None else ExpansionHistory(law, wants.start, wants.regrid_times)
+        schedule = None if law is None else ExpansionSchedule(law, wants.start, wants.regrid_times)
         self.step_plan = StepPlan(
-            wants.step, wants.tolerance, self.stops.time_tolerance, grid, history=history
+            wants.step, wants.tolerance, self.stops.time_tolerance, grid, schedule=schedule
         )
         self._wall = 0.0
         self._last: tuple[dict[str, Any], dict[str, Any]] | None = None
@@ -96,7 +96,7 @@ class Run:
         else:
             f = start.reshape(-1, len(model.species), grid.size)
             stage("masses of the start (compiling if necessary)")
-            self.state = begin(self.backend, f, history)
+            self.state = begin(self.backend, f, schedule)
             self.state.time = wants.start
             stage("predicted final state, matrix elements, accuracy")
             self.known = run_checks(self.backend, self.state, settings.time, f)
@@ -125,7 +125,7 @@ class Run:
             check_state(saved, self.state, self.model)
             self.known = Preflight.unpacked(facts["known"], arrays)
         self.backend.put(arrays["number"], self.state.bits)
-        if self.step_plan.history is not None:
+        if self.step_plan.schedule is not None:
             now = self.step_plan.grid_at(self.state.time, self.state.doublings)
             self.backend.set_momentum_grid(now)
         self.known.attributes |= self._attributes()

@@ -180,5 +180,5 @@ def derived_seed(seed: int, number: int) -> int:
     """
     if number == 0:
         return seed
-    description = hashlib.sha256(f"relboltz {seed} {number}".encode()).digest()
-    return int.from_bytes(description[:8], "big") >> 1
+    digest = hashlib.sha256(f"relboltz {seed} {number}".encode()).digest()
+    return int.from_bytes(digest[:8], "big") >> 1

@@ -65,7 +65,7 @@ and of all momenta, in quanta times half a spacing squared, and the total number
 
 
 @dataclass(frozen=True)
-class ExpansionHistory:
+class ExpansionSchedule:
     """Expansion law of a run, with its initial time and its regridding times.
 
     start : initial time [fm]; regrid_times : times [fm] at which spacings double, or "auto"
@@ -95,13 +95,13 @@ class ExpansionHistory:
         return bound / fastest if fastest > 0 else math.inf
 
 
-def reserve(history: ExpansionHistory, grid: PhaseSpace) -> int:
+def reserve(schedule: ExpansionSchedule, grid: PhaseSpace) -> int:
     """Return the binary digits that numbers may gain; independent of the end time of the run."""
-    if isinstance(history.regrid_times, str):
-        count = 0 if history.law.law == "hubble" else DOUBLINGS
+    if isinstance(schedule.regrid_times, str):
+        count = 0 if schedule.law.law == "hubble" else DOUBLINGS
     else:
-        count = min(len(history.regrid_times), 2 * DOUBLINGS)
-    cells = grid.momentum_cells[2:] if history.law.law == "bjorken" else grid.momentum_cells
+        count = min(len(schedule.regrid_times), 2 * DOUBLINGS)
+    cells = grid.momentum_cells[2:] if schedule.law.law == "bjorken" else grid.momentum_cells
     return count * max(more_bits(n) for n in cells)
 
 
@@ -133,31 +133,31 @@ def stresses(grid: PhaseSpace, model: Model, moments: Moments, squares: Array) -
     return found
 
 
-def begin_flow(backend: Backend, state: State, history: ExpansionHistory) -> None:
+def begin_expansion(backend: Backend, state: State, schedule: ExpansionSchedule) -> None:
     """Start the account of the work done by the pressure."""
     mean = backend.stresses(state.squares).mean(axis=0)
-    state.strain = [_row(history, state.time, mean)]
+    state.strain = [_row(schedule, state.time, mean)]
 
 
-def _row(history: ExpansionHistory, time: float, mean: Array) -> list[float]:
+def _row(schedule: ExpansionSchedule, time: float, mean: Array) -> list[float]:
     """Return ln a_i and V (P_i + B), with the volume V in units of the initial volume."""
-    a = history.scales(time)
+    a = schedule.scales(time)
     volume = a[0] * a[1] * a[2]
     return [*(math.log(s) for s in a), *(float(volume * p) for p in mean[:3])]
 
 
-def carry_on(backend: Backend, state: State, history: ExpansionHistory, base: PhaseSpace) -> None:
+def carry_on(backend: Backend, state: State, schedule: ExpansionSchedule, base: PhaseSpace) -> None:
     """Add the work done during a step, and double a spacing if that is due."""
     mean = backend.stresses(state.squares).mean(axis=0)
-    rows = [*state.strain, _row(history, state.time, mean)]
+    rows = [*state.strain, _row(schedule, state.time, mean)]
     state.work += sum(_integral([(r[i], r[3 + i]) for r in rows]) for i in range(3))
     if len(rows) == 3 and state.step == 2:  # the first step had only two points
         early = [[(r[i], r[3 + i]) for r in rows] for i in range(3)]
         state.work += sum(_integral(e[::-1]) * -1.0 - _integral(e[:2]) for e in early)
     state.strain = rows[-2:]
-    axis = _tight(state, history, mean)
+    axis = _tight(state, schedule, mean)
     if axis is not None:
-        double(backend, state, history, base, axis)
+        double(backend, state, schedule, base, axis)
 
 
 def _integral(points: list[tuple[float, float]]) -> float:
@@ -172,12 +172,12 @@ def _integral(points: list[tuple[float, float]]) -> float:
     return area
 
 
-def _tight(state: State, history: ExpansionHistory, mean: Array) -> int | None:
+def _tight(state: State, schedule: ExpansionSchedule, mean: Array) -> int | None:
     """Return the axis along which the spacing is due to double, or None."""
-    scales, gained = history.scales(state.time), history.gained(state)
+    scales, gained = schedule.scales(state.time), schedule.gained(state)
     order = [i for i in np.argsort(gained)[::-1] if scales[i] > min(scales) and not state.stuck[i]]
-    if not isinstance(history.regrid_times, str):
-        due = sum(t <= state.time * (1 + 1e-12) for t in history.regrid_times)
+    if not isinstance(schedule.regrid_times, str):
+        due = sum(t <= state.time * (1 + 1e-12) for t in schedule.regrid_times)
         return int(order[0]) if order and due > sum(state.doublings) else None
     for axis in order:
         fine = mean[6 + axis] >= FINE**2 * mean[9]
@@ -193,7 +193,7 @@ def _changed(values: list[T], axis: int, value: T) -> list[T]:
 
 
 def double(
-    backend: Backend, state: State, history: ExpansionHistory, base: PhaseSpace, axis: int
+    backend: Backend, state: State, schedule: ExpansionSchedule, base: PhaseSpace, axis: int
 ) -> None:
     """Double the spacing along an axis unless nodes or binary digits are too few for that."""
     grid, name = backend.grid, "xyz"[axis]
@@ -217,8 +217,8 @@ def double(
     before, after = backend.gather_sites(energies).sum(axis=0)
     lost = after / before - 1 if before > 0 else 0.0
     if abs(lost) > MOST_LOST:
-        gained = history.gained(state)
-        if isinstance(history.regrid_times, str) and gained[axis] < LATEST * min(gained):
+        gained = schedule.gained(state)
+        if isinstance(schedule.regrid_times, str) and gained[axis] < LATEST * min(gained):
             wait = PATIENCE * gained[axis] / min(gained)
             state.waits = _changed(state.waits, axis, wait)
             return
@@ -236,6 +236,6 @@ def double(
     state.bits, state.waits = bits, _changed(state.waits, axis, 1.0)
     state.doublings = _changed(state.doublings, axis, state.doublings[axis] + 1)
     backend.put(number, bits)
-    backend.set_momentum_grid(history.grid(base, state.time, state.doublings))
+    backend.set_momentum_grid(schedule.grid(base, state.time, state.doublings))
     state.squares = backend.masses(state.squares)
     state.by_part = []

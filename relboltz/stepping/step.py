@@ -29,8 +29,8 @@ from .expanding import (
     DRIVEN,
     QUIET,
     SPREAD,
-    ExpansionHistory,
-    begin_flow,
+    ExpansionSchedule,
+    begin_expansion,
     carry_on,
     reserve,
     uninterrupted,
@@ -57,11 +57,13 @@ class StepPlan:
     time_tolerance: float
     grid: PhaseSpace
     forces: Sequence[Force] = ()
-    history: ExpansionHistory | None = None
+    schedule: ExpansionSchedule | None = None
 
     def grid_at(self, time: float, doublings: list[int]) -> PhaseSpace:
         """Return the grid at a time."""
-        return self.grid if self.history is None else self.history.grid(self.grid, time, doublings)
+        return (
+            self.grid if self.schedule is None else self.schedule.grid(self.grid, time, doublings)
+        )
 
     @cached_property
     def parts(self) -> list[Substep]:
@@ -86,13 +88,13 @@ class StepPlan:
         if not self.automatic:
             return True, wanted
         most, spread = largest_change(self.tolerance, report.noise_ratio), math.inf
-        if self.history is not None:
+        if self.schedule is not None:
             most, spread = min(most, DRIVEN * largest_change(self.tolerance, 0.0)), SPREAD
         stands, length = adapted(
             report.length, report.error, report.change_ratio(self.tolerance, spread),
             most, wanted, self.tolerance,
         )  # fmt: skip
-        if self.history is not None and report.error < QUIET * self.tolerance:
+        if self.schedule is not None and report.error < QUIET * self.tolerance:
             return True, max(wanted, length)
         return stands, length
 
@@ -114,23 +116,23 @@ class Segment:
     null_weight: float
 
 
-def begin(backend: Backend, f: Array, history: ExpansionHistory | None = None) -> State:
+def begin(backend: Backend, f: Array, schedule: ExpansionSchedule | None = None) -> State:
     """Store f (sites, species, nodes) in a backend and solve for self-consistent masses."""
     grid, model = backend.grid, backend.model
-    number, bits = quantised(f, model, 0 if history is None else reserve(history, grid))
+    number, bits = quantised(f, model, 0 if schedule is None else reserve(schedule, grid))
     backend.put(number, bits)
     bare = np.append(model.constant_mass_squared, np.zeros(len(model.screenings)))
     squares = backend.masses(np.tile(bare, (grid.sites, 1)))
     state = State(bits, squares, len(model.species), FIRST_STEP, LostQuanta(grid, model))
-    if history is not None:
-        state.time = history.start
-        begin_flow(backend, state, history)
+    if schedule is not None:
+        state.time = schedule.start
+        begin_expansion(backend, state, schedule)
     return state
 
 
 def advance(backend: Backend, state: State, step_plan: StepPlan, stop: float) -> Iterator[Segment]:
     """Step to the time ``stop`` [fm], yielding a segment after every step."""
-    model, forces, history = backend.model, step_plan.forces, step_plan.history
+    model, forces, schedule = backend.model, step_plan.forces, step_plan.schedule
     while state.time < stop:
         grid = backend.grid
         pushes = {
@@ -138,8 +140,8 @@ def advance(backend: Backend, state: State, step_plan: StepPlan, stop: float) ->
             for axis in {force.axis for force in forces}
         }
         longest = courant_limit(grid, state.mass_squared, pushes)
-        if history is not None and step_plan.automatic:
-            longest = min(longest, history.longest(state.time, step_plan.tolerance))
+        if schedule is not None and step_plan.automatic:
+            longest = min(longest, schedule.longest(state.time, step_plan.tolerance))
         length = step_plan.length(state, stop - state.time, longest)
         attempt = _StepAttempt(backend, state, step_plan, length, state.wanted)
         report = attempt.report()
@@ -149,9 +151,9 @@ def advance(backend: Backend, state: State, step_plan: StepPlan, stop: float) ->
             time = step_plan.met(state.time + length, stop)
             state.step_taken(attempt.squares, attempt.rates, length, time)
             state.ledger.enter(attempt.passages)
-            if history is not None:
+            if schedule is not None:
                 with uninterrupted(backend):  # or the step would be accepted without its work
-                    carry_on(backend, state, history, step_plan.grid)
+                    carry_on(backend, state, schedule, step_plan.grid)
             yield Segment(length, report.flows, report.null_weight)
 
 
@@ -195,7 +197,7 @@ class _StepAttempt:
 
     def _stretch(self, part: float) -> None:
         """Set the grid at the fraction ``part`` of the step."""
-        if self.step_plan.history is not None:
+        if self.step_plan.schedule is not None:
             time = self.state.time + part * self.length
             self.backend.set_momentum_grid(self.step_plan.grid_at(time, self.state.doublings))
 
@@ -204,10 +206,10 @@ class _StepAttempt:
 
         The estimate scales them with the momenta; it is 1 for matter that does not expand.
         """
-        history, start = self.step_plan.history, self.state.time
-        if history is None:
+        schedule, start = self.step_plan.schedule, self.state.time
+        if schedule is None:
             return 1.0
-        a, b = (history.scales(start + part * self.length) for part in (now, then))
+        a, b = (schedule.scales(start + part * self.length) for part in (now, then))
         x, y, z = (i / j for i, j in zip(a, b, strict=True))
         return x * x if x == y == z else float((x * y * z) ** (2 / 3))
 
@@ -247,10 +249,10 @@ class _StepAttempt:
 
 def check_rates(model: Model, time: float, flows: Flows) -> None:
     """Raise RunError if any rate is not finite, before it spoils the state."""
-    for process, history in zip(model.processes, flows.forward, strict=False):
-        if not np.isfinite(history):
+    for process, rate in zip(model.processes, flows.forward, strict=False):
+        if not np.isfinite(rate):
             raise RunError(
-                f"process {process.name}: its rate is {history}, not a number, at t = {time:.6g} fm"
+                f"process {process.name}: its rate is {rate}, not a number, at t = {time:.6g} fm"
             )
 
 

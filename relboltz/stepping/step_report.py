@@ -115,8 +115,8 @@ def from_rows(length: float, counts: Integers, rows: Array) -> list[StepReport]:
     ]  # fmt: skip
 
 
-def _joined(description: Integers) -> int:
-    return int(description[0]) * WORD + int(description[1])
+def _joined(words: Integers) -> int:
+    return int(words[0]) * WORD + int(words[1])
 
 
 def mean_flows(flows: Sequence[Flows]) -> Flows:

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..backends import choose, resolve
 from ..config.settings import Pairs, Sampling, Settings
-from ..events.collisions import SETS, DrawnEvents, channels
+from ..events.collisions import SETS, DrawInput, channels
 from ..grid.phase_space import PhaseSpace
 from ..initial import evaluate, gaussian
 from ..io.output import versions
@@ -106,7 +106,7 @@ def _median(work: Callable[[], Any], seconds: float) -> float:
 def _on_cpu(worker: Any, state: State) -> dict[str, float]:
     """Time a step of fixed length and its parts; landing is timed on one chunk."""
     collider, number, scale = worker.colliders[0], worker.get()[0].ravel(), 0.001 / state.unit
-    draw = DrawnEvents(0, state.mass_squared[0], state.screening2[0])
+    draw = DrawInput(0, state.mass_squared[0], state.screening2[0])
     table, occupancy = collider.tables(number, state.unit)
     share = SECONDS["cpu"] / 4
     drawing = _median(lambda: collider.draw(draw, table, occupancy), share)
@@ -132,33 +132,33 @@ def _on_gpu(worker: Any, state: State) -> dict[str, float]:
     from ..backends.cuda import driver, kernels
     from ..backends.cuda import layout as k
 
-    machine = worker.machine
-    desk = worker.ahead.start(state, StepPlan(1e-6, 1e-3, 0.0, worker.grid), 1e6)
+    buffers = worker.buffers
+    context = worker.stepper.start(state, StepPlan(1e-6, 1e-3, 0.0, worker.grid), 1e6)
 
     def timed(work: Callable[[], Any], often: int = 8) -> float:
         work()
-        graph = driver.recorded(machine.stream, work)
+        graph = driver.recorded(buffers.stream, work)
 
         def repeat() -> None:
             for _ in range(often):
                 graph()
-            machine.stream.synchronize()
+            buffers.stream.synchronize()
 
         return _median(repeat, SECONDS["cuda"] / 5) / often
 
-    step = timed(lambda: worker.ahead.step(careful=False))
-    control = desk.control.copy_to_host()
+    step = timed(lambda: worker.stepper.step(careful=False))
+    control = context.control.copy_to_host()
     assert control[k.STATUS] == k.GO, f"the timed steps stopped with status {control[k.STATUS]}"
-    landed = timed(lambda: machine.draw_all(False))
-    used = timed(lambda: machine.draw_all(True))
-    drawn = timed(lambda: [machine.draw(*slab, machine.sums_2, False, False)
-                           for slab in machine.slabs()])  # fmt: skip
-    machine.draw_all(False)
-    weights = machine.event_weights.copy_to_host()
-    live = float((weights > 0).mean()) * machine.slab * k.SPAN / max(1, machine.samples_drawn)
-    deposit = used - landed + timed(lambda: machine.apply(k.LAST_STAGE))
+    landed = timed(lambda: buffers.draw_all(False))
+    used = timed(lambda: buffers.draw_all(True))
+    drawn = timed(lambda: [buffers.draw(*slab, buffers.sums_2, False, False)
+                           for slab in buffers.slabs()])  # fmt: skip
+    buffers.draw_all(False)
+    weights = buffers.event_weights.copy_to_host()
+    live = float((weights > 0).mean()) * buffers.slab * k.SPAN / max(1, buffers.samples_drawn)
+    deposit = used - landed + timed(lambda: buffers.apply(k.LAST_STAGE))
     blocks, often = 2048, 256
-    hammer = timed(lambda: kernels.hammer[blocks, k.THREADS, machine.stream](machine.change, often))
+    hammer = timed(lambda: kernels.hammer[blocks, k.THREADS, buffers.stream](buffers.change, often))
     return {
         "step": step,
         "draw": drawn,

@@ -26,7 +26,7 @@ NODES = ("p", "px", "py", "pz")
 def combined(
     points: Sequence[ScanPoint], found: Sequence[xr.Dataset | None], status: Sequence[str]
 ) -> xr.Dataset:
-    """Combine the results of all points, with a dimension for each key; NaN without a result."""
+    """Combine the results of all points, one dimension per key; NaN where a point failed."""
     there = [ds for ds in found if ds is not None]
     if not there:
         raise RunError(f"no point of the scan succeeded, the first: {status[0]}")

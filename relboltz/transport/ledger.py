@@ -61,9 +61,9 @@ class LostQuanta:
         m, per_side = grid.momentum_cells[axis], 2**extra
         twice = 2 * np.arange(m) + m - 1  # four times the places among the new nodes
         low_node, rest = twice // 4, twice % 4
-        for description in self.left.values():
-            shape = (2, description.shape[2], *grid.momentum_cells)
-            whole = (description[0].astype(object) << 32) + description[1]
+        for words in self.left.values():
+            shape = (2, words.shape[2], *grid.momentum_cells)
+            whole = (words[0].astype(object) << 32) + words[1]
             old = np.moveaxis(whole.reshape(shape), axis + 2, -1) * per_side
             new = np.zeros(old.shape, object)
             for i in range(m):
@@ -71,12 +71,12 @@ class LostQuanta:
                 new[..., low_node[i]] += old[..., i] - right
                 if rest[i]:
                     new[..., low_node[i] + 1] += right
-            flat = np.moveaxis(new, -1, axis + 2).reshape(description.shape[1:])
-            description[0], description[1] = flat >> 32, flat & LOW_WORD
+            flat = np.moveaxis(new, -1, axis + 2).reshape(words.shape[1:])
+            words[0], words[1] = flat >> 32, flat & LOW_WORD
 
     def packed(self) -> dict[str, Any]:
         """Return the whole ledger as arrays for a checkpoint."""
-        left = {f"left {axis}": description.copy() for axis, description in self.left.items()}
+        left = {f"left {axis}": words.copy() for axis, words in self.left.items()}
         return {"left energy": self.energy.copy(), "refused": self.refused.copy(), **left}
 
     def unpack(self, arrays: Mapping[str, Any]) -> None:

@@ -205,16 +205,14 @@ def momentum_words(planes: tuple[Integers, Integers, Integers]) -> Integers:
 
     The value is 2^32 times the first word plus the second; planes : (sites, nodes of the axis)
     """
-    description = [(rows >> 32, rows & 0xFFFFFFFF) for rows in planes]
+    words = [(rows >> 32, rows & 0xFFFFFFFF) for rows in planes]
     weights = [2 * np.arange(rows.shape[1]) - (rows.shape[1] - 1) for rows in planes]
-    return np.array(
-        [[pair[i] @ w for pair, w in zip(description, weights, strict=True)] for i in (0, 1)]
-    )
+    return np.array([[pair[i] @ w for pair, w in zip(words, weights, strict=True)] for i in (0, 1)])
 
 
-def whole(description: Integers) -> list[int]:
+def whole(words: Integers) -> list[int]:
     """Sum two-word numbers (2, ..., sites) over the sites, as Python integers."""
-    high, low = description.sum(axis=-1).tolist()
+    high, low = words.sum(axis=-1).tolist()
     return [(a << 32) + b for a, b in zip(high, low, strict=True)]
 
 

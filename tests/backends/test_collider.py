@@ -7,7 +7,7 @@ from begun import advanced, begun
 import relboltz as rb
 from relboltz.backends.cpu import collider as module
 from relboltz.config.settings import Sampling
-from relboltz.events.collisions import DrawnEvents
+from relboltz.events.collisions import DrawInput
 
 START = {"g": rb.initial.step(0.5, 1.5)}
 
@@ -44,9 +44,7 @@ def test_a_chunk_is_judged_by_sums_not_by_its_worst_element(sampling):
         process = rb.Process("a a -> a a", lambda s, low=1.0: -low if s < 0.5 else 1.0, low=low)
         model = rb.Model([rb.Species("a")], [process])
         collider = module.Collider(grid, module.Elements(model), Sampling(samples=16, **keys))
-        return collider.negative_weight(DrawnEvents(0, mass, np.zeros(1)), np.full(grid.size, 0.3))[
-            0
-        ]
+        return collider.negative_weight(DrawInput(0, mass, np.zeros(1)), np.full(grid.size, 0.3))[0]
 
     assert 1e-13 < weighed(1e-8) < 1e-9
     with pytest.raises(rb.InputError, match=r"is -0.0001 at s = 0\.[345]"):

@@ -9,7 +9,7 @@ from begun import backend_of, begun, f_of
 import relboltz as rb
 from relboltz.backends.cpu.collider import Collider
 from relboltz.backends.cpu.stages import noise_sums
-from relboltz.events.collisions import DrawnEvents
+from relboltz.events.collisions import DrawInput
 
 GLUONS = rb.gluons(0.3)
 START = {"g": rb.initial.step(0.5, 1.5)}
@@ -102,7 +102,7 @@ def test_the_noise_of_a_step_is_the_scatter_between_seeds():
         collider, number = backend.colliders[0], backend.get().ravel().copy()
         told.append(backend.collide(0, 1e-3, state.squares).noise_ratio)
         table, occupancy = collider.tables(number, state.unit)
-        collider.draw(DrawnEvents.of(0, state.squares[0], 1), table, occupancy)
+        collider.draw(DrawInput.of(0, state.squares[0], 1), table, occupancy)
         nets.append(collider.net((table, table), 1e15)[0].sum(axis=0))
     spread = np.var(nets, axis=0, ddof=1).sum()
     size = np.square(np.array(nets, float)).sum(axis=1).mean()

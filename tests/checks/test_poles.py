@@ -13,7 +13,7 @@ from relboltz.backends.cpu.threads import Threads
 from relboltz.backends.elements import Elements
 from relboltz.checks import poles
 from relboltz.config.settings import Sampling
-from relboltz.events.collisions import DrawnEvents
+from relboltz.events.collisions import DrawInput
 from relboltz.run import runner as run
 
 
@@ -102,7 +102,7 @@ def test_negative_weight_is_that_of_the_collision_integral():
         grid = rb.PhaseSpace(cells, 4.4)
         f = np.exp(-np.sqrt(grid.momentum_squared) / temperature)
         collider = Collider(grid, Elements(part), Sampling(samples=64), Threads(2))
-        draw = DrawnEvents(0, np.zeros(3), np.array([mass2]))
+        draw = DrawInput(0, np.zeros(3), np.array([mass2]))
         found.append(collider.negative_weight(draw, np.tile(f, 3))[0])
     fine = (found[1] * 44**2 - found[0] * 32**2) / (44**2 - 32**2)
     rng, n = np.random.default_rng(3), 400_000

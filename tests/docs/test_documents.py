@@ -255,3 +255,14 @@ def test_every_link_leads_somewhere(page):
     for target in re.findall(r"\]\(([^)#]+)\)", path.read_text()):
         if "://" not in target:
             assert (path.parent / target).exists(), target
+
+
+def test_files_above_400_lines_are_named_on_the_architecture_page():
+    package, page = Path(rb.__file__).parent, (ROOT / "ARCHITECTURE.md").read_text()
+    reasons = page[page.index("Files longer than 400 lines") :]
+    long = {
+        str(path.relative_to(package))
+        for path in package.rglob("*.py")
+        if len(path.read_text().splitlines()) > 400
+    }
+    assert {name for name in long if f"`{name}`" not in reasons} == set()

@@ -269,7 +269,7 @@ def neighbours(name: str) -> dict:
     from relboltz.backends.cpu.stages import SiteStages
     from relboltz.backends.cuda.backend import CudaBackend, MemoryPlan
     from relboltz.config.settings import Sampling
-    from relboltz.events.collisions import SETS, DrawnEvents
+    from relboltz.events.collisions import SETS, DrawInput
 
     model, bits, length = rb.gluons(0.3, masses={"g": 0.7}), 44, 0.1
     grid = rb.PhaseSpace([4, 3, 3], 2.0, [2, 1, 1], 3.0)
@@ -279,7 +279,7 @@ def neighbours(name: str) -> dict:
 
     def kind(number, site):
         table, f = collider.tables(number, 2.0**-bits)
-        collider.draw(DrawnEvents.of(0, squares[site], 1, site), table, f)
+        collider.draw(DrawInput.of(0, squares[site], 1, site), table, f)
         half = 0.5 * length * 2.0**bits
         first, _ = collider.net((table,) * SETS, half)
         legal = stages._stages(number, table, half) is not None

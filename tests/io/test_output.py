@@ -332,7 +332,7 @@ def test_a_real_failure_of_the_disk_does_not_crash_the_process(tmp_path):
     assert "Traceback" not in done.stderr
     assert list(tmp_path.glob("*.part-*")) == []
     (parts,) = tmp_path.glob("run.parts-*")  # nothing else is left of the run
-    assert f"left in {parts.name}" in done.stdout
+    assert f"recorded data are in {parts.name}" in done.stdout
 
 
 # --- before the run -----------------------------------------------------------------------------

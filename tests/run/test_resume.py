@@ -316,7 +316,7 @@ def test_a_result_that_could_not_be_written_at_the_end_is_written_by_resume(tmp_
     expected, file = solve("gluons", end=0.1), tmp_path / "run.nc"
     with monkeypatch.context() as patch:
         patch.setattr(output, "write", no_space)
-        with pytest.raises(rb.RunError, match="could not be written: .*left in"):
+        with pytest.raises(rb.RunError, match="could not be written: .*recorded data are in"):
             solve("gluons", file, end=0.1)
     assert not file.exists()
     same(go_on(file), expected)

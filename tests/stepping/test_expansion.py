@@ -14,7 +14,7 @@ import relboltz as rb
 from relboltz.backends.cpu.backend import CpuBackend
 from relboltz.io.result import average, box, comoving
 from relboltz.stepping import expanding
-from relboltz.stepping.expanding import ExpansionHistory, reserve
+from relboltz.stepping.expanding import ExpansionSchedule, reserve
 from relboltz.stepping.step import StepPlan, begin
 from relboltz.visualization.plots import save_all
 
@@ -120,11 +120,11 @@ def test_functions_are_asked_of_times_of_the_run_alone_and_may_turn_around():
 def test_free_particles_keep_the_numbers_of_their_nodes_to_the_bit(where):
     grid = bjorken([5, 6, 7], 2.0)
     backend = backend_of(grid, FREE, where, samples=1)
-    flow = ExpansionHistory(grid.expansion, 0.5, ())
+    flow = ExpansionSchedule(grid.expansion, 0.5, ())
     rng = np.random.default_rng(3)
     state = begin(backend, rng.random((1, 1, grid.size)), flow)
     before = backend.get().copy()
-    for _ in backend.advance(state, StepPlan(0.3, 1e-3, 1e-9, grid, history=flow), 2.0):
+    for _ in backend.advance(state, StepPlan(0.3, 1e-3, 1e-9, grid, schedule=flow), 2.0):
         pass
     assert state.time == 2.0 and (backend.get() == before).all()
     assert backend.grid.momentum_max == pytest.approx((2.0, 2.0, 0.5))
@@ -336,7 +336,7 @@ def test_workers_and_threads_have_the_bits_of_one_process(space):
 
     grid = bjorken([5, 5, 9], [2.0, 2.0, 2.0], **space)
     start = {"g": almond} if space else {"g": rb.initial.thermal(0.35)}
-    flow = ExpansionHistory(grid.expansion, 0.4)
+    flow = ExpansionSchedule(grid.expansion, 0.4)
     states = rb.initial.starting_states(start, GLUONS)
     f = rb.initial.evaluate(states, grid, GLUONS).reshape(grid.sites, 1, grid.size)
     found = []
@@ -346,7 +346,7 @@ def test_workers_and_threads_have_the_bits_of_one_process(space):
         team_of(grid, GLUONS, size=3, samples=1),
     ):
         state = begin(backend, f, flow)
-        for _ in backend.advance(state, StepPlan("auto", 1e-3, 1e-9, grid, history=flow), 1.2):
+        for _ in backend.advance(state, StepPlan("auto", 1e-3, 1e-9, grid, schedule=flow), 1.2):
             pass
         shells = backend.moments(state.squares, np.zeros((1, grid.size))).shells
         told = state.work, state.doublings, state.bits, state.squares, shells
@@ -387,7 +387,7 @@ def test_quanta_do_not_depend_on_the_end_and_are_used_up_without_harm():
     )
     assert early.attrs["quantum"] > 2.0**-44  # or there would be nothing to see
     reserved = [
-        reserve(ExpansionHistory(grid.expansion, 0.4, times), grid)
+        reserve(ExpansionSchedule(grid.expansion, 0.4, times), grid)
         for times in ("auto", (), (1.0,))
     ]
     assert reserved == [6, 0, 1]

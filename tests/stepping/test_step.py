@@ -11,7 +11,7 @@ from relboltz.backends.cpu.backend import CpuBackend
 from relboltz.events.collisions import Flows
 from relboltz.grid.expansion import Expansion
 from relboltz.stepping.control import FIRST_STEP
-from relboltz.stepping.expanding import ExpansionHistory
+from relboltz.stepping.expanding import ExpansionSchedule
 from relboltz.stepping.state import State
 from relboltz.stepping.step import StepPlan, advance
 from relboltz.stepping.step_report import StepReport
@@ -106,7 +106,7 @@ def test_a_course_judges_automatic_steps_and_lets_given_ones_stand():
 def test_steps_of_expanding_matter_are_short_where_it_is_driven_and_only_there():
     """C may change by a third of what it may at rest; errors of 1e-2 tolerances shorten nothing."""
     still = course_of(rb.PhaseSpace(4, 1.0))
-    flowing = replace(still, history=ExpansionHistory(Expansion("bjorken"), 1.0))
+    flowing = replace(still, schedule=ExpansionSchedule(Expansion("bjorken"), 1.0))
     assert still.judge(report_of(0.1, 1e-4, 0.2), 0.1)[1] > 0.1
     stands, wanted = flowing.judge(report_of(0.1, 1e-4, 0.2), 0.1)
     assert not stands and wanted == pytest.approx(0.1 * 0.9 * 0.1 / 0.2)

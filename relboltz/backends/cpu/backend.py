@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ...config.settings import Sampling
-from ...events.collisions import DrawnEvents
+from ...events.collisions import DrawInput
 from ...events.estimates import Estimates
 from ...grid.phase_space import PhaseSpace
 from ...model.gap_equation import MassModel, unsolved
@@ -195,7 +195,7 @@ class CpuBackend(Threads):
         reports: list[Any] = [None] * sites
 
         def work(thread: int, site: int) -> None:
-            draw = DrawnEvents.of(step, squares[site], kinds, int(self.site_ids[site]))
+            draw = DrawInput.of(step, squares[site], kinds, int(self.site_ids[site]))
             number = self.number[site].ravel()
             new, reports[site] = self._stages[thread].collide(number, draw, length)
             self.number[site] = new.reshape(self.shape[1:])
@@ -275,7 +275,7 @@ class CpuBackend(Threads):
         per_state = np.repeat(1.0 / self.model.degeneracy, self.grid.size)
 
         def found() -> Estimates:
-            draws = [DrawnEvents.of(batch, squares, self.shape[1]) for batch in batches]
+            draws = [DrawInput.of(batch, squares, self.shape[1]) for batch in batches]
             return Estimates.of([self.colliders[0].estimate(f, d) for d in draws], per_state)
 
         return found

@@ -16,7 +16,7 @@ from ...config.settings import Sampling
 from ...events.collisions import (  # fmt: skip
     SETS,
     Channel,
-    DrawnEvents,
+    DrawInput,
     Estimate,
     Flows,
     channels,
@@ -87,7 +87,7 @@ class Collider:
         self._counts = np.zeros(own, np.int64)
         self._levels = np.empty(self.cells, np.int16)
         self._ln_top = np.zeros(len(model.species))
-        self._draw: DrawnEvents | None = None
+        self._draw: DrawInput | None = None
         self._signed = np.zeros((2, len(model.processes)))
         self._added = np.zeros((0, 2))
         """Forward and net flow that compensation adds to the collisions of each chunk."""
@@ -194,7 +194,7 @@ class Collider:
         return table, occupancy
 
     def draw(
-        self, draw: DrawnEvents, table: Array, occupancy: Array, compensates: bool = True
+        self, draw: DrawInput, table: Array, occupancy: Array, compensates: bool = True
     ) -> tuple[float, float]:
         """Draw all events of a step; return the weight of physical collisions and the weight lost.
 
@@ -228,9 +228,9 @@ class Collider:
     def net(
         self, tables: Tables, scale: float, limits: tuple[Array, Array] = NO_LIMITS
     ) -> tuple[Integers, Flows]:
-        """Return the change (sets, cells) by each set of events in whole units, and the flows.
+        """Return the net change (sets, cells) due to each set of events, in whole units, and flows.
 
-        An event moves round(scale W (e^x - e^y)); the events of a set see the table of that set.
+        An event moves round(scale W (e^x - e^y)), where x and y are from the table of its set.
         """
         for scratch in self._scratch:
             scratch.total[:] = 0
@@ -279,7 +279,7 @@ class Collider:
 
         return self._two_sums(work)
 
-    def estimate(self, f: Array, draw: DrawnEvents) -> Estimate:
+    def estimate(self, f: Array, draw: DrawInput) -> Estimate:
         """Estimate C[f] of f (species, nodes) from one event sample."""
         total, lost, table = self.draw_of(draw, f.ravel())
         same = (table,) * SETS
@@ -293,19 +293,19 @@ class Collider:
         return Estimate(change / scale, gain / scale, loss / scale, flows, null)
 
     def draw_of(
-        self, draw: DrawnEvents, f: Array, compensates: bool = True
+        self, draw: DrawInput, f: Array, compensates: bool = True
     ) -> tuple[float, float, Array]:
         """Draw the events of a given f; return the weights as ``draw`` does, and the table of f."""
         number = f * np.repeat(self.model.degeneracy, self.size)
         table, occupancy = self.tables(number, 1.0)
         return *self.draw(draw, table, occupancy, compensates), table
 
-    def negative_weight(self, draw: DrawnEvents, occupancy: Array) -> Array:
+    def negative_weight(self, draw: DrawInput, occupancy: Array) -> Array:
         """Return ``Flows.negative_weight`` for newly drawn events."""
         self.draw_of(draw, occupancy)
         return self._flows(np.zeros((len(self._process_of), 4))).negative_weight
 
-    def landing_share(self, draw: DrawnEvents, occupancy: Array) -> float:
+    def landing_share(self, draw: DrawInput, occupancy: Array) -> float:
         """Measure the share of drawing time spent on landing, from one chunk of each channel."""
         self.draw_of(draw, occupancy)
         scratch, spent = self._scratch[0], [0.0, 0.0]
@@ -317,7 +317,7 @@ class Collider:
         return min(1.0, spent[1] / spent[0])
 
     def _time_landing(
-        self, scratch: ThreadMemory, group: ChunkGroup, draw: DrawnEvents
+        self, scratch: ThreadMemory, group: ChunkGroup, draw: DrawInput
     ) -> tuple[float, float]:
         """Return the seconds for drawing and landing one chunk, and for landing it again."""
         first = ChunkGroup(0, group.channel, 0, min(group.count, k.CHUNK), slice(0, 1))
@@ -376,7 +376,7 @@ class Collider:
         return self._counts[group.span], self._capacity, events
 
     def _of_legs(
-        self, channel: Channel, draw: DrawnEvents
+        self, channel: Channel, draw: DrawInput
     ) -> tuple[tuple[float, ...], tuple[int, ...]]:
         """Return the squared masses of k1, k2, k3 and p, and the first cells of their species."""
         kinds = (*channel.pair, *channel.nodes)

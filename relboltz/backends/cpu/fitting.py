@@ -1,4 +1,4 @@
-"""Fits of thermal states at rest to sites: the Newton method of ``equilibrium.fits``, compiled.
+"""Fits of thermal states at rest to sites: the Newton method of ``thermodynamics.fits``, compiled.
 
 For matter at rest, the unknowns are beta and alpha_a only, and the alpha_a are coupled only through
 beta: the Newton step needs no matrix.

@@ -13,7 +13,7 @@ import math
 
 import numpy as np
 
-from ...events.collisions import AHEAD, SETS, DrawnEvents, Flows
+from ...events.collisions import AHEAD, SETS, DrawInput, Flows
 from ...stepping.quanta import SUM_BITS, capacities, exact_sum
 from ...stepping.step_report import StepReport, no_limits, too_long
 from ...util.arrays import Array, Integers
@@ -45,9 +45,7 @@ class SiteStages:
         self._capacity = capacities(model, bits)[species]
         self._all = collider.sampling.symmetrical
 
-    def collide(
-        self, n0: Integers, draw: DrawnEvents, length: float
-    ) -> tuple[Integers, StepReport]:
+    def collide(self, n0: Integers, draw: DrawInput, length: float) -> tuple[Integers, StepReport]:
         """Return the numbers of quanta after a step of collisions with these events."""
         table, occupancy = self.collider.tables(n0, self.unit)
         drawn = self.collider.draw(draw, table, occupancy)
@@ -95,7 +93,9 @@ class SiteStages:
     def _stage(
         self, tables: Tables, half: float, base: Integers, times: int
     ) -> tuple[Integers, Flows, float]:
-        """Compute half the change of an Euler step by each set, limited only if necessary.
+        """Return the change due to each set of events in one stage, limited only if necessary.
+
+        Each set contributes half of the change in an Euler step.
 
         base + times * change must be legal. If it is not, every event is scaled as a whole by
         the tightest limit of its cells, so that conservation stays exact.

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ...config.settings import Sampling
-from ...events.collisions import DrawnEvents
+from ...events.collisions import DrawInput
 from ...events.estimates import Estimates
 from ...grid.phase_space import PhaseSpace
 from ...model.gap_equation import unsolved
@@ -235,7 +235,7 @@ class CudaBackend:
 
     def led(self, step_plan: StepPlan) -> bool:
         """Return whether the host controls every step."""
-        pushed = bool(step_plan.forces) or step_plan.history is not None
+        pushed = bool(step_plan.forces) or step_plan.schedule is not None
         return pushed or not (self.buffers.blocks or self.grid.moving_axes)
 
     def pencils(self, axis: int) -> Pencils:
@@ -342,7 +342,7 @@ class CudaBackend:
         if control[k.FAULT] < k.NO_FAULT:
             site, block = divmod(int(control[k.FAULT]), buffers.blocks)
             site -= buffers.before
-            draw = DrawnEvents.of(step, squares[site], buffers.species, int(self.site_ids[site]))
+            draw = DrawInput.of(step, squares[site], buffers.species, int(self.site_ids[site]))
             report_fault(buffers, block, draw, self.f_of(site, self.row))
         if control[k.TROUBLED]:
             self._stages.limited()

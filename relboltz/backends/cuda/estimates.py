@@ -14,7 +14,7 @@ import numpy as np
 from numba import float64
 
 from ...config.settings import Sampling
-from ...events.collisions import GROSS_BITS, DrawnEvents, Flows, finest_scale
+from ...events.collisions import GROSS_BITS, DrawInput, Flows, finest_scale
 from ...events.estimates import Estimates
 from ...grid.phase_space import PhaseSpace
 from ...model.gap_equation import MassModel, unsolved
@@ -312,7 +312,7 @@ class IndependentDraws:
         """Raise InputError for the first illegal matrix element."""
         problem = self.problem
         for row, channel in np.argwhere(sums[..., k.NEGATIVE] > 0)[:1]:
-            draw = DrawnEvents.of(self.batches[first + int(row)], self.squares, problem.species)
+            draw = DrawInput.of(self.batches[first + int(row)], self.squares, problem.species)
             report_fault(problem, int(problem.first_blocks[channel]), draw, self.f)
 
     def _redraw(self, first: int, sums: Array, scales: Array) -> None:

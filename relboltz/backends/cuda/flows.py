@@ -4,7 +4,7 @@ from typing import NoReturn
 
 import numpy as np
 
-from ...events.collisions import DrawnEvents, Flows
+from ...events.collisions import DrawInput, Flows
 from ...util.arrays import Array
 from ...util.errors import InputError
 from ..cpu.collider import Collider
@@ -30,7 +30,7 @@ def rates_of(by_channel: Array) -> Array:
     return np.stack([there, np.maximum(there - net, 0.0), *weights], axis=-1)
 
 
-def report_fault(problem: DeviceProblem, block: int, draw: DrawnEvents, f: Array) -> NoReturn:
+def report_fault(problem: DeviceProblem, block: int, draw: DrawInput, f: Array) -> NoReturn:
     """Raise InputError for an illegal matrix element; the CPU redraws the events and names it."""
     Collider(problem.grid, problem.elements, problem.sampling).draw_of(draw, f.ravel())
     channel = problem.channels[int(np.searchsorted(problem.first_blocks, block, side="right")) - 1]

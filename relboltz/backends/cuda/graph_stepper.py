@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...events.collisions import DrawnEvents
+from ...events.collisions import DrawInput
 from ...grid.phase_space import PhaseSpace
 from ...model.gap_equation import unsolved
 from ...stepping.state import State
@@ -47,7 +47,7 @@ WATCHED = {
     "limited_sum": k.LIMITED_SUM, "changed": k.CHANGED, "elapsed": k.ELAPSED,
     "length": k.LAST_LENGTH,
 }  # fmt: skip
-"""Positions in ``scalars`` of the sums that ``Watch`` holds."""
+"""Positions in ``scalars`` of the sums that ``AccuracyWatch`` holds."""
 
 
 class GraphStepper:
@@ -355,7 +355,7 @@ class GraphStepper:
         """Raise InputError that names the illegal matrix element."""
         buffers, own = self.buffers, site - self.buffers.before
         used = self.rows[k.USED].copy_to_host()[site]
-        draw = DrawnEvents.of(state.step, used, buffers.species, int(self.backend.site_ids[own]))
+        draw = DrawInput.of(state.step, used, buffers.species, int(self.backend.site_ids[own]))
         report_fault(buffers, block, draw, self.backend.f_of(own, int(self._integers[k.SOURCE])))
 
     def _where(self, site: int) -> str:

@@ -220,7 +220,7 @@ def apply_limited(
 
 @array_function
 def moved_by(shared, sums, blocks, column):
-    """Return the sum of a column over the event blocks of this site."""
+    """Return the sum of one column of ``sums`` over the blocks of events at this site."""
     total = 0.0
     for block in range(cuda.threadIdx.x, blocks, cuda.blockDim.x):
         total += sums[cuda.blockIdx.x * blocks + block, column]

@@ -136,7 +136,10 @@ def fit_sums(theta, squares, which, species, packed, momentum, geometry, sums):
 
 @kernel
 def add_up(control, number, sites, nodes, into):
-    """Add all cells to their sums, as a high and a low word: blocks (nodes, rows)."""
+    """Add every cell to its marginal sum, which is kept as a high and a low word.
+
+    Blocks of threads form a grid (nodes, rows).
+    """
     i, row = cuda.grid(1), cuda.blockIdx.y
     if i < nodes.size:
         held = number[control[k.SOURCE], row * nodes.size + i]

@@ -173,7 +173,7 @@ def block_max(shared, value):
 
 @array_function
 def keep_sums(shared, values, row):
-    """Write sums over the threads of each number in a tuple, in a fixed order."""
+    """Sum each number of a tuple over the threads, in a fixed order, and write the sums."""
     t = cuda.threadIdx.x
     many = len(values)
     if SIMULATED:  # warps of one thread: all numbers at once exceed shared memory

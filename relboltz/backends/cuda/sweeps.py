@@ -57,7 +57,10 @@ def groups(pencils: Pencils, lanes: int) -> int:
 
 
 def sharing(pencils: Pencils, scratch: float) -> SweepLayout:
-    """Return the fastest layout by a rough estimate; scratch : bytes for oversized pencils."""
+    """Return the layout of a sweep that is fastest by a rough estimate.
+
+    scratch : bytes of memory for pencils that do not fit into shared memory
+    """
     units, (of_block, of_unit) = driver.multiprocessors(), driver.shared_memory()
     n, _, m, _ = pencils.lines
     best, least = None, float("inf")

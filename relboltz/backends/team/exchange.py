@@ -76,9 +76,9 @@ class ExchangeBase:
 
     def _timed(self, word: int) -> None:
         began = time.perf_counter()
-        description = self._words(word)
+        statuses = self._words(word)
         self.waited += time.perf_counter() - began
-        if GIVEN_UP in description:
+        if GIVEN_UP in statuses:
             raise ExchangeAborted("another worker gave up")
 
     def _words(self, word: int) -> list[int]:

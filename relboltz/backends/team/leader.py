@@ -246,7 +246,7 @@ class Team:
         many = 1 if state.step < 2 or not self._pace else max(1, int(CALL_SECONDS / self._pace))
         order = StepOrder(
             step_plan.step, step_plan.tolerance, step_plan.time_tolerance, tuple(step_plan.forces),
-            step_plan.history, stop, many, state.watch.limited_max,
+            step_plan.schedule, stop, many, state.watch.limited_max,
         )  # fmt: skip
         packed = state.without_records().packed()
         if self._packed is None:

@@ -23,9 +23,9 @@ class MpiExchange(ExchangeBase):
         self._comm.Free()
 
     def _words(self, word: int) -> list[int]:
-        description = np.empty(self.size, np.uint8)
-        self._comm.Allgather(np.full(1, word, np.uint8), description)
-        return [int(description[k]) for k in self.others]
+        statuses = np.empty(self.size, np.uint8)
+        self._comm.Allgather(np.full(1, word, np.uint8), statuses)
+        return [int(statuses[k]) for k in self.others]
 
     def _bodies(self, parts: Sequence[Anything], rooms: Sequence[Anything]) -> None:
         from mpi4py import MPI

@@ -11,7 +11,7 @@ from ...config.settings import RunSettings, Sampling
 from ...events.collisions import Flows
 from ...grid.phase_space import PhaseSpace
 from ...model.model import Model
-from ...stepping.expanding import ExpansionHistory
+from ...stepping.expanding import ExpansionSchedule
 from ...stepping.state import State
 from ...stepping.step import Segment, StepPlan
 from ...transport.forces import Force
@@ -30,7 +30,7 @@ class StepOrder(NamedTuple):
     tolerance: float
     time_tolerance: float
     forces: tuple[Force, ...]
-    flow: ExpansionHistory | None
+    schedule: ExpansionSchedule | None
     stop: float
     steps: int
     limited: float
@@ -173,14 +173,19 @@ class Worker:
         return WorkerLoad(where, self.seconds, self.exchange.waited)
 
     def advance(self, state: Mapping[str, Array] | None, order: StepOrder) -> StepOutcome:
-        """Do the requested steps from ``state`` or the worker's own; errors go into the result."""
+        """Do the requested steps, from ``state`` if given; return errors as part of the result."""
         if state is not None:
             self._state = State.unpacked(dict(state), LostQuanta(self.grid, self.model))
         assert self._state is not None
         now, before, segments = self._state, self._state.step, list[Segment]()
         now.watch.limited_max = order.limited
         step_plan = StepPlan(
-            order.step, order.tolerance, order.time_tolerance, self.grid, order.forces, order.flow
+            order.step,
+            order.tolerance,
+            order.time_tolerance,
+            self.grid,
+            order.forces,
+            order.schedule,
         )
         trouble: Exception | None = None
         try:

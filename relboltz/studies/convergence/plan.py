@@ -33,10 +33,11 @@ class PlannedRun:
 
 @dataclass(frozen=True)
 class VariedSetting:
-    """A setting that is varied.
+    """A numerical setting that a convergence study varies, and the runs that vary it.
 
     law : "power", "box" or "samples"
-    ratios : lengths of the fine and the coarse run relative to the set-up; for samples 1/times
+    ratios : lengths of the fine and the coarse run relative to the set-up; for samples, the
+        inverse of the factor by which their number is multiplied
     """
 
     name: str

@@ -98,9 +98,10 @@ class MarkerCounts:
 
 
 def followed(markers: MarkerCounts, times: Sequence[float] = TIMES) -> Array:
-    """Return modes (times, 3): cos kx and cos 2kx of m^2, and sin kx of the momentum density.
+    """Return the Fourier modes of m^2 and of the momentum density at each time (times, 3).
 
-    In GeV^2, and in GeV per particle of the mean density.
+    They are cos kx and cos 2kx of m^2 [GeV^2], and sin kx of the momentum density divided by the
+    mean particle density [GeV].
     """
     x = (np.arange(markers.places) + 0.5) * 2 * HALF / markers.places - HALF
     p, of_p = hermegauss(markers.along)

@@ -204,8 +204,8 @@ def _matter_overview(ds: Dataset) -> Panels:
     if len(found) == 1:
         panels.append(thermalisation)
     panels += telling(ds)
-    rest = len(panels) % 3
-    return _rows(panels if len(panels) < 7 or rest != 1 else panels[:-1], 3)
+    others = [draw for draw in (histories.rates, histories.conservation) if draw not in panels]
+    return _rows(panels + others[: -len(panels) % 3], 3)
 
 
 def _moved(ds: Dataset, group: list[str]) -> float:

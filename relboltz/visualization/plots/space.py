@@ -169,7 +169,7 @@ def _kind(values: DataArray, signed: bool) -> str:
 
 
 def _component(vector: DataArray, axis: str) -> str:
-    """Return the vector component to show along an axis: that one, or a far larger one."""
+    """Return the component to plot along an axis: its own, unless another is 10 times larger."""
     size: Any = abs(vector).max([d for d in vector.dims if d != "axis"]).fillna(0.0)
     largest = str(size.axis.values[int(size.values.argmax())])
     return largest if float(size.max()) > 10 * float(size.sel(axis=axis)) else axis
