@@ -65,7 +65,7 @@ def in_space(walls, cells=(8, 4, 1), momenta=16) -> tuple[Any, ...]:
     return model, grid, {name: FromFunction(wave) for name in model.names}
 
 
-def at_a_site() -> tuple[Any, ...]:
+def without_space() -> tuple[Any, ...]:
     """Return a homogeneous mixture."""
     start = {"g": rb.initial.gaussian(0.5, [0.8, 0.8, 0.5]), "u": rb.initial.step(0.5, 1.5)}
     return rb.qcd(0.3), rb.PhaseSpace(20, 2.0), start
@@ -74,7 +74,7 @@ def at_a_site() -> tuple[Any, ...]:
 SYSTEMS = {
     "open": lambda: in_space("open"),
     "periodic": lambda: in_space("periodic"),
-    "homogeneous": at_a_site,
+    "homogeneous": without_space,
     "large": lambda: in_space("periodic", (10, 10, 1), 30),
 }
 STEPS = {"given": (0.01, 0.01), "auto": ("auto", 0.01)}

@@ -142,7 +142,7 @@ def _found(settings: Any, mu: Any) -> xr.Dataset:
                 "grid.momentum_max = 'auto': coefficients on nodes need a box; give its half width "
                 "in GeV, or a start, [initial]"
             )
-        grid = grid_of(settings.grid, model, states).at_a_site
+        grid = grid_of(settings.grid, model, states).without_space
     return transport_coefficients(
         model, list(temperature) if isinstance(temperature, tuple) else temperature, potential,
         grid=grid, events=asked.events, seed=asked.seed, powers=asked.powers,
@@ -163,7 +163,7 @@ def _predicted(settings: Any, model: Any) -> tuple[float, dict[str, float]]:
             "missing key coefficients.temperature: add temperature = 0.4 (GeV) to [coefficients], "
             "use --temperature, or give a start, [initial], whose equilibrium is then taken"
         )
-    grid = grid_of(settings.grid, model, states).at_a_site
+    grid = grid_of(settings.grid, model, states).without_space
     found = unlimited.predict(model, *totals(grid, model, evaluate(states, grid, model)))
     if found is None:
         raise InputError("[initial]: its equilibrium is not found; use --temperature and --mu")

@@ -251,7 +251,7 @@ def nearest_node(k, cells, h):
     return (x * cells[1] + y) * cells[2] + z if low >= 0.0 and high < 0.0 else -1.0
 
 
-def energy_split(e, e_low, e_high):
+def share_of_high_pair(e, e_low, e_high):
     """Return the share r of the high pair, 0 <= r <= 1, with (1 - r) e_low + r e_high = e."""
     gap = e_high - e_low
     return min(max((e - e_low) * reciprocal(gap if gap > 0.0 else 1.0), 0.0), 1.0)
@@ -308,4 +308,4 @@ def landing(position, total, e, m2, cells, h):
     low, e_low, high, e_high = bracket(position, total, e, m2, cells, h)
     if high >= 0.0 and low < 0.0:
         low, e_low = walk_down(position, total, e, m2, cells, h)
-    return low, high, energy_split(e, e_low, e_high)
+    return low, high, share_of_high_pair(e, e_low, e_high)

@@ -245,7 +245,7 @@ class PhaseSpace:
         return _mesh([self.space_axis(i) for i in range(3)])
 
     @property
-    def at_a_site(self) -> "PhaseSpace":
+    def without_space(self) -> "PhaseSpace":
         """The momentum grid without space."""
         if self.sites == 1:
             return self

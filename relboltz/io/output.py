@@ -152,7 +152,7 @@ class ResultFrame:
 
     @cached_property
     def _final_moments(self) -> Values:
-        return of_nodes(self.grid.at_a_site, self.model, self.predicted)
+        return of_nodes(self.grid.without_space, self.model, self.predicted)
 
     def _add_prediction(self, ds: dict[str, Any]) -> None:
         """Add the final state predicted from conserved quantities, and losses at the cut-off."""

@@ -103,7 +103,7 @@ def transport_coefficients(
     found, said = [], list[str]()
     for t in all_t:
         points = (
-            MomentumPoints.nodes(grid.at_a_site) if grid is not None
+            MomentumPoints.nodes(grid.without_space) if grid is not None
             else MomentumPoints.around(float(t), mu, model.constant_mass_squared)
         )  # fmt: skip
         state = ReferenceState.of(model, points, float(t), mu)

@@ -71,7 +71,7 @@ def run_checks(backend: Backend, state: State, time: TimeSettings, f: Array) -> 
     f : (sites, species, nodes)
     """
     whole, model, elements = backend.grid, backend.model, backend.elements
-    grid, leaks = whole.at_a_site, matter.leaks(whole)
+    grid, leaks = whole.without_space, matter.leaks(whole)
     moments = backend.moments(state.squares, np.zeros((len(model.species), grid.size)))
     conserved = matter.totals_of_sites(whole, model, moments, state.squares, state.unit)
     squares = matter.typical_masses(model, moments, state.squares)

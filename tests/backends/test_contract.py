@@ -195,7 +195,9 @@ def test_collisions_conserve_at_every_site_and_stay_legal(where, length):
         moved = (after[site] - before[site]).sum(axis=0).tolist()
         assert sum(p * n for p, n in zip(steps[axis], moved, strict=True)) == 0
     for site in range(4):
-        energy = [equilibrium.kinetic_energy(FOUR.at_a_site, PAIR, f[site], m2) for f in (old, new)]
+        energy = [
+            equilibrium.kinetic_energy(FOUR.without_space, PAIR, f[site], m2) for f in (old, new)
+        ]
         assert energy[1] == pytest.approx(energy[0], rel=1e-13)
     assert (after >= 0).all() and (new[:, 0] <= 1).all() and (after != before).any()
     assert len(report.counts) == len(report.limited) == 4
@@ -436,7 +438,7 @@ def test_steps_may_begin_before_they_are_asked_for(where, asked):
 def test_masses_solve_the_gap_equation_of_every_site_from_any_start(where):
     model = rb.qcd(0.1, flavors=1, screening="ekt")
     backend, state = in_space(model, where)
-    f, one = f_of(backend, state), FOUR.at_a_site
+    f, one = f_of(backend, state), FOUR.without_space
     for start in (state.squares, 2 * state.squares, np.full(state.squares.shape, 1e-3)):
         squares = backend.masses(start)
         for site in range(4):

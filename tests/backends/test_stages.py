@@ -185,7 +185,7 @@ def test_collisions_at_a_site_are_those_of_a_homogeneous_system():
     backend, state = begun(grid, model, start, samples=3, seed=11)
     number, squares = backend.get().copy(), np.tile([0.49, 0.36], (grid.sites, 1))
     backend.collide(7, 0.05, squares)
-    one = grid.at_a_site
+    one = grid.without_space
     for site in range(grid.sites):
         alone = backend_of(one, model, numbers=np.array([site]), threads=1, samples=3, seed=11)
         alone.put(number[site : site + 1], state.bits)

@@ -18,7 +18,7 @@ STARTS = (
 
 def sites_of(grid, starts):
     """f, squares (sites, species + screenings) and moments of one start a site, and the quantum."""
-    one = grid.at_a_site
+    one = grid.without_space
     f = np.stack([rb.initial.evaluate(s, one, MODEL) for s in starts])
     backend, state = begun(grid, MODEL, f)
     return f, state.squares, backend.moments(state.squares, np.zeros(f.shape[1:])), state.unit
@@ -39,7 +39,7 @@ def test_totals_of_one_site_are_those_of_its_f():
 def test_totals_of_sites_are_their_averages_and_walls_take_up_momentum(boundary):
     grid = rb.PhaseSpace(10, 2.0, [2, 1, 1], 3.0, boundary)
     fs, squares, moments, unit = sites_of(grid, STARTS)
-    parts = [matter.totals(grid.at_a_site, MODEL, f) for f in fs]
+    parts = [matter.totals(grid.without_space, MODEL, f) for f in fs]
     wanted = [sum(values) / 2 for values in zip(*parts, strict=True)]
     numbers, momentum, energy = matter.totals_of_sites(grid, MODEL, moments, squares, unit)
     np.testing.assert_allclose(numbers, wanted[0], rtol=1e-11)

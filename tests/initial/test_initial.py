@@ -92,7 +92,7 @@ def test_shapes_without_a_place_fill_all_of_space():
     grid = rb.PhaseSpace(5, 1.0, [3, 2, 1])
     model = rb.gluons(0.3)
     f = initial.evaluate({"g": initial.gaussian(0.5, 0.4)}, grid, model)
-    one = initial.evaluate({"g": initial.gaussian(0.5, 0.4)}, grid.at_a_site, model)
+    one = initial.evaluate({"g": initial.gaussian(0.5, 0.4)}, grid.without_space, model)
     assert f.shape == (6, 1, 125) and (f == one).all()
     noise = initial.evaluate({"g": initial.random(0.1, 0.2)}, grid, model)
     assert len(np.unique(noise)) == noise.size

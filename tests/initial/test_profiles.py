@@ -105,7 +105,7 @@ def test_thermal_masses_are_those_of_every_place():
     model = rb.gluons(0.3)
     f = initial.evaluate({"g": shape}, grid, model)
     w = shape.profile.of_cell(grid, 5, "cell")
-    alone = initial.evaluate({"g": initial.thermal(0.4 * w**0.25)}, grid.at_a_site, model)
+    alone = initial.evaluate({"g": initial.thermal(0.4 * w**0.25)}, grid.without_space, model)
     assert f[5, 0] == pytest.approx(alone[0], rel=1e-12)
 
 

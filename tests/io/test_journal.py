@@ -33,7 +33,7 @@ def frame(cells=7, space=1):
     quantities = dict(QUANTITIES)
     if grid.sites > 1:
         quantities = {"number": (("species", "x", "y", "z"), "fm^-3", "particle density")}
-    predicted = states.nowhere(grid.at_a_site, MODEL)
+    predicted = states.nowhere(grid.without_space, MODEL)
     return output.ResultFrame(grid, MODEL, Shells.of(grid).p, predicted, (0.1, 0.2), quantities)
 
 

@@ -71,7 +71,7 @@ def test_every_site_has_its_own_masses():
     for k in range(2):
         for i in range(4):
             f = ds.f.values[k, :, i].reshape(7, -1)
-            m2 = equilibrium.masses(grid.at_a_site, model, f)
+            m2 = equilibrium.masses(grid.without_space, model, f)
             assert ds.mass_squared.values[k, :, i, 0, 0] == pytest.approx(m2, rel=1e-9)
     assert np.ptp(ds.mass_squared.sel(species="g").values[0]) > 0.1
 
@@ -86,10 +86,10 @@ def test_every_site_screens_each_exchange_by_its_own_mass(masses):
     squares = begun(grid, model, f, samples=1)[1].squares
     assert squares.shape == (3, 5 + 3)
     for site in range(3):
-        alone = begun(grid.at_a_site, model, f[site], samples=1)[1]
+        alone = begun(grid.without_space, model, f[site], samples=1)[1]
         assert squares[site] == pytest.approx(alone.squares[0], rel=1e-9)
-        m2 = equilibrium.masses(grid.at_a_site, model, f[site])
-        y = equilibrium.coupling_integrals(grid.at_a_site, model, f[site], m2)
+        m2 = equilibrium.masses(grid.without_space, model, f[site])
+        y = equilibrium.coupling_integrals(grid.without_space, model, f[site], m2)
         assert squares[site] == pytest.approx([*m2, *model.screening_squared(y)], rel=1e-9)
     assert len(set(np.round(squares[:2, 5:].ravel(), 6))) == 6
 

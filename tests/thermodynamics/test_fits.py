@@ -18,7 +18,7 @@ V = np.array([[0.0, 0.0, 0.0], [0.3, 0.0, 0.0], [0.1, -0.4, 0.2], [0.0, 0.0, 0.6
 
 def thermal_sites():
     m2 = QCD.constant_mass_squared
-    one = GRID.at_a_site
+    one = GRID.without_space
     return np.stack([equilibrium.thermal(one, QCD, *row, m2) for row in zip(T, MU, V, strict=True)])
 
 
@@ -48,7 +48,7 @@ def test_matter_at_rest_follows_from_a_similar_state_without_a_matrix():
     """Bose, Fermi and absent species; the same state as Newton's method with a full matrix."""
     from relboltz.backends.cpu import fitting, landau
 
-    one = GRID.at_a_site
+    one = GRID.without_space
     f = np.stack([equilibrium.thermal(one, QCD, t, mu, np.zeros(3), QCD.constant_mass_squared)
                   for t, mu in zip(T, MU, strict=True)])  # fmt: skip
     f[1, 2] = 0.0

@@ -67,7 +67,7 @@ class CpuBackend(Threads):
         alone = self.count > grid.sites  # one site at a time, with all threads
         threads_of_one = self if alone or self.count == 1 else ALONE
         self.colliders = [
-            Collider(grid.at_a_site, self.elements, sampling, threads_of_one, exchange)
+            Collider(grid.without_space, self.elements, sampling, threads_of_one, exchange)
             for _ in range(1 if alone else self.count)
         ]
         self._gap = MassModel.of(grid, model)
@@ -121,7 +121,7 @@ class CpuBackend(Threads):
             return
         self.grid = grid
         for collider in self.colliders:
-            collider.set_momentum_grid(grid.at_a_site)
+            collider.set_momentum_grid(grid.without_space)
         self._gap = MassModel.of(grid, self.model)
         self._pencils.clear()
 

@@ -200,7 +200,7 @@ def bracket_chunk(count, m2, grid, factor, w):
         w[LOW + i], e_low, w[HIGH + i], w[E_HIGH + i] = physics.bracket(
             position, total, w[E + i], m2, cells, h
         )
-        w[RATIO + i] = physics.energy_split(w[E + i], e_low, w[E_HIGH + i])
+        w[RATIO + i] = physics.share_of_high_pair(w[E + i], e_low, w[E_HIGH + i])
         w[WEIGHT + i] *= factor * w[M2 + i] * w[INVERSE_Q + i]
 
 
@@ -214,7 +214,7 @@ def land_lower(i, m2, grid, w):
     position = physics.position_of((w[K1X + i], w[K1Y + i], w[K1Z + i]), cells, h)
     total = (w[TX + i], w[TY + i], w[TZ + i])
     w[LOW + i], e_low = physics.walk_down(position, total, w[E + i], m2, cells, h)
-    w[RATIO + i] = physics.energy_split(w[E + i], e_low, w[E_HIGH + i])
+    w[RATIO + i] = physics.share_of_high_pair(w[E + i], e_low, w[E_HIGH + i])
 
 
 @kernel
@@ -260,7 +260,7 @@ def land_across_front(i, m2, grid, offsets, table, largest, p, k3, w):
             best = physics.closer(node, pair, far, w[E + i], best)
     if best[0] >= 0.0 and best[3] >= 0.0:
         w[LOW + i], w[HIGH + i] = best[0], best[3]
-        w[RATIO + i] = physics.energy_split(w[E + i], best[1], best[4])
+        w[RATIO + i] = physics.share_of_high_pair(w[E + i], best[1], best[4])
 
 
 @partial(kernel, inlined=True)

@@ -36,12 +36,12 @@ from .compiler_processes import build_ahead
 from .device_buffers import DeviceBuffers
 from .distributed_sweep import DistributedSweep
 from .estimates import Estimator
-from .flows import flows_of, report_fault
 from .graph_stepper import GraphStepper
 from .masses import MassMemory, launch_masses
 from .memory import MemoryPlan, check_memory
 from .moments import MarginalSums, MomentMeasurer, fit_sums
 from .multi_gpu import MultiGpuStepper
+from .process_rates import flows_of, report_fault
 from .stages import BatchStages
 from .sweeps import Sweep, SweepMemory, passage
 
@@ -166,7 +166,7 @@ class CudaBackend:
         self.synchronize()
         self.buffers.wait()
         self.grid = grid
-        self.buffers.set_momentum_grid(grid.at_a_site)
+        self.buffers.set_momentum_grid(grid.without_space)
         self.buffers.of_nodes(self._scalars)
         self._measurer.set_momentum_grid(grid)
         for axis, sweep in self._axes.items():

@@ -100,7 +100,7 @@ def across_front(table, start, both, logs, landed, where, grid):
             far = physics.detour(distance, held, own, max(below, above), h)
             best = physics.closer(node, pair, far, e, best)
     if best[0] >= 0.0 and best[3] >= 0.0:
-        return best[0], best[3], physics.energy_split(e, best[1], best[4])
+        return best[0], best[3], physics.share_of_high_pair(e, best[1], best[4])
     return landed
 
 

@@ -34,7 +34,7 @@ class DeviceProblem:
         elements: Elements,
     ):
         self.allocated = 0
-        self.grid, self.model, self.sampling = grid.at_a_site, model, sampling
+        self.grid, self.model, self.sampling = grid.without_space, model, sampling
         self.precision, self.elements = precision, elements
         self.channels = channels(model, sampling.symmetrical)
         self.species, self.nodes = len(model.species), grid.size

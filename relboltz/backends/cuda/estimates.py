@@ -26,10 +26,10 @@ from . import driver, kernels
 from . import layout as k
 from .device_problem import DeviceProblem
 from .driver import kernel
-from .flows import flows_of, rates_of, report_fault
 from .layout import THREADS
 from .memory import MemoryPlan, check_memory
 from .physics import cuda, keep_sums, physics
+from .process_rates import flows_of, rates_of, report_fault
 
 SIDE_BY_SIDE = 2**26
 """Bytes for draws done in parallel: far less than a GPU has, far more than keep it busy."""

@@ -30,8 +30,8 @@ from ...util.errors import Halted, RunError
 from . import driver, kernels
 from . import layout as k
 from .device_buffers import LaunchContext
-from .flows import flows_of, report_fault
 from .masses import launch_masses
+from .process_rates import flows_of, report_fault
 from .stages import BatchStages
 from .wall_ledger import WallLedger
 

@@ -52,7 +52,7 @@ def of_the_nodes(grid: PhaseSpace) -> dict[str, float]:
     """Return speed and decay factors on these nodes over their values without a grid."""
     px, py, _ = grid.momenta
     e = np.sqrt(grid.momentum_squared)
-    u, f = grid_velocity(grid.at_a_site, 0, 0.0), np.exp(-e / T)
+    u, f = grid_velocity(grid.without_space, 0, 0.0), np.exp(-e / T)
 
     def rest(wave: Array, basis: Array) -> float:
         norms = (basis * f) @ basis.T
