@@ -43,7 +43,7 @@ linkcheck_timeout = 20
 
 
 def setup(app):
-    """What Sphinx does not do by itself."""
+    """Connect the extensions of this site to Sphinx."""
     math_as_mathml(app)
     app.connect("source-read", source_read)
     app.connect("autodoc-process-docstring", readable_docstring)

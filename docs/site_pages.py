@@ -1,4 +1,4 @@
-"""What the site makes of the pages of the repository: links, docstrings, formulas."""
+"""Adapt pages of the repository for the site: links, docstrings, formulas."""
 
 import os
 import re

@@ -80,7 +80,7 @@ def _listed(entries):
 
 
 def records():
-    """What every record holds; in space local ones have a place, too."""
+    """Tabulate the variables of every record; in space, local ones have a place, too."""
     from relboltz.io.quantities import LOCAL, QUANTITIES
 
     entries = {
@@ -91,7 +91,7 @@ def records():
 
 
 def space():
-    """What only results in space have."""
+    """Tabulate the variables that only results in space have."""
     from relboltz.io.quantities import LEDGER, OF_THE_BOX, WEIGHTED
 
     entries = {name: (("time", *dims), *rest) for name, (dims, *rest) in LEDGER.items()}
@@ -107,7 +107,7 @@ def space():
 
 
 def expansion():
-    """What only results of expanding matter have."""
+    """Tabulate the variables that only results of expanding matter have."""
     from relboltz.io.quantities import BJORKEN, EXPANDING
 
     return _listed(
@@ -116,7 +116,7 @@ def expansion():
 
 
 def once():
-    """What a result holds once: snapshots, the prediction, constants."""
+    """Tabulate the variables without a time: snapshots, the prediction, constants."""
     from relboltz.io.quantities import quantities
 
     found = {}

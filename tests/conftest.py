@@ -73,7 +73,7 @@ def _is_apart(item):
 
 
 def pytest_collection_modifyitems(items):
-    """Those who wait for a program come last."""
+    """Sort the tests so that those waiting for a program come last."""
     items.sort(key=lambda item: _is_apart(item) + 2 * _waits(item))
 
 
@@ -111,5 +111,5 @@ def pytest_sessionfinish(session):
 
 @pytest.fixture(scope="session")
 def programs(request):
-    """What runs beside the tests."""
+    """Return the programs that run beside the tests."""
     return request.session.aside

@@ -1,4 +1,4 @@
-"""What is imported, and when: nothing heavy before it is needed."""
+"""Imports: nothing heavy is imported before it is needed."""
 
 import subprocess
 import sys
@@ -12,7 +12,7 @@ LOADED = f"import sys; print([m for m in {HEAVY!r} if m in sys.modules])"
 
 
 def told(program):
-    """What a fresh Python prints."""
+    """Return what a fresh Python prints."""
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()[-1]

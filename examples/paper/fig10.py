@@ -13,7 +13,7 @@ SAYS = {"gluons": "decreases", "quarks": "oscillates"}
 
 
 def setup(job):
-    """What is computed, in words."""
+    """Describe what is computed."""
     return "the runs of Fig. 9"
 
 

@@ -13,7 +13,7 @@ WORDS = {"g": "gluons of the mixture", "u": "u quarks of the mixture"}
 
 
 def setup(job):
-    """What is computed, in words."""
+    """Describe what is computed."""
     cells, samples, end = thermal.size(job, "mixture")
     return (
         "gluons, three flavours of quarks and antiquarks, 34 processes; f_g = 0.5 below 1.5 GeV at "

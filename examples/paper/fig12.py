@@ -10,7 +10,7 @@ import xarray as xr
 
 
 def setup(job):
-    """What is computed, in words."""
+    """Describe what is computed."""
     return "the runs of Fig. 11"
 
 

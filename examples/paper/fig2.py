@@ -14,7 +14,7 @@ DT = 0.01
 
 
 def setup(job):
-    """What is computed, in words."""
+    """Describe what is computed."""
     cells, count, samples = sizes(job)
     return (
         f"pure gluons, f random in [0, 1], {cells}³ nodes in a box of 2 GeV, {samples} samples per "

@@ -15,7 +15,7 @@ WAYS = {"with": True, "without": False}
 
 
 def setup(job):
-    """What is computed, in words."""
+    """Describe what is computed."""
     cells, count, samples = sizes(job)
     return (
         f"gluons random in [0, 1], no quarks, {cells}³ nodes in a box of 2 GeV, {samples} samples "

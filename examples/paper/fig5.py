@@ -28,7 +28,7 @@ ROUNDED = {
 
 
 def setup(job):
-    """What is computed, in words."""
+    """Describe what is computed."""
     return (
         "pure gluons, m² = 0.5 GeV² in kinematics and screening, f = 0.5 below 1.5 GeV, "
         f"{sizes(job)[0]}³ to {sizes(job)[-1]}³ nodes in a box of 2 GeV, 1 fm"

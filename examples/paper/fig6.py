@@ -13,7 +13,7 @@ WORDS = {"gluons": "pure gluons", "quarks": "pure u quarks", "mixture": "mixture
 
 
 def setup(job):
-    """What is computed, in words."""
+    """Describe what is computed."""
     return "the conserving runs of Fig. 9 and 11: f = 0.5 below 1.5 GeV, thermal masses"
 
 

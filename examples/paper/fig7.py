@@ -11,7 +11,7 @@ DT = 0.0005
 
 
 def setup(job):
-    """What is computed, in words."""
+    """Describe what is computed."""
     (nx, ny, nz), samples, end = paper.space_size(job)
     return (
         "the mixture, gluons linear in x and p_x (minimum 0.1, maximum 0.2), no quarks, α_s = 0.3, "

@@ -8,7 +8,7 @@ import xarray as xr
 
 
 def setup(job):
-    """What is computed, in words."""
+    """Describe what is computed."""
     return "the run of Fig. 7"
 
 

@@ -15,7 +15,7 @@ V100 = {"gluons": "60 h", "quarks": "2 h"}
 
 
 def setup(job):
-    """What is computed, in words."""
+    """Describe what is computed."""
     cells, samples, _ = thermal.size(job, "gluons")
     return (
         f"f = 0.5 below 1.5 GeV at the nodes, α_s = 0.3, thermal masses, {cells}³ nodes in a box "

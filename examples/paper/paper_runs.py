@@ -1,4 +1,4 @@
-"""What the figures have in common: set-ups, runs that several share, sheets of numbers, pictures.
+"""Shared parts of the figures: set-ups, runs that several share, sheets of numbers, pictures.
 
 Zhang, Wu, Pu, Qin and Wang, *Towards a full solution of relativistic Boltzmann equation for
 quark-gluon matter on GPUs*, is "the paper" here. A script makes one of its figures:
@@ -43,7 +43,7 @@ WIDTH = 9.6
 
 @dataclass
 class Sheet:
-    """What a figure came to: numbers beside the paper's, times, sentences; kept as JSON."""
+    """Results of a figure: numbers beside the paper's, times, sentences; kept as JSON."""
 
     figure: str
     words: str

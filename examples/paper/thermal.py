@@ -1,4 +1,4 @@
-"""What Fig. 6 and 9 to 12 share: runs from the step to a thermal state, in two schemes.
+"""Shared parts of Fig. 6 and 9 to 12: runs from the step to a thermal state, in two schemes.
 
 "conserving" is the scheme of relboltz; "nearest" puts scattered pairs into the nearest cells.
 """
@@ -193,7 +193,7 @@ def first_step(start: float, solved: float, end: float) -> str:
 
 @dataclass(frozen=True)
 class Fixed:
-    """What number and energy of a start fix, on the nodes and without a limit to momenta."""
+    """Predict the final state, on the nodes and with unlimited momenta."""
 
     number: float  # [fm^-3]
     energy: float  # total [GeV fm^-3]
@@ -306,7 +306,7 @@ def grid_error(job: paper.Job, sheet: paper.Sheet, matter: str, species: str) ->
 
 
 def found(sheet: paper.Sheet, runs: dict[str, xr.Dataset], species: str, words: str) -> None:
-    """What the two schemes come to, in a sentence each; runs : by scheme."""
+    """Summarise the result of each scheme in a sentence; runs : by scheme."""
     for scheme, ds in runs.items():
         one, end = ds.sel(species=species), float(ds.time[-1])
         mu, t = float(one.chemical_potential[-1]), float(ds.temperature[-1])

@@ -1,4 +1,4 @@
-"""What is made of results: integrals of spectra, flow, times, comparisons, notebooks."""
+"""Analysis of results: integrals of spectra, flow, times, comparisons, notebooks."""
 
 import numpy as np
 import pytest
@@ -187,7 +187,7 @@ def test_a_quantity_that_crosses_its_end_is_not_fitted():
 
 
 def test_a_floor_is_not_fitted():
-    """What is below a thousandth of the largest deviation is noise; a window can be given."""
+    """Deviations below a thousandth of the largest are noise; a window can be given."""
     ds = decaying(tau=0.4, end=12.0, floor=1e-5)
     assert float(ds.rb.relaxation_time("pressure_ratio")) == pytest.approx(0.4, rel=0.01)
     late = ds.rb.relaxation_time("pressure_ratio", start=0.5, end=1.5)
@@ -245,7 +245,7 @@ def test_a_dataset_of_others_is_no_result():
 
 
 def test_two_results_are_compared(result):
-    """The same run differs by nothing; another seed by noise; a scaled one by its factor."""
+    """A run equals itself; another seed differs by noise, a scaled run by its factor."""
     assert (abs(result.rb.compare(result).largest) < 1e-14).all()  # ln f and back
     other = result.assign(entropy=1.02 * result.entropy)
     table = result.rb.compare(other)

@@ -1,4 +1,4 @@
-"""What is made of expanding matter and of the transverse plane, against sums and closed forms."""
+"""Analysis of expanding matter and of the transverse plane, against sums and closed forms."""
 
 import numpy as np
 import pytest
@@ -206,7 +206,7 @@ def test_first_order_matter_is_recognised_as_such():
 
 
 def test_matter_that_flows_is_looked_at_in_its_own_frame():
-    """The same fluid, boosted along x with v = 0.6: nothing that hydrodynamics asks for changes."""
+    """A boost along x with v = 0.6 leaves the hydrodynamic quantities of a fluid unchanged."""
     ds, _, _ = fluid()
     ds["landau_chemical_potential"] = ds.landau_chemical_potential - 0.1
     v, gamma = 0.6, 1.25
@@ -225,7 +225,7 @@ def test_matter_that_flows_is_looked_at_in_its_own_frame():
 
 
 def test_first_order_agrees_with_pressures_of_matter_at_rest(matter):
-    """Of a run: the Landau frame is that of the grid, but for rounding."""
+    """The Landau frame of this run is that of the grid, but for rounding."""
     with pytest.warns(rb.AccuracyWarning, match="eta/s = 0.3, a constant"):
         found, plain = matter.rb.first_order(0.3), matter.rb.pressures()
     assert found.longitudinal_over_energy.values == pytest.approx(
@@ -348,7 +348,7 @@ def test_pictures_draw_what_was_found(plane, tmp_path):
 
 
 def test_flow_about_a_given_direction_has_a_sign(plane):
-    """Of the short axis of the start v_2 > 0, along the long one the same below 0."""
+    """v_2 is positive about the initial short axis and equally negative about the long one."""
     own, given = plane.rb.flow(2), plane.rb.flow(2, angle=0.4)
     last = float(own.v_integrated[-1, 0])
     turn = np.cos(2 * (float(own.angle[-1]) - 0.4))

@@ -21,7 +21,7 @@ def at_rest(x, y):
 
 
 def blown(x, y, turned=0.0, second=0.05, fourth=0.0):
-    """The same from places that move outwards with rapidities that depend on the direction."""
+    """Return the spectrum of sources that move outwards with direction-dependent rapidities."""
     pt, total = np.maximum(np.hypot(x, y), 1e-12), 0.0
     for phi in np.arange(96) * 2 * np.pi / 96:
         away = phi - turned
@@ -45,7 +45,7 @@ def lattice(count, other=None):
 
 
 def found(spectrum, n, count, other=None, power=0):
-    """The same from nodes, and the circle that ends with the last ring."""
+    """Return the moment read from nodes, and the radius at which the last ring ends."""
     x, y, rings = lattice(count, other)
     inside = rings.within(BOX)
     turned, numbers = rings.turned(spectrum(x, y), n, power)

@@ -44,7 +44,7 @@ print(json.dumps([before, launches, code, kept, found is not None, damaged]))
 
 
 def told(cores, folder):
-    """What a program tells that has a kernel compiled, with an empty cache and so many cores."""
+    """Run a program that has a kernel compiled, with an empty cache and some cores."""
     environment = {**os.environ, "XDG_CACHE_HOME": str(folder)}
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", PROGRAM.format(cores=cores)], env=environment,
@@ -57,7 +57,7 @@ def told(cores, folder):
 @pytest.mark.skipif(not PARTS, reason="numba-cuda is not installed (Linux only)")
 @pytest.mark.skipif(os.environ.get("NUMBA_ENABLE_CUDASIM", "0") != "0", reason="the simulator")
 def test_a_kernel_that_another_process_compiled_is_in_the_cache(tmp_path):
-    """The same key, and no GPU was needed; with few cores nothing is started. Damage is seen."""
+    """The cache key agrees without a GPU; with few cores nothing is started; damage is detected."""
     assert told(4, tmp_path / "many") == [False, [None], 0, True, True, None]
     assert told(2, tmp_path / "few") == [False, [None], None, False, False, None]
 

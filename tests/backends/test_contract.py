@@ -1,4 +1,4 @@
-"""What a backend promises (``backends.contract``), of every backend that this machine has.
+"""The contract of backends (``backends.contract``), tested on every backend of this machine.
 
 All systems are tiny: the same file runs in Numba's CUDA simulator (``test_cuda``).
 """
@@ -135,7 +135,7 @@ def test_what_was_fetched_or_packed_stays_as_it_was(where):
 
 @EVERYWHERE
 def test_a_backend_that_is_given_another_state_forgets_the_first(where):
-    """The same bits as from a fresh one, also if the first held much more."""
+    """A reused backend gives the same bits as a fresh one, even if it held much more before."""
     small, large = np.full((1, 1, ONE.size), 0.05), np.full((1, 1, ONE.size), 5.0)
     found = []
     for starts in ([small], [large, small]):
@@ -535,7 +535,7 @@ def test_fits_are_sums_of_thermal_states_at_the_sites_asked_for(where):
 
 @EVERYWHERE
 def test_an_estimate_is_gain_less_loss_and_leaves_the_state_alone(where):
-    """Of a state of its own; numbers of all species are conserved.
+    """The state of the backend is untouched, and numbers of all species are conserved.
 
     Masses are so large that no event has more weight than a collision.
     """

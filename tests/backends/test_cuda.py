@@ -39,7 +39,7 @@ if PARTS and not GPU:
 
 
 def printed(told):
-    """What a test program printed, as JSON."""
+    """Return the JSON that a test program printed."""
     code, out, complaints = told
     assert code == 0, complaints[-3000:]
     return json.loads(out[out.index("{") :])
@@ -65,7 +65,7 @@ def test_the_contract_of_backends_holds_in_the_simulator(programs):
 @NEEDS_PARTS
 @pytest.mark.parametrize("name", cuda_agreement.RUNS)
 def test_a_run_is_the_same_on_both(name, agreements):
-    """The same events, masses, limits, steps and records, to rounding."""
+    """CPU and GPU have the same events, masses, limits, steps and records, to rounding."""
     found = agreements[name]
     assert found["steps"][0] == found["steps"][1] > 0
     assert found["f"] < 1e-11 and found["same bits"]

@@ -27,7 +27,7 @@ class Twins(Collider):
 
 
 def test_a_step_is_of_second_order():
-    """The same events, one step of t against two of t/2: the difference falls as t^3 per step.
+    """Compare one step of t with two of t/2 on equal events: the difference falls as t^3 per step.
 
     Seed, masses and (uniform) pairs are the same in all steps, and both sets have the same events
     (the noise between them is of the order of t^2): nothing but the order is measured.
@@ -174,7 +174,7 @@ def test_unsymmetrical_events_that_do_not_fit_are_an_error():
 
 
 def test_collisions_at_a_site_are_those_of_a_homogeneous_system():
-    """The same events as there, drawn with the number of the site."""
+    """A site draws the events that a homogeneous system with its site number draws."""
     model = rb.gluons(0.3, masses={"g": 0.7})
     grid = rb.PhaseSpace(5, 2.0, [3, 1, 2], 3.0)
 

@@ -215,7 +215,7 @@ def begun_as(name, team, **options):
 
 
 def arrived(backend, state, stops=(0.02, 0.03)):
-    """What a run sees: legs that tell rates, then all that is left."""
+    """A run receives segments with rates, then all that is left."""
     flows, speeds = [], iter((0.3, 0.2))
     for stop in stops:
         for leg in backend.advance(state, course_of(backend.grid), stop):

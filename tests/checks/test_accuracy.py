@@ -1,4 +1,4 @@
-"""What is warned of before and after a run, with the numbers."""
+"""Warnings before and after a run, and the numbers they give."""
 
 import math
 import re
@@ -89,7 +89,7 @@ def test_one_number_of_nodes_mends_all_that_is_wrong_with_a_grid():
 
 
 def coarse(width, h):
-    """That Gaussian at 40 nodes along each axis, h apart."""
+    """Return the Gaussian at 40 nodes along each axis, h apart."""
     return gaussian(width)(*rb.PhaseSpace(40, 20 * h).momenta)
 
 
@@ -419,7 +419,7 @@ def test_a_box_that_is_filled_evenly_has_no_temperature():
 
 
 def told_of_start(cells, box, **options):
-    """What is said of an isotropic start, and P_z/P_T of its particles, summed here."""
+    """Return the warnings for an isotropic start, and P_z/P_T of its particles, summed here."""
     grid, model = rb.PhaseSpace(cells, box), rb.gluons(0.3, masses={"g": 0.9}, screening=0.9)
     states = {"g": rb.initial.romatschke_strickland(0.5, **options)}
     f = rb.initial.evaluate(states, grid, model)
@@ -453,7 +453,7 @@ def test_a_run_says_what_its_nodes_do_to_the_pressures_of_its_start():
 
 
 def told_of_edges(cells, height=0.5, box=4.85, **options):
-    """What is said of a step of gluons up to 1.5 GeV."""
+    """Return the warnings for a step of gluons up to 1.5 GeV."""
     model, grid = rb.gluons(0.3), PhaseSpace(cells, box)
     states = starting_states({"g": rb.initial.step(height, 1.5, **options)}, model)
     f = evaluate(states, grid, model)[None]

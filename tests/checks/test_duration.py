@@ -17,7 +17,7 @@ class Begun(Exception):
 
 @pytest.fixture
 def warned(monkeypatch):
-    """What is said before the first step, which is not taken."""
+    """Return the warnings before the first step, which is not taken."""
 
     def begin(self, progress=None):
         raise Begun(self)
@@ -65,7 +65,7 @@ def test_collisions_bound_automatic_steps(warned):
 
 
 def test_steps_stay_below_ten_mean_free_times():
-    """What the bound rests on; a thermal start has the longest steps."""
+    """A thermal start has the longest steps, on which the bound rests."""
     start = {"g": rb.initial.thermal(0.4, sampling="node")}
     ds, _ = said(grid=rb.PhaseSpace(8, 2.0), start=start, end=10.0, every=1.0, samples=16)
     free_time = ds.number.sum("species") / (2 * ds.rate.sum("process"))

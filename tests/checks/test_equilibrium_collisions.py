@@ -1,4 +1,4 @@
-"""What a box loses of the collisions of an equilibrium: laws, exact values, rates on nodes."""
+"""Equilibrium collisions that a finite box loses: laws, exact values, rates on nodes."""
 
 from __future__ import annotations
 
@@ -159,7 +159,7 @@ def test_what_does_not_collide_has_no_reach():
 
 
 def test_processes_with_other_exchange_masses_are_drawn_apart():
-    """The same function of the same legs, but for what screens it: the order does not matter."""
+    """Elements that differ only in the exchanged mass are drawn separately, in any order."""
 
     def element(t_exchanged):
         return 1e3 / t_exchanged**2

@@ -93,7 +93,7 @@ def test_the_largest_grid_that_fits_is_told(monkeypatch):
 
 
 def test_memory_that_is_foretold_is_taken():
-    """What a collider of 24^3 nodes reports is part of it: events, and sums of all threads."""
+    """The prediction includes what a collider of 24^3 nodes reports: events and sums."""
     grid = rb.PhaseSpace(24, 2.0)
     backend, _ = begun(grid, MODEL, rb.initial.evaluate(STARTS[1], grid, MODEL)[None])
     foretold = matter.host_memory(grid, MODEL, backend.sampling.samples, backend.count)

@@ -135,7 +135,7 @@ def test_poles_are_judged_by_the_mass_that_screens_them():
 
 
 def test_negative_rows_are_told_of_again_when_they_grow():
-    """What the start showed is known; half as much again later is worth another word."""
+    """A weight known from the start is reported again once it has grown by half."""
     model, texts = rb.qcd(0.3, flavors=1), []
     weights = np.zeros(len(model.processes))
     for weight, known, count in ((0.1, 0.0, 1), (0.12, 0.1, 1), (0.6, 0.1, 2)):

@@ -113,7 +113,7 @@ read = {}
 
 
 def remembered(path):
-    """What a good file holds; reading it takes long."""
+    """Return the content of a good file, which takes long to read."""
     if path not in read:
         read[path] = load(path)
     return read[path].copy()
@@ -121,7 +121,7 @@ def remembered(path):
 
 @pytest.fixture
 def refused(here, monkeypatch, capsys):
-    """What a command says when it refuses its arguments: one message, nothing else."""
+    """Return the message of a command that refuses its arguments, and nothing else."""
 
     def refused(*arguments):
         before = sorted(here.rglob("*"))

@@ -294,7 +294,7 @@ def gas():
 
 
 def test_names_are_neither_markup_nor_commands_to_a_terminal(call):
-    """Of a species, a title, a file."""
+    """Species, titles and files may have such names."""
     Path("own.py").write_text(OWN)
     text = SMALL.replace("[initial.g]", r'[initial."x[/b]\u001b[31m"]').replace("7\n", "8\n", 1)
     text = re.sub(r"\[model\].*\[grid\]", "[model]\nname = 'own.py:gas'\n[grid]", text, flags=re.S)

@@ -54,7 +54,7 @@ def called(tmp_path, text, *options):
 
 
 def test_it_tells_what_python_tells(tmp_path):
-    """The same numbers in the table, in the file and as figures; a picture of several T."""
+    """Table, file and figures have the same numbers; several T make a picture."""
     picture = tmp_path / "c.png"
     told, ds, figures = called(tmp_path, MODEL + ASKED, "--plot", str(picture), "--seed", "4")
     asked = rb.transport_coefficients(

@@ -109,7 +109,7 @@ def test_a_watch_waits_for_the_first_record(ds, file, call, monkeypatch):
 
 
 def shown(monkeypatch):
-    """What a terminal shows."""
+    """Return what a terminal shows."""
     text = io.StringIO()
     terminal_ = Console(file=text, force_terminal=True, width=100, color_system=None)
     for place in (watch, terminal):

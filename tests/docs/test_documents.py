@@ -61,7 +61,7 @@ def test_the_first_program_of_the_readme_runs():
     ],
 )
 def test_pages_show_the_examples(page, block, name):
-    """The same definitions, word for word but for comments, as in the file."""
+    """The page shows the definitions of the file, word for word but for comments."""
     shown = blocks((ROOT / page).read_text())[block]
     example = (ROOT / "examples" / name).read_text()
 
@@ -231,7 +231,7 @@ def test_imports_point_down_the_table_of_the_architecture_page():
 
 
 def _resolved(name):
-    """What a dotted name on the page stands for."""
+    """Return the object that a dotted name on the page stands for."""
     known = {"Backend": Backend, "State": State}
     first, *rest = name.split(".")
     if first in known:

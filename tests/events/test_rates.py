@@ -13,7 +13,7 @@ def sampled():
 
 @pytest.fixture(scope="module")
 def expected():
-    """The same by deterministic quadrature in unlimited momentum space."""
+    """Return the rate by deterministic quadrature in unlimited momentum space."""
     return expected_rates()
 
 

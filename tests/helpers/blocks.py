@@ -114,7 +114,7 @@ def run_page(path, folder):
 
 
 def run_python(block, names, folder):
-    """What a block prints."""
+    """Return what a block prints."""
     code = compile("\n" * block.line + block.text, str(DOCS / block.page), "exec")
     told = io.StringIO()
     with contextlib.chdir(folder), contextlib.redirect_stdout(told):
@@ -125,7 +125,7 @@ def run_python(block, names, folder):
 
 
 def run_shell(block, folder):
-    """What a block prints, errors included; its exit code is as announced."""
+    """Return what a block prints, errors included; check that its exit code is as announced."""
     bin = folder / ".bin" / ("tried" if block.tried else "real")
     _install(bin, block.tried)
     path = os.pathsep.join([str(bin), str(Path(sys.executable).parent), os.environ["PATH"]])
@@ -160,7 +160,7 @@ def _install(bin, tried):
 
 
 def difference(shown, printed):
-    """What is on the page and not in the output, or None."""
+    """Return the part of the page that the output lacks, or None."""
     words, found = _words(shown), _words(printed)
     while words and words[-1] == "...":
         words.pop()
@@ -184,7 +184,7 @@ def _words(text):
 
 
 def _alike(word, other):
-    """The same word, or numbers close to each other."""
+    """Return whether two words are equal, or numbers close to each other."""
     if word == other:
         return True
     number = r"[-+]?\d+\.?\d*(?:[eE][-+]?\d+)?"

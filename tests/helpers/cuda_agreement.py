@@ -1,4 +1,4 @@
-"""The same small systems on the CPU and through the CUDA backend: how far apart are they?
+"""Differences between the CPU and the CUDA backend for the same small systems.
 
 On a GPU the functions are called as they are; without one this file runs as a program in Numba's
 CUDA simulator (NUMBA_ENABLE_CUDASIM=1), a process of its own, and prints JSON:
@@ -98,7 +98,7 @@ def hump(x, y, z, px, py, pz):
 
 
 def wind(x, y, z, px, py, pz):
-    """The same, on its way along all axes."""
+    """Return the state moving along all axes."""
     return hump(x, y, z, px, py, pz) * (1 + 0.2 * px + 0.3 * py - 0.1 * pz)
 
 
@@ -240,7 +240,7 @@ FINE = {"rounding": rounding}
 
 
 def fault(name: str) -> dict:
-    """What is said of a matrix element that is legal where it is checked, but not everywhere."""
+    """Return the message for a matrix element that is legal where it is checked, not everywhere."""
     from relboltz.backends import choose
     from relboltz.config.settings import Sampling
     from relboltz.run.input_file import Settings

@@ -1,4 +1,4 @@
-"""The same small systems by one GPU and by workers with a part each: which bits are different?
+"""Differing bits between one GPU and workers with a part each, for the same small systems.
 
 Run by ``cuda_agreement``; the workers are threads.
 """
@@ -45,7 +45,7 @@ TEAMS = {
 
 
 def teams(name: str) -> dict:
-    """What has other bits with workers than without; each worker is a thread."""
+    """Return the names whose bits differ with workers; each worker is a thread."""
     from relboltz.backends.cuda.backend import CudaBackend
     from relboltz.backends.cuda.slab import CudaSlab
 

@@ -286,7 +286,7 @@ def test_damaged_parts_are_a_trouble_and_the_file_stays(tmp_path):
 
 @pytest.mark.parametrize("lost", ["parts", "all"])
 def test_a_folder_that_is_gone_loses_no_record(tmp_path, monkeypatch, lost):
-    """What was saved stays readable through its handle, and is rescued elsewhere."""
+    """Saved rows stay readable through their handle and are rescued elsewhere."""
     place, elsewhere = tmp_path / "place", tmp_path / "elsewhere"
     place.mkdir()
     elsewhere.mkdir()

@@ -23,7 +23,7 @@ def thermal(velocity=(0, 0, 0), temperature=0.3, mu=0.1):
 
 
 def recorded(f, grid=GRID, model=QCD, m2=None, where="cpu"):
-    """What is recorded of f, with its own masses or with given ones."""
+    """Return the record of f, with its own masses or with given ones."""
     backend, state = begun(grid, model, f, where)
     if m2 is not None:
         state.squares[:, : len(model.species)] = m2

@@ -79,7 +79,7 @@ def result(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def loaded(result):
-    """What is in it."""
+    """Return the result opened with rb.load."""
     return rb.load(result)
 
 

@@ -270,7 +270,7 @@ def test_both_tables_are_the_bare_one_without_screening(row, point):
 
 
 def change(row, x, y, a, b, f, g, h, k):
-    """What screening changes in a row [g^4].
+    """Return the change of a row by screening [g^4].
 
     x, y = (s - u)/t, (s - t)/u and a, b = u/t, t/u; f, g and h, k: factors of the exchange of
     gluons and of quarks in the t and the u channel. b is s/u in the row of q g.

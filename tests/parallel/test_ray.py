@@ -63,7 +63,7 @@ def cluster():
 
 @pytest.fixture(scope="module")
 def alone():
-    """The same in one process."""
+    """Return the result of a single process."""
     return {name: rb.solve(*system, **OPTIONS) for name, system in SYSTEMS.items()}
 
 

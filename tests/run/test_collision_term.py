@@ -42,7 +42,7 @@ def test_errors_fall_with_the_square_root_of_samples():
 
 
 def test_importance_pairs_and_uniform_pairs_agree():
-    """The same C[f] within errors; importance has the smaller ones where particles are."""
+    """Both samplings agree within errors; importance has smaller ones where particles are."""
     one, two = (
         rb.collision_term(MODEL, GRID, F, samples=32, batches=16, pair_sampling=p)
         for p in ("importance", "uniform")

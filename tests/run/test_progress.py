@@ -25,7 +25,7 @@ def moment(time, end=4.0):
 
 
 def lines(seconds, reached, every=0.5, end=4.0):
-    """What a run says that has ``reached(wall)`` fm after so many seconds."""
+    """Return the log of a run that has ``reached(wall)`` fm after a given number of seconds."""
     clock, said = Clock(), []
     report = ProgressLog(lambda text: said.append((clock.now, text)), clock)
     for i in range(int(seconds / every) + 1):
@@ -116,7 +116,7 @@ def test_stages_are_told_to_whoever_listens_last():
 
 
 def waited(said, count):
-    """What was said, as soon as that is so much."""
+    """Return the log once it has the given number of lines."""
     for _ in range(500):
         if len(said) >= count:
             break

@@ -80,7 +80,7 @@ def test_built_in_models_need_not_be_given_again(tmp_path, model):
 
 @pytest.fixture
 def killed(tmp_path):
-    """What a run leaves that is killed after some records."""
+    """Return copies of the files of a run, as if it were killed after some records."""
     file, copies = tmp_path / "run" / "run.nc", tmp_path / "killed"
     file.parent.mkdir()
 
@@ -146,7 +146,7 @@ def test_a_finished_run_without_its_own_file_is_refused(tmp_path, other):
 
 @pytest.mark.parametrize("harm", ["cut", "zeros", "inside", "empty"])
 def test_a_finished_run_with_a_damaged_file_goes_on_without_its_records(tmp_path, harm):
-    """What the checkpoint holds goes on to the same bits; the damaged file is kept."""
+    """A run resumed from the checkpoint ends with the same bits; the damaged file is kept."""
     file = tmp_path / "run.nc"
     before = solve("gluons", file, end=0.1, every=0.02)
     good = file.read_bytes()

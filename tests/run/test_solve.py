@@ -419,7 +419,7 @@ def strong(s):
 
 
 def test_a_matrix_element_is_never_stale(monkeypatch):
-    """What a function refers to may change between two runs of one session."""
+    """Names that a function refers to may change between two runs of one session."""
     model = rb.Model([rb.Species("a")], [rb.Process("a a -> a a", strong)], masses={"a": 0.5})
     rates = []
     for value in (100.0, 400.0):

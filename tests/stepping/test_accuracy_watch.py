@@ -1,4 +1,4 @@
-"""What a run keeps an eye on: stops, accuracy, signals."""
+"""Output times, accuracy and signals during a run."""
 
 import os
 import signal

@@ -32,7 +32,7 @@ def solved(model, grid, initial, **options):
 
 
 def energy(ds):
-    """What is conserved of it, relative to the start, less 1."""
+    """Return the change of the conserved energy relative to the start."""
     total = comoving(ds).energy_total.values
     return total / total[0] - 1
 

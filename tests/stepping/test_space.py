@@ -78,7 +78,7 @@ def test_every_site_has_its_own_masses():
 
 @pytest.mark.parametrize("masses", ["massless", "thermal"])
 def test_every_site_screens_each_exchange_by_its_own_mass(masses):
-    """Of gluons and of unequal flavours, from the state of that space cell."""
+    """Rates of gluons and unequal flavours follow from the state of their space cell."""
     model = rb.qcd(0.1, flavors=2, masses=masses, screening="ekt")
     grid = rb.PhaseSpace(6, 2.0, [3, 1, 1], 3.0)
     shapes = {"g": hump_shape(), "u": hump_shape(), "dbar": rb.initial.step(0.3, 1.0)}
@@ -107,7 +107,7 @@ def test_the_same_seed_gives_the_same_bits_on_any_number_of_threads():
 
 
 def test_a_uniform_state_in_space_is_a_homogeneous_one():
-    """The same records, prediction and spectra: averages over the box are per volume.
+    """A uniform box has the records, prediction and spectra of homogeneous matter, per volume.
 
     Events are others, so there is noise. Homogeneous runs with other seeds differ by 4e-4 in the
     spectrum, 2 % in its outermost shell, 0.3 % in the rate and 3 % in the source.
@@ -130,7 +130,7 @@ def test_a_uniform_state_in_space_is_a_homogeneous_one():
 
 
 def test_ctrl_c_in_space_keeps_state_and_record(monkeypatch, tmp_path):
-    """What was done since the last record is not lost."""
+    """Steps since the last record are not lost."""
     import os
     import signal
 
@@ -439,7 +439,7 @@ def test_faulty_starts_in_space_are_named(start, message):
 
 
 def test_functions_may_have_arguments_of_their_own():
-    """Those with defaults are not places or momenta."""
+    """Arguments with defaults are not positions or momenta."""
     grid = rb.PhaseSpace(5, 2.0, [2, 1, 1], 3.0)
 
     def local(x, y, z, px, py, pz, height=0.5):

@@ -214,7 +214,7 @@ def test_a_failure_keeps_the_last_good_state(monkeypatch, tmp_path):
 
 @dataclass
 class Pull:
-    """The same for all sites and species."""
+    """Force that is equal for all sites and species."""
 
     axis: int
     strength: float

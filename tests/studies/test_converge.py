@@ -194,7 +194,7 @@ def test_a_first_order_error_is_told_as_such(monkeypatch):
 
 
 def remarks_and_tables(ds):
-    """What the command prints, as lines."""
+    """Return the lines that the command prints."""
     console = Console(width=200, file=StringIO())
     for table in convergence_table.tables(ds, (), 200):
         console.print(table)

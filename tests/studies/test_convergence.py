@@ -183,7 +183,7 @@ def test_the_tail_of_a_thermal_gas_falls_as_its_integral():
 
 
 def test_a_bias_of_few_samples_is_found_and_held():
-    """Of order 1/samples: extrapolated; of order 1/sqrt(samples): within the bar."""
+    """Errors ~ 1/samples are extrapolated, errors ~ 1/sqrt(samples) lie within the bar."""
     noise = np.full(1, 1e-12)
     base, more = NoisyValue(np.array([1.4]), noise), NoisyValue(np.array([1.1]), noise)
     found = unbiased(base, more, 4.0, 3.5)

@@ -1,4 +1,4 @@
-"""What a run will take: steps, bytes and memory, against runs and the arrays that they keep."""
+"""Predicted steps, bytes and memory of a run, against runs and the arrays that they keep."""
 
 import json
 import math
@@ -144,7 +144,7 @@ def test_a_part_of_the_space_cells_stands_for_all(small, monkeypatch):
 
 @pytest.mark.parametrize("make", [case_of, in_space])
 def test_a_record_has_the_bytes_that_were_counted(small, make):
-    """Of all that grows with time, and of f."""
+    """The count includes all variables that grow with time, and f."""
     more = ("output.marginals=['x px']",) if make is in_space else ()
     case = make(small, "time.step=0.05", *more)
     ds, (of_record, of_f) = case.done(None), estimating._bytes(case)
@@ -185,7 +185,7 @@ def test_memory_grows_by_what_a_node_and_a_cell_take():
 
 
 def test_the_state_itself_is_one_of_the_copies_that_are_counted(small):
-    """What a run holds of f, in quanta, is f's size."""
+    """The quanta that a run holds take the memory of f."""
     case = in_space(small)
     run = estimating._begun(case)
     try:

@@ -122,7 +122,7 @@ def test_attributes_tell_of_all(three, singles):
 
 
 def test_seeds_of_replicas_do_not_meet():
-    """Those of 100 neighbouring seeds are 3000 different ones, all legal; the first is its own."""
+    """Replicas of 100 neighbouring seeds have 3000 different legal seeds; the first is its own."""
     seeds = {cases.derived_seed(seed, k) for seed in range(100) for k in range(30)}
     assert len(seeds) == 3000 and max(seeds) < 2**63
     assert cases.derived_seed(7, 0) == 7
@@ -186,7 +186,7 @@ def test_replicas_that_are_done_are_not_done_again(tmp_path, three, monkeypatch)
 
 
 def test_an_unfinished_replica_goes_on_from_its_checkpoint(tmp_path):
-    """The same bits as if it had never been stopped."""
+    """Stopped replicas end with the same bits as uninterrupted ones."""
     case = cases.Case.of_options(MODEL, GRID, START, _without_progress())
     whole = case.done(None)
     path = tmp_path / "one.nc"

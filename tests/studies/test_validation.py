@@ -159,7 +159,7 @@ def test_critical_heights_are_those_of_free_gases():
 
 
 def test_waves_of_fine_nodes_are_those_without_a_grid():
-    """What the nodes change falls as h^2; for heat, which weighs soft nodes, a little slower."""
+    """Errors of the nodes fall as h^2; for heat, which weighs soft nodes, a little slower."""
     away = []
     for cells in (24, 48):
         nodes = waves.of_the_nodes(waves.WaveSetup(0.2, cells, 18.0, 4, 1).grid)

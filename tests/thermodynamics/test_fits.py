@@ -67,7 +67,7 @@ def test_matter_at_rest_follows_from_a_similar_state_without_a_matrix():
 
 
 def test_a_species_that_appears_has_the_chemical_potential_of_its_number():
-    """What was absent at the last record is no longer: T and mu are those of a fresh look."""
+    """T and mu of a species that was absent at the last record are those of a fresh fit."""
     model = rb.qcd(0.3, flavor_symmetric=True)
     start = {"g": rb.initial.gaussian(0.6, [0.8, 0.8, 0.4])}
     ds = rb.solve(

@@ -132,7 +132,7 @@ MODELS = [
 
 @pytest.mark.parametrize(("model", "numbers"), MODELS)
 def test_equilibria_agree_with_the_convex_solver(model, numbers):
-    """That of predicted final states: another iteration, other integrals; T, mu to 1e-7."""
+    """The convex solver has another iteration and other integrals; T, mu agree to 1e-7."""
     numbers = np.array([numbers, np.array(numbers) * 0.2])
     energy = np.array([6.0, 0.9])
     fits = LandauFits(model)

@@ -23,7 +23,7 @@ def test_marginals_are_exact(kept):
 
 
 def test_sums_of_the_kernel_are_sums_over_nodes_of_the_scalar_function():
-    """Of one species, compiled and as written."""
+    """Compare the moments of one species, compiled and as written."""
     grid, m2, unit = rb.PhaseSpace((6, 5, 4), 2.0), 0.09, 2.0**-40
     shells = Shells.of(grid)
     number = np.int64(0.4 * np.exp(-grid.momentum_squared) / unit)

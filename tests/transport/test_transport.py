@@ -218,7 +218,7 @@ def test_vacuum_is_what_comes_in_through_an_open_wall():
 
 @pytest.mark.parametrize("cells", [2, 3, 4, 7])
 def test_cells_beyond_an_open_wall_are_counted(cells):
-    """Of the five of a stencil, by hand, for both directions."""
+    """Compute the five values of a stencil by hand, for both directions."""
     shape = (cells, 2, 1, transport.OPEN, transport.CLOSED)
     for i in range(cells + 1):
         for j, sign in ((0, -1), (1, 1)):
@@ -277,7 +277,7 @@ def test_refused_flux_is_what_the_force_would_have_carried_out():
 
 
 def test_everything_leaves_through_open_walls():
-    """What was inside is in the ledger in the end: number exactly, energy to rounding."""
+    """The ledger ends with all that was inside: number exactly, energy to rounding."""
     grid = rb.PhaseSpace([4, 3, 3], 2.0, [6, 1, 1], 3.0, "open")
     start = {"a": rb.initial.gaussian(0.5, 1.0)}
     ds = rb.solve(

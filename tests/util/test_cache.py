@@ -69,7 +69,7 @@ def test_what_was_compiled_is_found_again_by_argument_types(tmp_path):
     ids=["empty", "head", "cut", "longer", "bit", "no pickle", "half a pickle"],
 )  # fmt: skip
 def test_a_damaged_file_is_compiled_anew_and_replaced(tmp_path, damage):
-    """What LLVM is given to load must be whole: it ends the process otherwise."""
+    """LLVM ends the process if the code that it loads is not whole."""
     compiles(started(tmp_path))
     (path,) = tmp_path.iterdir()
     path.write_bytes(damage(path.read_bytes()))

@@ -39,7 +39,7 @@ class Broken(io.StringIO):
 
 
 class Closed(io.StringIO):
-    """What a program made of it that closed it."""
+    """Stream that a program has closed."""
 
     def __init__(self):
         super().__init__()
@@ -182,7 +182,7 @@ def test_paths_that_lead_nowhere_are_refused_in_words(folder, monkeypatch, name)
 
 
 def test_warnings_that_are_errors_are_raised_when_all_is_written(tmp_path):
-    """Those from before the first step as well: the run is done, and its result is in the error."""
+    """Warnings from before the first step wait as well; the result of the run is in the error."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         with pytest.raises(rb.AccuracyWarning, match="the grid is coarse") as caught:

@@ -1,4 +1,4 @@
-"""What others wrote neither rules a terminal nor fills a message."""
+"""Foreign text neither controls a terminal nor fills a message."""
 
 import pytest
 

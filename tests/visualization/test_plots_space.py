@@ -115,7 +115,7 @@ def test_pictures_of_matter_take_a_result_in_space(line, name):
 @pytest.mark.parametrize("axis", ["x", "y"])
 @pytest.mark.parametrize("name", ["number", "mass_squared", "energy_total", "temperature"])
 def test_profiles_are_cuts_through_the_middle_of_the_other_directions(plane, name, axis):
-    """Of four cells along x the two inner ones, of three along y the second."""
+    """The middle is the two inner of four cells along x and the second of three along y."""
     ax = plots.profile(plane, name, axis=axis)
     values = plane[name].isel(species=0) if "species" in plane[name].dims else plane[name]
     np.testing.assert_allclose(ydata(ax), middle(values, axis).values, rtol=1e-12)

@@ -1,4 +1,4 @@
-"""What a step of collisions did, of all sites together."""
+"""Report of a collision step, for all sites together."""
 
 import numpy as np
 import pytest

@@ -82,7 +82,7 @@ def opened(browser, path, width=DESK, dark=False):
 
 
 def paths_of(browser, figure):
-    """What the curves of a figure look like, by kind."""
+    """Return the appearance of a figure's curves, by kind."""
     script = "return [...arguments[0].querySelectorAll('path.curve[data-kind]')].map((p) => \
         [p.dataset.kind, p.getAttribute('d')])"
     return dict(browser.execute_script(script, figure))
@@ -225,7 +225,7 @@ def test_an_accessibility_check_finds_nothing_serious(browser, pages, name, dark
 
 
 def picture(browser):
-    """What is seen, as an array of colours from 0 to 255."""
+    """Return the pixels as an array of colours from 0 to 255."""
     shot = browser.execute_cdp_cmd("Page.captureScreenshot", {})["data"]
     return np.asarray(Image.open(io.BytesIO(base64.b64decode(shot))).convert("RGB"), float)
 

@@ -24,7 +24,7 @@ LIMIT = 6_000_000
 
 
 class Page(HTMLParser):
-    """What a browser makes of a page: tags, scripts, and its data."""
+    """Parser of a page: tags, scripts, and its data."""
 
     def __init__(self, page):
         super().__init__(convert_charrefs=True)
